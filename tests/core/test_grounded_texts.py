@@ -114,7 +114,7 @@ def test_what_a_failed_call_returned_is_found_in_its_error() -> None:
     ("result", "answer"),
     [
         ({"a": 5}, "a" * (MAX_TEXT_CHARS + 1)),
-        (list(range(51_000)), "It is 9."),
+        (list(range(101_000)), "It is 9."),
     ],
 )
 def test_what_is_too_long_is_said_to_be(result: Any, answer: str) -> None:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.grounding.derive import MAX_STEPS
-from service.core.grounding.fact_index import MAX_FACTS, FactIndex
-from service.core.grounding.facts import Place
+from service.core.grounding.fact_index import FactIndex
+from service.core.grounding.fact_store import MAX_FACTS
+from service.core.grounding.facts import Site
 from service.core.grounding.fields import read_beside, read_field
 from service.core.grounding.ground import Grounded, ground_text
 from service.core.grounding.reading.mentions import Reading
@@ -197,7 +198,7 @@ def test_the_nearest_are_three_of_its_kind_with_their_places() -> None:
 def test_what_is_too_much_is_not_looked_for(rows: int) -> None:
     """Beyond the caps nothing is called `nowhere`: too many facts, or too many steps of a search."""
     index = FactIndex()
-    index.add_value([0.5 + n for n in range(rows)], Place(RESULT, "result"))
+    index.add_value([0.5 + n for n in range(rows)], Site(RESULT, "result"))
     origins = [
         one.grounded.origin for one in ground_text("".join(f"{n}.371e9 and " for n in range(11, 40)), "/t", index)
     ]

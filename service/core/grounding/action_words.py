@@ -13,7 +13,7 @@ cancel | cancel canceled cancelled void voided abort aborted | storniert abgesag
 book | book booked reserve reserved | gebucht reserviert | reservado reservada | réservé réservée
 refund | refund refunded reimburse reimbursed | erstattet zurückerstattet rückerstattet | reembolsado reembolsada devuelto | remboursé remboursée
 credit | credit credited issue issued | gutgeschrieben | abonado | crédité
-send | send sent email emailed e-mailed mail mailed text texted forward forwarded notify notified message messaged inform informed | gesendet geschickt verschickt versandt weitergeleitet benachrichtigt informiert gemailt | enviado enviada reenviado avisado notificado | envoyé envoyée transféré prévenu notifié
+send | send sent email emailed e-mailed mail mailed text texted forward forwarded notify notified message messaged inform informed write wrote written told | gesendet geschickt verschickt versandt weitergeleitet benachrichtigt informiert gemailt | enviado enviada reenviado avisado notificado | envoyé envoyée transféré prévenu notifié
 update | update updated modify modified change changed edit edited adjust adjusted set put cap capped dim dimmed rename renamed correct corrected | geändert aktualisiert angepasst gesetzt eingestellt umbenannt | actualizado actualizada cambiado cambiada modificado ajustado puesto | modifié modifiée changé mis réglé
 create | create created set setup add added open opened file filed submit submitted register registered post posted make made generate generated | erstellt angelegt hinzugefügt eröffnet eingereicht registriert eingetragen | creado creada añadido añadida abierto registrado registrada presentado | créé créée ajouté ajoutée ouvert déposé inscrit enregistré
 delete | delete deleted remove removed erase erased drop dropped purge purged clear cleared empty emptied | gelöscht entfernt geleert | borrado eliminado eliminada | supprimé supprimée effacé
@@ -43,7 +43,7 @@ renew | renew renewed extend extended prolong | verlängert | renovado ampliado 
 invite | invite invited | eingeladen | invitado | invité
 upload | upload uploaded | hochgeladen | subido | téléversé
 share | share shared grant granted | freigegeben geteilt | compartido | partagé
-upgrade | upgrade upgraded downgrade downgraded switch switched | hochgestuft gewechselt | mejorado | passé
+upgrade | upgrade upgraded downgrade downgraded switch switched changed moved | hochgestuft gewechselt umgestellt geändert | mejorado cambiado cambiada | passé changé
 apply | apply applied redeem redeemed | angewendet eingelöst | aplicado aplicada canjeado | appliqué appliquée
 restore | restore restored rollback rolled revert reverted | wiederhergestellt zurückgesetzt | restaurado revertido | restauré
 return | return returned | zurückgegeben | devuelto | retourné
@@ -52,10 +52,24 @@ turn | turn turned | eingeschaltet ausgeschaltet | encendido apagado | allumé �
 log | log logged record recorded save saved store stored | gespeichert protokolliert | guardado anotado | enregistré sauvegardé
 print | print printed | gedruckt | impreso | imprimé
 withdraw | withdraw withdrawn withdrew revoke revoked | zurückgezogen widerrufen | retirado | retiré
+request | request requested ask asked | angefordert beantragt bestellt | solicitado solicitada pedido pedida | demandé demandée
+place | place placed put submit submitted | platziert abgegeben aufgegeben | colocado puesto hecho | placé passé déposé
+grant | grant granted award awarded credit credited gave given | gewährt gutgeschrieben | concedido concedida abonado | accordé crédité
+refill | refill refilled prepare prepared | nachbestellt | encargado encargada preparado | renouvelé préparé
+bring | bring brought deliver delivered | gebracht geliefert | traído llevado entregado | apporté livré
+hold | hold held | vorgemerkt reserviert | retenido reservado | réservé
+donate | donate donated made | gespendet | donado donada | donné
+claim | claim claimed file filed report reported | gemeldet eingereicht | reclamado presentado | déclaré
+enable | enable enabled switched turned | eingeschaltet | encendido activado | allumé activé
+disable | disable disabled switched turned | ausgeschaltet | apagado desactivado | éteint désactivé
+complete | complete completed finish finished tick ticked marked mark | abgehakt erledigt | completado marcado | terminé coché
+attach | attach attached | angehängt | adjuntado | joint
 """
 
 
-IRREGULAR = split_words("sent set put made bought paid withdrawn withdrew sold let begun froze frozen ran setup")
+IRREGULAR = split_words(
+    "sent set put made bought paid withdrawn withdrew sold let begun froze frozen ran setup gave given brought held wrote written told"
+)
 """Past forms of acting that do not end in -ed."""
 
 

@@ -7,13 +7,11 @@ import unicodedata
 from collections.abc import Mapping
 from typing import NamedTuple, cast
 
-from pydantic import JsonValue
-
 from service.core.grounding.clock import find_reference_date
 from service.core.grounding.derive import Deriver
 from service.core.grounding.fact_index import FactIndex
-from service.core.grounding.facts import Place, Source
-from service.core.grounding.fields import says_minor, tells_minor
+from service.core.grounding.facts import Source
+from service.core.grounding.fields import says_minor
 from service.core.grounding.reading.languages import list_number_words
 from service.core.grounding.reading.mentions import normalize_code
 from service.core.json.leaves import list_leaves
@@ -115,15 +113,13 @@ class CallSources:
             self._steps += 1
 
     def _add_step(self, step: Step) -> None:
-        pointer, minor = f"/steps/{step.index}", tells_minor(self._tools.get(step.call.name))
-        given = cast("JsonValue", dict(step.call.arguments or {}))
-        self.index.add_value(given, Place(f"{pointer}/call/arguments", "argument", minor_told=minor))
-        if step.result is None or has_media(step.result.content):
-            self._gap = self._gap or f"{pointer}/result"
-            return
         source: Source = "agent" if step.index in self._told else "result"
-        self.index.add_result(step.result.content, Place(f"{pointer}/result/content", source, minor_told=minor))
-        for leaf in list_leaves(step.result.content, f"{pointer}/result/content", 2_000):
+        seen = step.result is not None and not has_media(step.result.content)
+        pointer = self.index.add_step(step, self._tools.get(step.call.name), source if seen else None)
+        if step.result is None or not seen:
+            self._gap = self._gap or f"/steps/{step.index}/result"
+            return
+        for leaf in list_leaves(step.result.content, pointer, 2_000):
             if isinstance(leaf.value, str):
                 self._squeeze(leaf.value, leaf.pointer, source)
 

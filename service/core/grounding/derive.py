@@ -20,7 +20,7 @@ from service.core.grounding.reading.mentions import Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 
 MAX_STEPS = 300_000
-"""How many steps the search for one text may take; then values are no longer looked for."""
+"""How many steps the search for all texts of a trace may take; then values are no longer looked for."""
 MAX_PAIRED = 40
 """Groups of more values than this are only added up and averaged: among so many pairs anything fits."""
 _MAX_COLUMNS = 200
@@ -56,7 +56,7 @@ class Deriver:
 
     def _refresh(self) -> None:
         """Take in what the index has taken in since."""
-        for fact in self._index.facts[self._facts :]:
+        for fact in self._index.iter_facts(self._facts):
             _add_to_groups(fact, self._columns, self._records)
             _add_to_given(fact, self._given)
             held = fact.reading.value.date if isinstance(fact.reading.value, Day) else None
@@ -65,17 +65,12 @@ class Deriver:
         for pointer, items in self._index.tables[self._tables :]:
             for count in _iter_counts(items):
                 self._counts.setdefault(count, pointer)
-        self._facts, self._tables = len(self._index.facts), len(self._index.tables)
+        self._facts, self._tables = len(self._index), len(self._index.tables)
 
     @property
     def exhausted(self) -> bool:
         """Whether the search was given up: what it did not find may be derivable all the same."""
         return self._steps > MAX_STEPS
-
-    def spend(self, steps: int) -> bool:
-        """Count steps of another search; False where no more may be taken."""
-        self._steps += steps
-        return not self.exhausted
 
     def derive(self, reading: Reading, stated: Sequence[Amount]) -> Origin | None:
         """Return one step that leads to a reading, or None. `stated`: other values of the text."""
@@ -84,9 +79,30 @@ class Deriver:
         self._refresh()
         if reading.kind == "number":
             return self._derive_number(reading, stated)
+        if isinstance(reading.value, Time):
+            return self._find_end(reading.value)
         if reading.kind == "weekday":
             pointers = [self._days[day] for day in self._days if (day - 1) % 7 == reading.value]
             return Origin("weekday", tuple(filter(None, pointers[:1]))) if pointers else None
+        return None
+
+    def _find_end(self, time: Time) -> Origin | None:
+        """Find a time and a duration that lead to a time of day."""
+        durations = [one for column in self._columns.values() for one in column if one.dimension == "time"][:_MAX_GIVEN]
+        seconds = {cast("Time", fact.reading.value).seconds: fact.pointer for fact in self._index.list_times()}
+        self._steps += len(durations) + len(seconds)
+        for one in durations:
+            start = (time.seconds - round(one.value)) % DAY_S
+            held = next(
+                (
+                    at
+                    for at in (start, (start + DAY_S // 2) % DAY_S)
+                    if at in seconds and (at == start or not time.exact)
+                ),
+                -1,
+            )
+            if held >= 0:
+                return Origin("time after", (seconds[held], one.pointer))
         return None
 
     def list_totals(self, dimension: str) -> Iterator[tuple[float, Origin]]:
@@ -133,10 +149,6 @@ class Deriver:
                 near = self._index.find(scaled, limit=1) if reading.dimension else []
                 if near and near[0].fact.pointer != factor.pointer:
                     return Origin(how, (near[0].fact.pointer, factor.pointer))
-        if reading.dimension == "share" and 0 < target < 1:
-            rest = reading._replace(value=1 - target, written=(1 - target) * 100)
-            near = self._index.find(rest, limit=1)
-            return Origin("rest of 100 %", (near[0].fact.pointer,)) if near else None
         return None
 
     def _find_span(self, target: float, spread: float) -> Origin | None:
@@ -183,33 +195,22 @@ def _is_near(value: float, target: float, spread: float) -> bool:
 def _derive_in(group: Sequence[Amount], kind: str, dimension: str, target: float, spread: float) -> Origin | None:
     """Derive a number within a column, a record, or from the other values of the text."""
     same = [one for one in group if one.dimension == dimension or (one.dimension == "" and dimension == "money")]
-    found = _find_total(same, kind, target, spread) if same[1:] else None
-    if found is None and 1 < len(same) <= MAX_PAIRED:
-        found = _find_pair(same, target, spread)
+    if same[1:]:
+        for how, value, part in _iter_totals(same, kind):
+            if _is_near(value, target, spread):
+                return Origin(how, _name(part))
+    found = _find_pair(same, target, spread) if 1 < len(same) <= MAX_PAIRED else None
     if found is None and dimension == "share" and len(group) <= MAX_PAIRED:
         found = _find_ratio(group, target, spread)
     return found
 
 
-def _find_total(column: Sequence[Amount], kind: str, target: float, spread: float) -> Origin | None:
-    return next(
-        (
-            Origin(how, tuple([one.pointer for one in part[:8]]))
-            for how, value, part in _iter_totals(column, kind)
-            if _is_near(value, target, spread)
-        ),
-        None,
-    )
-
-
 def _iter_totals(column: Sequence[Amount], kind: str) -> Iterator[tuple[str, float, Sequence[Amount]]]:
-    """Yield the sum, the mean and the median of a column, and the sums of all but one and of the first and the last few."""
+    """Yield the sum and the mean of a column, and the sums of all but one and of the first and the last few."""
     total = sum(one.value for one in column)
     yield "sum", total, column
     if kind == "column":
-        ordered = sorted(one.value for one in column)
         yield "mean", total / len(column), column
-        yield "median", (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2, column
     if 2 < len(column) <= MAX_PAIRED:
         for n, left_out in enumerate(column):
             yield "sum", total - left_out.value, [*column[:n], *column[n + 1 :]]

@@ -1,49 +1,25 @@
-"""An index of facts by what they say: by size, by day, by time, by code and by name."""
+"""Look up what a trace holds: facts by size, by day, by time, by code."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections import defaultdict
-from collections.abc import Collection, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator
 from datetime import date
-from itertools import islice
 from typing import NamedTuple
 
-from pydantic import JsonValue
-
-from service.core.grounding.facts import (
-    Fact,
-    Place,
-    Source,
-    iter_leaves,
-    list_names,
-    read_code,
-    read_number,
-    read_string,
-    split_plain,
-)
+from service.core.grounding.fact_store import WRITTEN, FactStore
+from service.core.grounding.facts import Fact
 from service.core.grounding.reading.mentions import Reading
-from service.core.grounding.reading.moments import Day, Time, list_weekdays
+from service.core.grounding.reading.moments import Day, Time
 from service.core.grounding.reading.units import may_be_same_currency
-from service.core.grounding.reading.values import find_values
-from service.core.grounding.slips import count_slips
-from service.core.results.structure import Reading as TextReading
-from service.core.results.structure import build_passage_pointer, iter_bodies, read_leaf, read_text
+from service.core.grounding.slips import SlipIndex, list_digits
 
-MAX_FACTS = 100_000
-"""The most values of one trace that are indexed. Beyond it nothing is called `nowhere`."""
 MIN_PART = 4
 """The fewest characters of a code that may stand for it, where it has twice as many."""
-MAX_READ_CHARS = 64_000
 _MAX_SLIP_CHARS = 64
-MAX_SCANNED = 5_000
-"""The most facts that are looked through one by one, for those that a value may be a slip of."""
 _MAX_NEAR = 64
-_FEW_NEW = 64
 
 _CENT = 0.01
-_WRITTEN = "as written"
-"""The index of numbers that have a unit by what they are without it."""
 _LOOSE: dict[str, tuple[tuple[float, float], ...]] = {
     "money": ((1.0, 0.0), (_CENT, 0.0)),
     "share": ((1.0, 0.0), (0.01, 0.0)),
@@ -61,131 +37,16 @@ class Near(NamedTuple):
     how: str
 
 
-class FactIndex:
+class FactIndex(FactStore):
     """The facts of a trace up to a point. Adding is cheap; the first lookup after it sorts."""
 
     def __init__(self, today: date | None = None) -> None:
         """`today`: what `tomorrow` and `next Friday` count from, in texts that people wrote."""
-        self.today = today
-        self.facts: list[Fact] = []
-        self.names: dict[tuple[str, ...], list[Fact]] = defaultdict(list)
-        """Short texts, by their words."""
-        self.words: set[str] = set()
-        """All words of all texts."""
-        self.result_words: set[str] = set()
-        """The words of results alone."""
-        self.sources: set[Source] = set()
-        """Who wrote anything at all: a value, a word, a truth value."""
-        self.tables: list[tuple[str, list[JsonValue]]] = []
-        """Every list with its pointer."""
-        self.said: list[Fact] = []
-        """The numbers in what users wrote."""
-        self.fields: dict[str, Fact] = {}
-        """The last value of each field of the results, by its name."""
-        self._numbers: dict[str, list[tuple[float, int]]] = defaultdict(list)
-        self._new: list[tuple[str, float, int]] = []
-        """Numbers that are not in their order yet."""
-        self._days: dict[tuple[int, int], list[int]] = defaultdict(list)
-        self._times: dict[int, list[int]] = defaultdict(list)
-        self._codes: dict[str, list[int]] = defaultdict(list)
+        super().__init__(today)
         self._code_orders: tuple[list[str], list[str]] = ([], [])
-
-    @property
-    def full(self) -> bool:
-        """Whether not all facts could be taken in."""
-        return len(self.facts) >= MAX_FACTS
-
-    def add_value(self, value: JsonValue, place: Place, bodies: Collection[str] = ()) -> None:
-        """Add every leaf of a JSON value. `bodies`: the pointers of texts that are what a tool returned."""
-        for at, leaf in iter_leaves(value, place):
-            if self.full:
-                return
-            if isinstance(leaf, list):
-                self.tables.append((at.pointer, leaf))
-            elif isinstance(leaf, bool):
-                self.sources.add(at.source)
-            elif isinstance(leaf, str):
-                if at.pointer in bodies:
-                    self._add_passages(read_text(leaf), at)
-                else:
-                    self._add_passages(read_leaf(leaf), at)
-                self._add_words(leaf, at)
-                self._add_all(read_code(leaf, at))
-                self._add_all(read_string(leaf, at))
-            elif leaf is not None and not isinstance(leaf, dict):
-                self._add_all(read_number(float(leaf), repr(leaf), at))
-
-    def add_result(self, content: JsonValue, place: Place) -> None:
-        """Add what a tool returned; of a text, the structure in it and the values of the words around it."""
-        if not isinstance(content, str):
-            self.add_value(content, place, {f"{place.pointer}{body.pointer}" for body in iter_bodies(content)})
-            return
-        reading = read_text(content)
-        self._add_passages(reading, place)
-        self.add_text(reading.rest, place.pointer, place.source)
-        if not reading.passages:
-            self._add_words(content, place)
-            self._add_all(read_code(content, place))
-
-    def _add_passages(self, reading: TextReading, place: Place) -> None:
-        for passage in reading.passages:
-            self.add_result(passage.value, place._replace(pointer=build_passage_pointer(place.pointer, passage)))
-
-    def add_text(self, text: str, pointer: str, source: Source) -> None:
-        """Add the values in a text that somebody wrote."""
-        place = Place(pointer, source)
-        self._add_words(text, place, names=False)
-        for mention in find_values(text, self.today):
-            self._add_all(Fact(reading, place, mention.text, whole=False) for reading in mention.readings)
-            for day in list_weekdays(mention.readings[0].number, self.today) if mention.kind == "weekday" else ():
-                self._add(Fact(Reading("day", day), place, mention.text, whole=False))
-
-    def _add_words(self, text: str, place: Place, *, names: bool = True) -> None:
-        words = split_plain(text[:MAX_READ_CHARS])
-        self.words.update(words)
-        if words:
-            self.sources.add(place.source)
-        if place.source in ("result", "error"):
-            self.result_words.update(words)
-        for name in list_names(text.strip()) if names else ():
-            self.names[name].append(Fact(Reading("code", "".join(name)), place, text))
-
-    def _add_all(self, facts: Iterator[Fact]) -> None:
-        for fact in facts:
-            if not self.full:
-                self._add(fact)
-
-    def _add(self, fact: Fact) -> None:
-        n, reading = len(self.facts), fact.reading
-        self.facts.append(fact)
-        self.sources.add(fact.source)
-        value = reading.value
-        if isinstance(value, Day):
-            self._days[value.month, value.day].append(n)
-        elif isinstance(value, Time):
-            self._times[value.seconds // 60].append(n)
-        elif isinstance(value, str):
-            self._codes[value].append(n)
-        elif reading.kind == "number":
-            self._new.append((reading.dimension, abs(value), n))
-            if reading.dimension:
-                self._new.append((_WRITTEN, abs(reading.written), n))
-            if fact.source == "user":
-                self.said.append(fact)
-        if fact.name and fact.source == "result":
-            self.fields[fact.name] = fact
-
-    def _sort(self) -> None:
-        """Put what is new into its order: few by search, many by sorting."""
-        few = len(self._new) <= _FEW_NEW
-        for dimension, size, n in self._new:
-            if few:
-                insort(self._numbers[dimension], (size, n))
-            else:
-                self._numbers[dimension].append((size, n))
-        for order in self._numbers.values() if not few else ():
-            order.sort()
-        self._new.clear()
+        self._slips: dict[str, SlipIndex] = {}
+        self._slips_of = [0, 0]
+        """How many codes and how many values the indexes of slips have taken in."""
 
     def _list_code_orders(self) -> tuple[list[str], list[str]]:
         """Return all codes in their order, from the front and from the back."""
@@ -195,7 +56,6 @@ class FactIndex:
 
     def find(self, reading: Reading, *, limit: int = 4) -> list[Near]:
         """Return facts that say what a reading says, at most `limit`: those in results first."""
-        self._sort()
         found = list(self._iter_found(reading))
         found.sort(key=lambda near: (near.fact.source != "result", near.how != "same"))
         return found[:limit]
@@ -221,7 +81,7 @@ class FactIndex:
 
     def _iter_with_units(self, reading: Reading) -> Iterator[Near]:
         """Yield what a bare number may state beside bare numbers: one that has a unit, and a fraction in hundredths."""
-        for dimension in (_WRITTEN, "money", "share"):
+        for dimension in (WRITTEN, "money", "share"):
             for fact in self._list_between(dimension, reading.number, reading.tolerance):
                 yield Near(fact, "minor units" if fact.minor else "same")
         for fact in self._list_between("", reading.number / 100, reading.tolerance / 100):
@@ -240,39 +100,62 @@ class FactIndex:
                     yield Near(fact, "same" if factor == 1.0 else "unit")
 
     def _list_between(self, dimension: str, value: float, tolerance: float) -> list[Fact]:
-        """Return the facts whose size is within a tolerance of that of a value."""
-        order, size = self._numbers.get(dimension, []), abs(value)
+        """Return the facts whose size is within a tolerance of that of a value, smallest first."""
+        size = abs(value)
         spread = tolerance * 1.0001 + min(size * 1e-9, 0.25)  # two long numbers that differ by one are two
-        found: list[Fact] = []
-        first = bisect_left(order, (size - spread, -1))
-        for held, n in order[first : first + _MAX_NEAR]:
-            if held > size + spread:
-                break
-            found.append(self.facts[n])
-        return found
+        found: list[tuple[float, int, Fact]] = []
+        for written in list(self._orders) if dimension == WRITTEN else [dimension]:
+            for factor, order in self._orders.get(written, {}).items():
+                if dimension == WRITTEN and not written and factor == 1:
+                    continue
+                by = 1.0 if dimension == WRITTEN else abs(factor)
+                for n in order.list_between((size - spread) / by, (size + spread) / by, _MAX_NEAR):
+                    found += [
+                        (held, n, fact)
+                        for fact in self.build_facts(n)
+                        for held in [abs(_get_size(fact, dimension))]
+                        if abs(held - size) <= spread
+                    ]
+        found.sort(key=lambda one: one[:2])
+        return list(dict.fromkeys([fact for _, _, fact in found[:_MAX_NEAR]]))
+
+    def _build(self, places: list[int] | tuple[int, ...], kind: str) -> Iterator[Fact]:
+        """Yield the facts of a kind that the values of these numbers are."""
+        for n in dict.fromkeys(places):
+            yield from [fact for fact in self.build_facts(n) if fact.reading.kind == kind]
 
     def _iter_days(self, day: Day) -> Iterator[Near]:
         for number in [day.day, 0] if day.day else range(32):
-            for n in self._days.get((day.month, number), ()):
-                held = self.facts[n].reading.value
-                if isinstance(held, Day) and day.may_be(held):
-                    yield Near(self.facts[n], "same")
+            for fact in self._build(self._days.get((day.month, number), ()), "day"):
+                if isinstance(fact.reading.value, Day) and day.may_be(fact.reading.value):
+                    yield Near(fact, "same")
 
     def _iter_times(self, time: Time) -> Iterator[Near]:
         minute = time.seconds // 60
         for either in [minute] if time.exact else [minute, (minute + 720) % 1_440]:
-            for n in self._times.get(either, ()):
-                held = self.facts[n].reading.value
-                if isinstance(held, Time) and (time.seconds % 60 == 0 or held.seconds == time.seconds):
-                    yield Near(self.facts[n], "same")
+            for fact in self._build(self._times.get(either, ()), "time"):
+                held = fact.reading.value
+                if not isinstance(held, Time) or held.seconds // 60 != either:
+                    continue
+                if time.seconds % 60 == 0 or held.seconds == time.seconds:
+                    yield Near(fact, "same")
 
     def _iter_codes(self, code: str) -> Iterator[Near]:
-        places = self._codes.get(code, ())
-        yield from [Near(self.facts[n], "same") for n in places[:_MAX_NEAR]]
+        places = self._codes.get(code, ())[:_MAX_NEAR] or self._list_plain(code)
+        yield from [Near(fact, "same") for fact in self._build(places, "code") if fact.reading.value == code]
         if places:
             return
         yield from self._iter_wholes(code)
         yield from self._iter_wholes(code.lstrip("0")) if code.startswith("0") else ()
+
+    def _list_plain(self, code: str) -> list[int]:
+        """List the numbers of three digits or more that are written like a code."""
+        if not (code.isdecimal() and 3 <= len(code) <= 15) or code[0] == "0":
+            return []
+        value = float(code)
+        orders = [order for orders in self._orders.values() for order in orders.values()]
+        near = [n for order in orders for n in order.list_between(value, value, _MAX_NEAR)]
+        return [n for n in near if any(fact.reading.value == code for fact in self.build_facts(n))]
 
     def _iter_wholes(self, part: str) -> Iterator[Near]:
         """Yield the codes that begin or end with a part: the last digits of a card, the first of a hash."""
@@ -283,51 +166,78 @@ class FactIndex:
             at = bisect_left(order, start)
             for code in order[at : at + 4]:
                 if len(code) >= 2 * MIN_PART and code.startswith(start) and code != start:
-                    yield Near(self.facts[self._codes[code[::step]][0]], "part")
+                    whole = code[::step]
+                    yield Near(
+                        next(fact for fact in self._build(self._codes[whole], "code") if fact.reading.value == whole),
+                        "part",
+                    )
 
     def has_code(self, code: str) -> bool:
         """Whether this is a whole code that stands somewhere."""
-        return code in self._codes
+        return code in self._codes or bool(self._list_plain(code))
 
     def has_code_part(self, code: str) -> bool:
         """Whether this is the greater part of a long code: a phone number without its prefix."""
-        self._sort()
         bare = code.lstrip("0")
         return len(bare) >= MIN_PART + 3 and next(self._iter_wholes(bare), None) is not None
 
-    def find_slip(self, code: str) -> str | None:
-        """Find a long code, or one of letters and digits, that differs from this one by a slip."""
+    def find_slip(self, code: str) -> bool:
+        """Whether there is a long code, or one of letters and digits, that differs from this one by a slip."""
         mixed = not code.isdecimal() and any(map(str.isdecimal, code))
-        if not MIN_PART + 1 + 3 * (not mixed) <= len(code) <= _MAX_SLIP_CHARS or len(self._codes) > MAX_SCANNED:
-            return None
-        return next((held for held in self._codes if len(held) == len(code) and count_slips(code, held) == 1), None)
+        if not MIN_PART + 1 + 3 * (not mixed) <= len(code) <= _MAX_SLIP_CHARS:
+            return False
+        return any(len(held) == len(code) for held, _ in self.list_code_slips(code))
 
-    @property
-    def code_count(self) -> int:
-        """How many codes there are."""
-        return len(self._codes)
+    def list_code_slips(self, code: str) -> list[tuple[str, Fact]]:
+        """List the codes that are one slip away, with their first facts."""
+        index = self._slips.setdefault("code", SlipIndex())
+        for held in list(self._codes)[self._slips_of[0] :]:
+            if len(held) <= _MAX_SLIP_CHARS:
+                index.add(held, self._codes[held][0])
+        self._slips_of[0] = len(self._codes)
+        near = index.find(code) if len(code) <= _MAX_SLIP_CHARS else ()
+        return [(held, next(self._find_code(n, held))) for held, n in near]
 
-    def iter_codes(self) -> Iterator[tuple[str, Fact]]:
-        """Yield codes with their first facts, as many as may be looked through."""
-        return ((code, self.facts[places[0]]) for code, places in islice(self._codes.items(), MAX_SCANNED))
+    def _find_code(self, n: int, code: str) -> Iterator[Fact]:
+        return (fact for fact in self.build_facts(n) if fact.reading.value == code)
 
-    def iter_numbers(self, dimension: str) -> Iterator[Fact]:
-        """Yield facts of a dimension, in order of size, as many as may be looked through."""
-        self._sort()
-        return (self.facts[n] for _, n in islice(self._numbers.get(dimension, ()), MAX_SCANNED))
+    def list_number_slips(self, digits: str, dimension: str) -> list[Fact]:
+        """List the numbers of a dimension whose digits, but for zeros at the end, are one slip away."""
+        for n in self._numbered[self._slips_of[1] :]:
+            for fact in self._build([n], "number"):
+                index = self._slips.setdefault(f" {fact.reading.dimension}", SlipIndex())
+                held = list_digits(fact.text)
+                for each in {held, held.rstrip("0")}:
+                    index.add(each, n, result=fact.source == "result")
+        self._slips_of[1] = len(self._numbered)
+        index = self._slips.get(f" {dimension}", SlipIndex())
+        near = dict.fromkeys([n for each in {digits, digits.rstrip("0")} for _, n in index.find(each, same=True)])
+        return [fact for fact in self._build(sorted(near), "number") if fact.reading.dimension == dimension]
 
     def list_around(self, dimension: str, size: float, count: int = 3) -> list[Fact]:
         """Return the facts of a dimension that are nearest in size."""
-        self._sort()
-        order = self._numbers.get(dimension, [])
-        at = bisect_left(order, (size, -1))
-        near = sorted(order[max(0, at - count) : at + count], key=lambda each: abs(each[0] - size))
-        return [self.facts[n] for _, n in near[:count]]
+        near: list[tuple[float, int, Fact]] = []
+        for factor, order in self._orders.get(dimension, {}).items():
+            sizes = order.sort()
+            at = bisect_left(sizes, (size / abs(factor), -1))
+            for _, n in sizes[max(0, at - count) : at + count]:
+                facts = [fact for fact in self._build([n], "number") if fact.reading.dimension == dimension]
+                near += [(abs(abs(fact.reading.number) - size), n, fact) for fact in facts]
+        return [fact for _, _, fact in sorted(near, key=lambda one: one[:2])[:count]]
 
     def list_days(self) -> list[Fact]:
-        """Return all days."""
-        return [self.facts[n] for each in self._days.values() for n in each]
+        """Return a fact for each day."""
+        return [next(self._build(each, "day")) for each in self._days.values()]
 
     def list_times(self) -> list[Fact]:
-        """Return all times."""
-        return [self.facts[n] for each in self._times.values() for n in each]
+        """Return a fact for each minute of the day."""
+        return [next(self._build(each, "time")) for each in self._times.values()]
+
+
+def _get_size(fact: Fact, dimension: str) -> float:
+    """Return the size of a fact as it stands in the order of a dimension; of any other, infinity."""
+    if fact.reading.kind != "number":
+        return float("inf")
+    if dimension == WRITTEN:
+        return fact.reading.written or float("inf")
+    return fact.reading.number if fact.reading.dimension == dimension else float("inf")

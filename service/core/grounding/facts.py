@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.grounding.fields import Beside, FieldUnit, read_beside, read_field, split_name
+from service.core.grounding.fields import BASIS_POINT, Beside, FieldUnit, read_beside, read_field, split_name
 from service.core.grounding.reading.languages import split_words
 from service.core.grounding.reading.mentions import Reading, normalize_code
 from service.core.grounding.reading.moments import Day, list_instants, read_epoch, read_iso_day
+from service.core.grounding.reading.numbers import find_romans
+from service.core.grounding.reading.units import UNITS
 from service.core.grounding.reading.values import find_values
 from service.core.json.pointers import escape_token
 
@@ -26,7 +28,7 @@ Source = Literal["result", "user", "system", "agent", "argument", "description",
 """Who wrote what holds a value."""
 
 
-class Place(NamedTuple):
+class Site(NamedTuple):
     """Where something stands: its pointer, the name of its field, and the pointer of the object that has the field."""
 
     pointer: str
@@ -43,7 +45,7 @@ class Fact(NamedTuple):
     """A value that the trace holds; `text` is how it stands there."""
 
     reading: Reading
-    place: Place
+    place: Site
     text: str
     minor: bool = False
     """Whether it counts cents or the like."""
@@ -66,12 +68,13 @@ class Fact(NamedTuple):
         return self.place.name
 
 
+_VERSION = re.compile(r"v?(\d{1,3}\.\d{1,3})\.\d")
 _DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[^\W_]+")
 _PLAIN_NUMBER = re.compile(r"-?(?!0\d)\d{1,15}(?:\.\d{1,12})?")
-_CODE = re.compile(r"(?!P\d|PT)[A-Za-z][\w.:/@#+-]*")
+CODE = re.compile(r"(?!P\d|PT)[A-Za-z][\w.:/@#+-]*")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})?)?")
-_EPOCH_WORDS = split_words(
+EPOCH_WORDS = split_words(
     "ts at time timestamp date created updated expires expiry since until epoch unix due start end begin modified when"
 )
 
@@ -83,6 +86,8 @@ def split_plain(text: str) -> tuple[str, ...]:
     >>> split_plain("IN_TRANSIT"), split_plain("Müller, José")
     (('in', 'transit'), ('muller', 'jose'))
     """
+    if text.isascii():
+        return tuple(_WORD.findall(text.lower()))
     folded = unicodedata.normalize("NFKD", text.casefold())
     return tuple(_WORD.findall("".join([c for c in folded if not unicodedata.combining(c)])))
 
@@ -92,55 +97,53 @@ def has_digit(text: str) -> bool:
     return _DIGIT.search(text) is not None
 
 
-def iter_leaves(value: JsonValue, place: Place) -> Iterator[tuple[Place, JsonValue]]:
-    """Yield every leaf of a JSON value with its place, every list, and keys that are values (`{"2025-02-10": ...}`)."""
-    source, told = place.source, place.minor_told
-    stack: list[tuple[Place, JsonValue]] = [(place, value)]
-    while stack:
-        at, here = stack.pop()
-        if isinstance(here, dict):
-            beside = read_beside(here)
-            for key in reversed(here) if at.pointer.count("/") < MAX_DEPTH else ():
-                pointer = f"{at.pointer}/{escape_token(key)}"
-                stack.append((Place(pointer, source, key, at.pointer, beside, told), here[key]))
-                if not key.isalpha() and (has_digit(key) or "@" in key):
-                    yield Place(pointer, source), key
-        elif isinstance(here, list):
-            yield at, here
-            if at.pointer.count("/") < MAX_DEPTH:
-                _, _, name, record, beside, _ = at
-                places = (Place(f"{at.pointer}/{n}", source, name, record, beside, told) for n in range(len(here)))
-                stack += reversed([*zip(places, here, strict=True)])
-        else:
-            yield at, here
+def build_site(holder: Site, key: str | int | None) -> Site:
+    """Return the site of a member of an object or a list; with None, the holder itself."""
+    if key is None:
+        return holder
+    pointer, source, name, record, beside, told = holder
+    if isinstance(key, int):
+        return Site(f"{pointer}/{key}", source, name, record, beside, told)
+    return Site(f"{pointer}/{escape_token(key)}", source, key, record, beside, told)
 
 
-def read_number(value: float, text: str, place: Place) -> Iterator[Fact]:
+def build_holder(site: Site, members: Mapping[str, JsonValue]) -> Site:
+    """Return an object's site as that which its members have: they are named by their keys, and told by their neighbours."""
+    return Site(site.pointer, site.source, "", site.pointer, read_beside(members), site.minor_told)
+
+
+def read_number(value: float, text: str, place: Site) -> Iterator[Fact]:
     """Yield the facts that a number of a result may be: an amount in its field's unit, a code, a moment since 1970."""
     whole = abs(value) < 1e15 and value == int(value)
     field = read_field(place.name, place.beside, minor_told=place.minor_told and whole)
     yield _build_number(value, text, place, field)
     if whole and abs(value) >= 100:
         yield Fact(Reading("code", text.partition(".")[0]), place, text)
-    if value >= 500_000_000 and _EPOCH_WORDS & set(split_name(place.name)):
+    if value >= 500_000_000 and EPOCH_WORDS & set(split_name(place.name)):
         for part in read_epoch(value) or ():
             yield Fact(Reading("day" if isinstance(part, Day) else "time", part), place, text)
 
 
-def _build_number(value: float, text: str, place: Place, field: FieldUnit) -> Fact:
+def _build_number(value: float, text: str, place: Site, field: FieldUnit) -> Fact:
     unit = field.unit
     if unit is None:
         return Fact(Reading("number", value), place, text)
-    factor = 1.0 if unit.dimension == "share" and abs(value) <= 1 else unit.factor  # a fraction, whatever its name says
+    if unit == BASIS_POINT and abs(value) > 10_000:  # bits per second
+        return Fact(Reading("number", value), place, text)
+    factor = 1.0 if unit == UNITS["%"] and abs(value) <= 1 else unit.factor  # a fraction, whatever its name says
     reading = Reading("number", value * factor + unit.shift, unit.dimension, 0.0, unit.currency, value)
     return Fact(reading, place, text, field.minor)
 
 
-def read_string(text: str, place: Place) -> Iterator[Fact]:
+def read_string(text: str, place: Site) -> Iterator[Fact]:
     """Yield the facts in a text of a result: a number, a moment, a code, or the values of its words."""
     bare = text.strip()
-    if not has_digit(bare) or _CODE.fullmatch(bare):  # a code is read as such
+    yield from [Fact(Reading("number", n), place, roman, whole=False) for roman, n in find_romans(bare)]
+    if not has_digit(bare) or CODE.fullmatch(bare):  # a code is read as such
         return
+    version = _VERSION.match(bare)
+    if version is not None:  # its first parts are a version, too
+        yield Fact(Reading("number", float(version[1])), place, version[1], whole=False)
     moment = _MOMENT.fullmatch(bare)
     day = read_iso_day(moment[1]) if moment is not None else None
     if _PLAIN_NUMBER.fullmatch(bare):
@@ -157,20 +160,35 @@ def read_string(text: str, place: Place) -> Iterator[Fact]:
             yield from (Fact(reading, place, mention.text, whole=whole) for reading in mention.readings)
 
 
-def read_code(text: str, place: Place) -> Iterator[Fact]:
+def read_code(text: str, place: Site) -> Iterator[Fact]:
     """Yield a short text as a code, and its parts that have letters and digits."""
-    words = split_plain(text) if len(text) <= MAX_NAME_CHARS else ()
-    if 0 < len(words) <= MAX_NAME_WORDS and ("@" in text or has_digit(text)):
-        yield Fact(Reading("code", normalize_code(text)), place, text)
-        for word in words if words[1:] else ():
-            if not word.isdecimal() and has_digit(word):
-                yield Fact(Reading("code", word), place, text, whole=False)
+    for n, code in enumerate(list_codes(text)):
+        yield Fact(Reading("code", code), place, text, whole=n == 0)
+
+
+def is_code(text: str) -> bool:
+    """Whether a short text is looked up as a code: it has a digit, or is an address."""
+    return has_digit(text) or "@" in text or "://" in text
+
+
+def list_codes(text: str) -> list[str]:
+    """Return a short text as a code, and its parts that have letters and digits."""
+    if len(text) > MAX_NAME_CHARS or len(_WORD.findall(text)) > MAX_NAME_WORDS:
+        return []
+    words = split_plain(text)
+    if not 0 < len(words) <= MAX_NAME_WORDS or not is_code(text):
+        return []
+    code = "".join(words) if text.isascii() else normalize_code(text)
+    code = code[1:] if code[0] == "v" and code[1:].isdecimal() else code
+    return [code, *[word for word in words if words[1:] and not word.isdecimal() and has_digit(word)]]
 
 
 @lru_cache(maxsize=4096)
 def list_names(text: str) -> list[tuple[str, ...]]:
     """Return how a short text may be named: by its words and, of `Last, First`, in the other order too."""
-    words = split_plain(text) if len(text) <= MAX_NAME_CHARS else ()
+    if len(text) > MAX_NAME_CHARS or len(_WORD.findall(text)) > MAX_NAME_WORDS:
+        return []
+    words = split_plain(text)
     if not 0 < len(words) <= MAX_NAME_WORDS or not any(map(str.isalpha, text)):
         return []
     last, comma, first = text.partition(",")

@@ -39,7 +39,7 @@ def find_false_actions(
             action.state == "never_called" and not action.tools and changed
         ):
             continue
-        told = any(list_forms(one) & index.result_words for one in action.actions)
+        told = any(list_forms(one) & index.list_words(of_results=True) for one in action.actions)
         if action.own or not told or action.state == "failed":
             proved = action.own and not changed and not action.actions & SELF_MADE and _binds_value(action, placed)
             missing = (

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.grounding.reading.languages import split_words
+from service.core.grounding.reading.languages import SCALES, split_words
 from service.core.grounding.reading.units import CURRENCIES, MINOR_WORDS, UNITS, Unit, find_unit, get_minor_factor
 from service.core.trace import ToolDef
 
@@ -41,6 +41,11 @@ _JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+")
 
 
+BASIS_POINT = Unit("share", 0.0001)
+_LETTERS = frozenset({"k", "m", "b"})
+"""Scales that a field's last word means only of amounts of money."""
+
+
 class FieldUnit(NamedTuple):
     """The unit of a field's numbers; `unit` is None where nothing says. `minor`: they count the smallest unit of a currency."""
 
@@ -58,6 +63,7 @@ def split_name(name: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(_JOINT.sub(" ", name[:200]).casefold()))
 
 
+@lru_cache(maxsize=512)
 def says_minor(text: str) -> bool:
     """Whether a description says that amounts count cents or the like.
 
@@ -118,6 +124,10 @@ def _read(name: str, beside: Beside, minor_told: bool) -> FieldUnit:  # noqa: FB
     is_amount = bool(MONEY_WORDS & set(words))
     if not code and (is_amount or _GENERIC & set(words)):
         code = CURRENCIES.get(beside.currency.upper(), "")
+    scale = float(SCALES.get(words[-1], 1)) if words[1:] and (words[-1] not in _LETTERS or is_amount or code) else 1.0
+    if scale != 1:
+        measured = _read(" ".join(words[:-1]), beside, minor_told).unit or Unit("", 1.0)
+        return FieldUnit(measured._replace(factor=measured.factor * scale))
     if beside.exponent and (is_amount or _GENERIC & set(words)):
         return FieldUnit(Unit("money", 10.0**-beside.exponent, 0.0, code), minor=True)
     minor = bool(_MINOR & set(words)) or (is_amount and (minor_told or bool(_MINOR & set(split_name(beside.unit)))))
@@ -135,8 +145,8 @@ def _read_currency(word: str) -> str:
 def _find_measure(words: tuple[str, ...], unit_beside: str) -> Unit | None:
     if _SHARE & set(words):
         return UNITS["%"]
-    if "bps" in words or words[-2:] == ("basis", "points"):
-        return None
+    if words[-1:] == ("bps",) or words[-2:] == ("basis", "points"):
+        return BASIS_POINT
     counted = words[: words.index("per")] if "per" in words else words
     if words[1:] and words[-1] in _LAST and "per" not in words:
         return UNITS[_LAST[words[-1]]]
@@ -151,17 +161,12 @@ def _find_measure(words: tuple[str, ...], unit_beside: str) -> Unit | None:
     return None
 
 
-@lru_cache(maxsize=512)
-def _says_minor_of(description: str) -> bool:
-    return says_minor(description)
-
-
 def tells_minor(tool: ToolDef | None) -> bool:
     """Whether a tool's description, or that of a parameter or a result, says that amounts are in cents or the like."""
     if tool is None:
         return False
     found = tool.memo.get("tells_minor")
     if not isinstance(found, bool):
-        found = any(_says_minor_of(text.text) for text in tool.texts)
+        found = any(says_minor(text.text) for text in tool.texts)
         tool.memo["tells_minor"] = found
     return found

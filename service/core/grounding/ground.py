@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from service.core.grounding.derive import Amount, Deriver
 from service.core.grounding.fact_index import FactIndex, Near
-from service.core.grounding.facts import split_plain
+from service.core.grounding.facts import MAX_NAME_WORDS, split_plain
 from service.core.grounding.nearest import Nearest, list_nearest
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Day
@@ -58,9 +58,14 @@ MAX_JOINED = 8
 """The most pieces of which a code may be written."""
 
 
-def ground_text(text: str, pointer: str, index: FactIndex, deriver: Deriver | None = None) -> list[Placed]:
-    """Return the values of a text with their origins, in order. Linear, but for a bounded search for derivations."""
-    mentions = _join_codes(text, find_values(text, index.today), index)
+def ground_text(
+    text: str, pointer: str, index: FactIndex, deriver: Deriver | None = None, said: list[Mention] | None = None
+) -> list[Placed]:
+    """Return the values of a text with their origins, in order. Linear, but for a bounded search for derivations.
+
+    `said`: its values, if they have been read.
+    """
+    mentions = _join_codes(text, find_values(text, index.today) if said is None else said, index)
     placed = [(mention, _find(mention, index)) for mention in mentions]
     deriver = deriver or Deriver(index, index.today)
     stated = [
@@ -68,11 +73,15 @@ def ground_text(text: str, pointer: str, index: FactIndex, deriver: Deriver | No
         for m in mentions
         if m.kind == "number"
     ]
-    named = _list_named(text, mentions, index)
+    spans = {mention[1:3] for mention in mentions}
+    named = [each for each in _list_named(text, mentions, index) if each[0][1:3] not in spans]
     result: list[Placed] = []
     for mention, near in placed:
-        if near is not None:
-            result.append(Placed(mention, _build_found(mention, pointer, near)))
+        held = near or next(
+            (each for one, each in named if one.start <= mention.start and mention.end <= one.end), None
+        )
+        if held is not None:
+            result.append(Placed(mention, _build_found(mention, pointer, held)))
         else:
             result.append(Placed(mention, _derive(mention, pointer, index, deriver, stated, mentions)))
     return sorted(
@@ -164,15 +173,24 @@ def _join_from(text: str, mention: Mention, index: FactIndex) -> Mention | None:
     starts = [mention.start, *([mention.start - len(before.group())] if before else [])]
     for start in starts:
         ends = [*reversed(list(_list_ends(text, mention.end))), *([mention.end] if start != mention.start else [])]
-        codes = {end: normalize_code(text[start:end]) for end in ends}
+        codes = {end: _read_joined(text[start:end], index) for end in ends}
         best = next((end for end in ends if index.has_code(codes[end])), 0)
         if not best and not index.has_code(normalize_code(mention.text)):
             best = next((end for end in ends if index.find_slip(codes[end])), 0)
         best = best or next((end for end in ends if index.has_code_part(codes[end])), 0)
         if best:
-            code = Reading("code", normalize_code(text[start:best]))
+            code = Reading("code", codes[best])
             return Mention(text[start:best], start, best, (code,))
     return None
+
+
+def _read_joined(text: str, index: FactIndex) -> str:
+    """Read pieces as a code; where nothing holds it, without the `(0)` and the `00` with which a phone number may be written."""
+    code = normalize_code(text)
+    if index.has_code(code):
+        return code
+    bare = normalize_code(text.replace("(0)", "")).removeprefix("00")
+    return bare if index.has_code(bare) else code
 
 
 def _list_ends(text: str, end: int) -> Iterator[int]:
@@ -190,19 +208,19 @@ _NAME_WORD = re.compile(r"[^\W_]+")
 
 def _list_named(text: str, mentions: Sequence[Mention], index: FactIndex) -> list[tuple[Mention, list[Near]]]:
     """List the names of results that stand in a text, so that it can be seen where."""
-    if not index.names:
-        return []
     taken = {m.start for m in mentions}
     words = [(m.start(), m.end()) for m in _NAME_WORD.finditer(text)]
     found: list[tuple[Mention, list[Near]]] = []
     skip_until = 0
-    plain = [_fold(text[a:b]) for a, b in words]
+    plain = [text[a:b].lower() if text.isascii() else _fold(text[a:b]) for a, b in words]
     for n, (start, _) in enumerate(words):
-        if start < skip_until or start in taken:
+        if start < skip_until:
             continue
-        for size in range(min(6, len(words) - n), 0, -1):
-            facts = index.names.get(tuple(plain[n : n + size]))
-            if facts and (size > 1 or len(plain[n]) > 2):
+        names = index.list_names(plain[n])
+        for size in range(min(MAX_NAME_WORDS, len(words) - n), 0, -1) if names else ():
+            named = tuple(plain[n : n + size])
+            if named in names and (size > 1 or (len(plain[n]) > 2 and start not in taken)):
+                facts = index.find_named(named)
                 end = words[n + size - 1][1]
                 mention = Mention(text[start:end], start, end, (Reading("code", normalize_code(text[start:end])),))
                 held = sorted(facts, key=lambda fact: fact.source != "result")[:4]

@@ -35,8 +35,6 @@ class _Candidate(NamedTuple):
 def list_nearest(mention: Mention, index: FactIndex, deriver: Deriver) -> tuple[Nearest, ...]:
     """Return the three held values of its kind that are closest: by their digits first, then by size."""
     reading = mention.readings[0]
-    if not deriver.spend(index.code_count if reading.kind == "code" else MAX_NEAREST):
-        return ()
     candidates = list(_list_candidates(mention, reading, index, deriver))
     candidates.sort(key=lambda one: (one.distance, one.pointer))
     kept = {one.value: one for one in reversed(candidates)}
@@ -57,10 +55,7 @@ def _list_candidates(mention: Mention, reading: Reading, index: FactIndex, deriv
         yield from _list_numbers(mention, reading, index, deriver)
     code = next((one.value for one in mention.readings if one.kind == "code"), None)
     if isinstance(code, str):
-        for held, fact in index.iter_codes():
-            distance = count_slips(code, held)
-            if distance is not None:
-                yield _Candidate(0.0001 * distance, fact.text, fact.pointer)
+        yield from [_Candidate(0.0001, fact.text, fact.pointer) for _, fact in index.list_code_slips(code)]
 
 
 def _list_numbers(mention: Mention, reading: Reading, index: FactIndex, deriver: Deriver) -> Iterator[_Candidate]:
@@ -68,7 +63,7 @@ def _list_numbers(mention: Mention, reading: Reading, index: FactIndex, deriver:
     digits = list_digits(mention.text)
     for dimension in dict.fromkeys((reading.dimension, "", "money" if not reading.dimension else "")):
         facts = index.list_around(dimension, size)
-        facts += _iter_slips(digits, index, dimension)
+        facts += index.list_number_slips(digits, dimension) if len(digits) > 2 else []
         for scale in (100.0, 0.01, 10.0, 0.1, 1000.0, 0.001):
             facts += [
                 fact
@@ -87,14 +82,6 @@ def _list_numbers(mention: Mention, reading: Reading, index: FactIndex, deriver:
 
 def _relate(one: float, other: float) -> float:
     return abs(abs(one) - abs(other)) / max(abs(one), abs(other), 1e-9)
-
-
-def _iter_slips(digits: str, index: FactIndex, dimension: str) -> Iterator[Fact]:
-    if len(digits) < 3:
-        return
-    for fact in index.iter_numbers(dimension):
-        if count_slips(digits, list_digits(fact.text)) is not None:
-            yield fact
 
 
 def _measure_days(day: Day, fact: Fact) -> float:

@@ -128,7 +128,7 @@ class _Argument:
             return f"{self._text} is in nothing that could be read, and {self._sources.gap} could not", ()
         public = "phone" in self._parameter.words or (value.isdecimal() and len(value) <= _TINY)
         hosts = set(split_plain(value.partition("@")[2])[:-1]) - _GENERIC_HOSTS if "@" in value else set[str]()
-        if public or hosts & self._index.words:
+        if public or hosts & self._index.list_words():
             return f"{self._text} is in no message and no result before the call, but may be publicly known", ()
         return None
 
@@ -210,7 +210,7 @@ class _Argument:
             ]
         )
         if near is None:
-            named = sorted(self._index.names.get(split_plain(text), ()), key=lambda fact: fact.source not in STRONG)
+            named = sorted(self._index.find_named(split_plain(text)), key=lambda fact: fact.source not in STRONG)
             near = Near(named[0], "same") if named else None
         if near is not None and near.fact.source in STRONG:
             return self._build_near([near])
@@ -224,7 +224,7 @@ class _Argument:
             if derived is not None:
                 return self._build("derived", derived.sources, derived.how)
         words = split_plain(text)
-        if 1 < len(words) <= 4 and all(word in self._index.words for word in words):
+        if 1 < len(words) <= 4 and self._index.list_words().issuperset(words):
             return self._build("given", (), "concatenation")
         if day is not None and not only_reads(self._step.call.name, self._tool):
             return self._suspect_other(None, day=True)
@@ -239,7 +239,7 @@ class _Argument:
         if "name" in self._parameter.words and _OF_PEOPLE & set(self._parameter.words):
             return self._build("nowhere", code=SUSPECTED, note=f"nobody gave the name {self._text}")
         if amount or day or code:
-            other = self._index.fields.get(self._leaf.key)
+            other = self._index.find_last(self._leaf.key)
             if other is not None:
                 note = f"nobody gave {self._text}, where results give {other.text!r} by that name"
                 return self._build("nowhere", (other.pointer,), code=SUSPECTED, note=note)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import log10
 
-from service.core.grounding.derive import Deriver
 from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.facts import Fact
 from service.core.grounding.findings import TextFinding
@@ -20,14 +19,14 @@ MIN_CODE_CHARS = 5
 _YEARS = range(1900, 2101)
 
 
-def find_slips(placed: Sequence[Placed], index: FactIndex, deriver: Deriver) -> Iterator[TextFinding]:
+def find_slips(placed: Sequence[Placed], index: FactIndex) -> Iterator[TextFinding]:
     """Suspect the values of a text that stand nowhere, whose like stands in a result, one digit or character or one swap away.
 
     Not where the text states that other value too: then it is another thing.
     """
     stated = {source for one in placed for source in one.grounded.sources}
     for one in placed:
-        if one.grounded.origin == "nowhere" and not one.mention.hedged and deriver.spend(index.code_count):
+        if one.grounded.origin == "nowhere" and not one.mention.hedged:
             fact = _find_like(one.mention, index)
             if fact is not None and fact.pointer not in stated:
                 note = (
@@ -39,7 +38,8 @@ def find_slips(placed: Sequence[Placed], index: FactIndex, deriver: Deriver) -> 
 def _find_like(mention: Mention, index: FactIndex) -> Fact | None:
     code = next((one.value for one in mention.readings if one.kind == "code"), None)
     if isinstance(code, str) and len(code) >= MIN_CODE_CHARS:
-        like = [fact for held, fact in index.iter_codes() if _is_code_slip(code, held) and fact.source != "assistant"]
+        near = index.list_code_slips(code)
+        like = [fact for held, fact in near if _is_code_slip(code, held) and fact.source != "assistant"]
         if like:
             return like[0]
     reading = mention.readings[0]
@@ -47,7 +47,7 @@ def _find_like(mention: Mention, index: FactIndex) -> Fact | None:
         return None
     dimensions = (reading.dimension, "") if reading.dimension else ("", "money")
     for dimension in dimensions:
-        for fact in index.iter_numbers(dimension):
+        for fact in index.list_number_slips(list_digits(mention.text), dimension):
             if fact.source == "result" and _is_number_slip(mention, reading, fact):
                 return fact
     return None

@@ -11,14 +11,15 @@ from pydantic import JsonValue
 from service.core.grounding.actions import find_own_actions
 from service.core.grounding.clock import find_reference_date
 from service.core.grounding.derive import Deriver
-from service.core.grounding.fact_index import MAX_FACTS, FactIndex
-from service.core.grounding.facts import Place, Source
+from service.core.grounding.fact_index import FactIndex
+from service.core.grounding.fact_store import MAX_FACTS
+from service.core.grounding.facts import Source
 from service.core.grounding.false_actions import find_completion_after_error, find_false_actions
-from service.core.grounding.fields import tells_minor
 from service.core.grounding.findings import TextFinding
 from service.core.grounding.ground import Grounded, Placed, ground_text
 from service.core.grounding.other_values import find_other_values
-from service.core.grounding.reading.values import MAX_TEXT_CHARS
+from service.core.grounding.reading.mentions import Mention
+from service.core.grounding.reading.values import MAX_TEXT_CHARS, find_values
 from service.core.grounding.scale_slips import find_scale_slips
 from service.core.grounding.suspicion import find_slips
 from service.core.results.media import has_media
@@ -73,27 +74,27 @@ class _Reader:
             while step is not None and step.message < n:
                 self._add_step(step)
                 step = next(steps)
+            said: list[Mention] | None = None
             if message.role == "assistant" and message.text:
-                grounded = self._ground(n, message)
+                said = find_values(message.text, self._index.today)
+                grounded = self._ground(n, message, said)
                 if grounded is not None:
                     yield grounded
-            self._index.add_text(message.text, f"/messages/{n}/text", cast("Source", message.role))
+            if n < len(self._trace.messages) - 1:
+                self._index.add_text(message.text, f"/messages/{n}/text", cast("Source", message.role), said)
 
     def _add_step(self, step: Step) -> None:
         self._steps.append(step)
-        minor = tells_minor(self._tools.get(step.call.name))
-        pointer = f"/steps/{step.index}"
-        given = cast("JsonValue", dict(step.call.arguments or {}))
-        self._index.add_value(given, Place(f"{pointer}/call/arguments", "argument", minor_told=minor))
+        source: Source = "error" if step.result is not None and step.result.is_error else "result"
+        pointer = self._index.add_step(step, self._tools.get(step.call.name), source)
         if step.result is None:
-            self._missing = self._missing or f"{pointer}/result"
-            return
-        content, source = step.result.content, cast("Source", "error" if step.result.is_error else "result")
-        self._index.add_result(content, Place(f"{pointer}/result/content", source, minor_told=minor))
-        if not step.result.is_error and (has_media(content) or _has_broken_structure(content)):
-            self._unread = self._unread or f"{pointer}/result/content"
+            self._missing = self._missing or pointer
+        elif not step.result.is_error and (
+            has_media(step.result.content) or _has_broken_structure(step.result.content)
+        ):
+            self._unread = self._unread or pointer
 
-    def _ground(self, n: int, message: Message) -> GroundedText | None:
+    def _ground(self, n: int, message: Message, said: list[Mention]) -> GroundedText | None:
         text, pointer = message.text, f"/messages/{n}/text"
         actions = find_own_actions(text, self._trace.tools or (), self._steps)
         if not self._steps and not actions:
@@ -106,7 +107,7 @@ class _Reader:
             return GroundedText(
                 n, message.turn, too_long=f"more than {MAX_MENTIONS_OF_ALL} values stand in the texts before"
             )
-        placed = ground_text(text, pointer, self._index, self._deriver)
+        placed = ground_text(text, pointer, self._index, self._deriver, said)
         self._looked_up += len(placed)
         findings = [
             *find_false_actions(text, placed, actions, self._steps, self._tools, self._index),
@@ -114,7 +115,7 @@ class _Reader:
             *find_completion_after_error(text, self._steps),
         ]
         if not self._unread and not self._missing:
-            findings += [*find_scale_slips(placed, self._index), *find_slips(placed, self._index, self._deriver)]
+            findings += [*find_scale_slips(placed, self._index), *find_slips(placed, self._index)]
         kept = _keep_first(findings)
         values = tuple([_mark(one, kept) for one in placed])
         unread = self._unread or self._find_empty(values)

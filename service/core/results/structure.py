@@ -51,7 +51,7 @@ class Passage(NamedTuple):
     value: JsonValue
 
 
-class Reading(NamedTuple):
+class TextStructure(NamedTuple):
     """The structure found in a text: its passages in order, and the text around them."""
 
     passages: tuple[Passage, ...]
@@ -68,7 +68,7 @@ class ResultBody(NamedTuple):
     text: str
 
 
-def read_text(text: str) -> Reading:
+def read_text(text: str) -> TextStructure:
     """Read the structure of a text that a tool returned.
 
     Takes time linear in the text; a text of more than 200,000 characters is not read. Two objects are two passages.
@@ -81,17 +81,17 @@ def read_text(text: str) -> Reading:
     return _read(text, FORMS)
 
 
-def read_leaf(text: str) -> Reading:
+def read_leaf(text: str) -> TextStructure:
     """Read the structure of any text within a JSON result, in the forms alone that are hard to mistake for anything else."""
     if not text[:1].isspace() and text[:1] not in '{["' and text.count("\n") < 3:
-        return Reading((), text, text)
+        return TextStructure((), text, text)
     return _read(text, _ANYWHERE)
 
 
 @lru_cache(maxsize=64)
-def _read(text: str, known_forms: tuple[Form, ...], quotes: int = 0) -> Reading:
+def _read(text: str, known_forms: tuple[Form, ...], quotes: int = 0) -> TextStructure:
     if len(text) > MAX_TEXT_CHARS:
-        return Reading((), text, text)
+        return TextStructure((), text, text)
     inner = _unquote(text) if quotes < MAX_QUOTES else None
     if inner is not None:
         return _widen(_read(inner, known_forms, quotes + 1), len(text))
@@ -100,8 +100,8 @@ def _read(text: str, known_forms: tuple[Form, ...], quotes: int = 0) -> Reading:
     exact = [passage for passage in passages if passage.exact]
     beside = _cut(text, pieces, exact)
     if exact and disowns(beside, len(exact)):
-        return Reading(tuple([one._replace(exact=False) for one in passages]), _cut(text, pieces, passages), text)
-    return Reading(tuple(passages), _cut(text, pieces, passages), beside)
+        return TextStructure(tuple([one._replace(exact=False) for one in passages]), _cut(text, pieces, passages), text)
+    return TextStructure(tuple(passages), _cut(text, pieces, passages), beside)
 
 
 def _unquote(text: str) -> str | None:
@@ -111,12 +111,12 @@ def _unquote(text: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _widen(inner: Reading, end: int) -> Reading:
+def _widen(inner: TextStructure, end: int) -> TextStructure:
     """Return the reading of a quoted text with each passage stretched over the whole text."""
     passages = [
         Passage("quoted_json" if one.exact else one.form, one.exact, 0, end, one.value) for one in inner.passages
     ]
-    return Reading(tuple(passages), inner.rest, inner.beside_exact)
+    return TextStructure(tuple(passages), inner.rest, inner.beside_exact)
 
 
 _FENCE = re.compile(r"(?m)^[ \t]{0,8}```[^`\n]{0,40}$")

@@ -15,7 +15,7 @@ from service.core.grounding.fact_index import FactIndex
 
 FORMS = {
     "found": ("rounded", "unit", "minor units", "part"),
-    "derived": ("", "sum", "mean", "median", "difference", "product", "ratio", "count", "rest of 100 %", "weekday",
+    "derived": ("", "sum", "mean", "difference", "product", "ratio", "count", "weekday",
                 "days between", "time between"),
     "given": ("",),
     "general": ("",),

@@ -29,7 +29,7 @@ _NUMBER = re.compile(
 )
 TAIL = re.compile(
     r"(?P<gap>[ \u00a0\u202f-]?)(?P<word>percentage[ ]points?|per[ ]cent|por[ ]ciento|pour[ ]cent"
-    r"|[^\W\d_]+(?:-[^\W\d_]+)?(?:/(?:h|s|km|min))?[²³]?|[%‰€$£¥₹₩℃″]|°[ ]?[CF]?)"
+    r"|[^\W\d_]+(?:-[^\W\d_]+)?(?:/(?:h|s|km|min))?[²³]?|[%‰€$£¥₹₩℃″\u2032]|°[ ]?[CF]?)"
 )
 _TOKEN = re.compile(r"[^\W_]\w*+(?:[-.:/@#+](?=[^\W_])\w++){0,40}+")
 _PERCENT_WORDS = split_words("percentage per por pour prozent prozentpunkte porcentuales")
@@ -103,12 +103,13 @@ def _is_numbering(text: str, at: int, end: int) -> bool:
 def read_tail(text: str, end: int, currency: str | None = None) -> Tail:
     """Read what multiplies a number and its unit, from the words after it. `currency`: the sign before it."""
     scale, units = 1.0, [find_unit(currency) or Unit("money", 1.0)] if currency else []
-    for _ in range(2):
+    for _ in range(3):
         match = TAIL.match(text, end)
         if match is None:
             break
         word, attached = match["word"], not match["gap"]
-        factor = _find_scale(word, money=bool(currency), attached=attached) if scale == 1.0 else None
+        factor = _find_scale(word, money=bool(currency), attached=attached) if scale in (1.0, 1_000.0) else None
+        factor = None if factor is not None and scale > 1 and factor < 10**5 else factor  # mil millones
         if factor is None:
             found = [] if units else _find_units(word, attached=attached)
             further = TAIL.match(text, match.end()) if not units and not found and match["gap"] == " " else None
@@ -116,7 +117,10 @@ def read_tail(text: str, end: int, currency: str | None = None) -> Tail:
                 found = [unit for unit in _find_units(further["word"], attached=False) if unit.dimension == "money"]
                 match = further
             return Tail(scale, found, match.end()) if found else Tail(scale, units, end)
-        scale, end = factor, match.end() + (text[match.end() : match.end() + 1] == "." and word.lower() in _SHORTENED)
+        scale, end = (
+            scale * factor,
+            match.end() + (text[match.end() : match.end() + 1] == "." and word.lower() in _SHORTENED),
+        )
     return Tail(scale, units, end)
 
 
@@ -165,9 +169,15 @@ def _build(value: float, last_place: float, power: float, tail: Tail, loose: flo
         yield Reading("number", base, unit.dimension, tolerance * unit.factor, unit.currency, size)
 
 
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
+             "tenth": 10}  # fmt: skip
+
+
 @lru_cache(maxsize=8)
 def _compile_words(language: str) -> re.Pattern[str]:
-    known = sorted({*list_number_words(language), *MULTIPLIERS[language], *HALVES}, key=len, reverse=True)
+    tens = [f"{ten}-{rank}" for ten in _TENS for rank in _ORDINALS] if language == "en" else []
+    known = sorted({*list_number_words(language), *MULTIPLIERS[language], *HALVES, *tens}, key=len, reverse=True)
     word = "|".join(map(re.escape, known))
     return re.compile(
         rf"(?:{word})(?:(?:[ -]|[ ](?:and|und|y|et)[ ](?:an?[ ])?)(?:{word})\b)*+\b(?!-|[ ](?:past|to|after|nach|vor)\b)",
@@ -181,6 +191,11 @@ def read_spelled_amount(text: str, at: int, language: str) -> Mention | None:
     if match is None:
         return None
     words, end = match.group().lower().split(" "), match.end()
+    rank = _ORDINALS.get(words[0].rpartition("-")[2]) if len(words) == 1 and text[at - 2 : at].lower() != "a " else None
+    if rank is not None:
+        rank += list_number_words("en").get(words[0].partition("-")[0], 0)
+        readings = (Reading("number", HALVES.get(words[0], float(rank)), "share" if words[0] in HALVES else "", 0.02),)
+        return Mention(match.group(), at, end, (*readings, Reading("number", float(rank))), False, ordinal=True)
     share = _read_share(words, language)
     of_a = _OF_A.match(text, end) if share is not None else None
     tail = read_tail(text, of_a.end() if of_a is not None else end)

@@ -108,6 +108,7 @@ ARTICLES = split_words("one ein eine einen einem einer un una uno une eins")
 
 SCALES = {
     "k": 1_000, "tsd": 1_000, "m": 10**6, "mn": 10**6, "mio": 10**6, "mrd": 10**9, "bn": 10**9, "b": 10**9,
+    "thousands": 1_000, "billions": 10**9,
     "thousand": 1_000, "million": 10**6, "millions": 10**6, "billion": 10**9, "trillion": 10**12, "lakh": 10**5,
     "crore": 10**7, "tausend": 1_000, "millionen": 10**6, "milliarde": 10**9, "milliarden": 10**9, "mil": 1_000,
     "millón": 10**6, "millones": 10**6, "mille": 1_000, "milliard": 10**9, "milliards": 10**9, "dozen": 12, "hundred": 100,
@@ -118,12 +119,15 @@ HALVES = {
     "half": 0.5, "a half": 0.5, "halb": 0.5, "halbe": 0.5, "halbes": 0.5, "hälfte": 0.5, "media": 0.5, "mitad": 0.5, "demi": 0.5,
     "moitié": 0.5, "quarter": 0.25, "quarters": 0.25, "viertel": 0.25, "cuarto": 0.25, "cuartos": 0.25, "quart": 0.25,
     "quarts": 0.25, "third": 1 / 3, "thirds": 1 / 3, "drittel": 1 / 3, "tercio": 1 / 3, "tercios": 1 / 3, "tiers": 1 / 3,
-    "fifth": 0.2, "fifths": 0.2, "fünftel": 0.2, "tenth": 0.1, "tenths": 0.1, "zehntel": 0.1,
+    "fifth": 0.2, "fifths": 0.2, "fünftel": 0.2, "quinto": 0.2, "quintos": 0.2, "cinquième": 0.2, "cinquièmes": 0.2,
+    "sixth": 1 / 6, "sixths": 1 / 6, "sechstel": 1 / 6, "eighth": 0.125, "eighths": 0.125, "achtel": 0.125, "octavo": 0.125,
+    "octavos": 0.125, "huitième": 0.125, "huitièmes": 0.125, "tenth": 0.1, "tenths": 0.1, "zehntel": 0.1, "dixième": 0.1,
+    "dixièmes": 0.1,
 }  # fmt: skip
 """Parts of a whole."""
 
 HEDGES = split_words(
-    "about around roughly approximately approx nearly almost just some over under above below more less than least "
+    "about good around roughly approximately approx nearly almost just some over under above below more less than least "
     "most up circa ca etwa ungefähr rund fast knapp gut über unter mehr weniger als mindestens höchstens bis casi "
     "unos unas alrededor aproximadamente más menos cerca environ presque près plus moins quelque autour ~ ≈ > < ≥ ≤"
 )

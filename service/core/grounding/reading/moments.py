@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from service.core.grounding.reading.languages import MONTHS, RELATIVE_DAYS
+from service.core.grounding.reading.languages import MONTHS, NAMED_TIMES, RELATIVE_DAYS, list_number_words, split_words
 
 DAY_S = 86_400
 
@@ -34,9 +34,10 @@ NUMERIC = re.compile(
     r"|(?P<d>\d{1,2})(?P<short>[/.])(?P<e>\d{1,2})(?:(?<=\d)\.(?!\d)|(?![\d/.]))"
 )
 CLOCK = re.compile(
-    r"(?P<h>\d{1,2})(?P<sep>[:.h]|[ ]h[ ]?)(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?P<tail>[ \u202f]?(?:[ap]\.?[ ]?m\b\.?|Uhr\b|h\b))?"
+    r"(?P<h>\d{1,2})(?P<sep>[:.h]|[ ]h[ ]?)(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?"
+    r"(?P<tail>[ \u202f]?(?:[ap]\.[ ]?m\b\.?|[ap]m\b|Uhr\b|h\b))?"
     r"(?:[ ]?(?P<zone>Z|UTC|GMT)(?P<offset>[+-]\d{1,2}(?::?\d{2})?)?\b)?(?![\d:])"
-    r"|(?P<h2>\d{1,2})[ \u202f]?(?P<tail2>[ap]\.?[ ]?m\b\.?|Uhr(?:[ ](?P<m2>[0-5]\d)\b)?|o['\u2019]clock)",
+    r"|(?P<h2>\d{1,2})[ \u202f]?(?P<tail2>[ap]\.[ ]?m\b\.?|[ap]m\b|Uhr(?:[ ](?P<m2>[0-5]\d)\b)?|o['\u2019]clock)",
     re.IGNORECASE,
 )
 _ISO_DURATION = re.compile(
@@ -155,6 +156,46 @@ def read_clock(match: re.Match[str], after: str) -> Time | None:
         hour += 12
     exact = bool(half or late) or hour > 12 or match.group().startswith("0")
     return Time((hour % 24) * 3_600 + minute * 60 + second, exact)
+
+
+_SPOKEN = re.compile(
+    r"(?:(?P<half>half|halb)|(?P<count>(?:twenty|zwanzig|\w{2,8})(?:-five)?))(?:[ ](?P<way>past|after|to|before|nach|vor))?[ ]"
+    r"(?P<hour>\w+)",
+    re.IGNORECASE,
+)
+_LATER = split_words("past after nach")
+
+
+def find_spoken_time(text: str, at: int, language: str) -> tuple[Time, int] | None:
+    """Read a time like `a quarter to ten`, `twenty past midnight`, `halb acht` at a character; return it with its end.
+
+    >>> find_spoken_time("half past six in the evening", 0, "en"), find_spoken_time("halb acht", 0, "de")
+    ((Time(seconds=66600, exact=True), 13), (Time(seconds=27000, exact=False), 9))
+    """
+    match = _SPOKEN.match(text, at)
+    if match is None:
+        return None
+    words, name, way = list_number_words(language), match["hour"].lower(), (match["way"] or "").lower()
+    hour = NAMED_TIMES[name] // 3_600 if name in NAMED_TIMES else words.get(name, int(name) if name.isdecimal() else -1)
+    count = match["count"].lower() if match["count"] else ""
+    minutes = 30 if match["half"] else 15 if count in ("quarter", "viertel") else words.get(count, 0)
+    if not 0 <= hour <= 24 or not minutes or not (way or (match["half"] and language == "de")):
+        return None
+    minutes = minutes if way in _LATER else -minutes
+    late = _PART_OF_DAY.match(text, match.end())
+    seconds = (hour * 60 + minutes) * 60 + (43_200 if late and hour <= 12 else 0)
+    return Time(seconds % DAY_S, bool(late) or name in NAMED_TIMES), match.end()
+
+
+_AT = re.compile(r"(?:\bat|\bum|\ba[ ]las?|\bà|\bby|\buntil|\bbis|[-\u2013])[ ]?$")
+
+
+def read_hour(text: str, start: int, end: int, number: float) -> Time | None:
+    """Return the hour that a bare number after `at` may be."""
+    if not 1 <= number <= 24 or number != number // 1 or not _AT.search(text[max(0, start - 6) : start].lower()):
+        return None
+    late = _PART_OF_DAY.match(text, end)
+    return Time((int(number) + (12 if late and number < 12 else 0)) % 24 * 3_600, bool(late) or number > 12)
 
 
 def read_short_duration(text: str) -> float | None:

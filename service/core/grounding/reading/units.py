@@ -89,6 +89,7 @@ share .01 % percent pct percentage prozent
 share .001 ‰ permille promille
 share .0001 bp bps_ basis_points
 angle 1 °
+angle .016666666666666666 \u2032
 """
 _CELSIUS = Unit("temperature", 1.0)
 _FAHRENHEIT = Unit("temperature", 5 / 9, -160 / 9)

@@ -8,11 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from service.core.grounding.reading import moments
 from service.core.grounding.reading.amounts import TAIL, read_amount, read_spelled_amount
-from service.core.grounding.reading.languages import MONTHS, NAMED_TIMES, WEEKDAYS, guess_language
+from service.core.grounding.reading.languages import (
+    HALVES,
+    MONTHS,
+    MULTIPLIERS,
+    NAMED_TIMES,
+    RELATIVE_DAYS,
+    WEEKDAYS,
+    guess_language,
+    list_number_words,
+)
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Time
 from service.core.grounding.reading.units import CURRENCIES, find_unit
@@ -22,9 +31,14 @@ MAX_TEXT_CHARS = 64_000
 MAX_MENTIONS = 2_000
 """The most values of one text that are read."""
 
-_START = re.compile(r"(?<![^\W_])[^\W_¹²³⁰-⁹]|[$€£¥₹₩](?=[ \u00a0\u202f]?[-\u2212]?\d)|[½¼¾⅓⅔⅛]")
+_START = re.compile(
+    r"(?<![^\W_])(?P<word>[^\W\d_]++)(?![\w$]|[-.:/@#+](?=[^\W_]))"
+    r"|(?<![^\W_])[^\W_¹²³⁰-⁹]|[$€£¥₹₩](?=[ \u00a0\u202f]?[-\u2212]?\d)|[½¼¾⅓⅔⅛]"
+)
 _TOKEN = re.compile(r"[^\W_]\w*+(?:[-.:/@#+](?=[^\W_])\w++){0,40}+")
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++|(?:https?://|www\.)[^\s)>\]\"'*`]++")
+_DECADE = re.compile(r"(?:1[5-9]|20)\d0s")
+_BASED = re.compile(r"0[xX]([0-9a-fA-F]{1,12})|0b([01]{1,48})")
 _NO_CODES = ("UTC", "GMT", "Q1", "Q2", "Q3", "Q4", "H1", "H2")
 _MINUTES = re.compile(r"[ ]?m(?:in|\b)")
 _RANGE = re.compile(r"[ ]?[-\u2013\u2014][ ]?|[ ](?:to|and|bis|und|a|y|à|et|or|oder|o|ou)[ ]")
@@ -54,14 +68,23 @@ class _Scanner:
     def _language(self) -> str:
         return guess_language(self._text)
 
+    @cached_property
+    def _heads(self) -> frozenset[str]:
+        return _list_heads(self._language)
+
     def scan(self) -> Iterator[Mention]:
         end = count = 0
         for match in _START.finditer(self._text):
-            if match.start() < end or count >= MAX_MENTIONS:
+            word = match["word"]
+            if match.start() < end or count >= MAX_MENTIONS or (word is not None and not self._tells(word)):
                 continue
             for mention in self._read(match.start()):
                 end, count = mention.end, count + 1
                 yield mention
+
+    def _tells(self, word: str) -> bool:
+        """Whether a value may start with a word."""
+        return word.lower() in self._heads or word in CURRENCIES
 
     def _read(self, at: int) -> Iterator[Mention]:
         first = self._text[at]
@@ -74,9 +97,14 @@ class _Scanner:
             if found:
                 yield from found
                 return
+        if token is not None and _DECADE.fullmatch(token.group()):
+            decade = Reading("number", float(token.group()[:4]) + 4.5, "", 4.5)
+            yield Mention(token.group(), at, token.end(), (decade,), ordinal=True)
+            return
         amount = read_amount(self._text, at)
         if amount is not None:
-            yield amount
+            hour = moments.read_hour(self._text, at, amount.end, amount.readings[0].number)
+            yield amount._replace(readings=(*amount.readings, Reading("time", hour))) if hour is not None else amount
         elif token is not None and not token.group().isdecimal():
             yield from self._read_code(at, token.group())
 
@@ -98,6 +126,10 @@ class _Scanner:
 
     def _read_spelled(self, at: int, whole: str) -> Iterator[Mention]:
         word = whole.lower()
+        spoken = moments.find_spoken_time(self._text, at, self._language)
+        if spoken is not None:
+            yield _read_as(self._text[at : spoken[1]], at, Reading("time", spoken[0]))
+            return
         day = moments.read_relative_day(word, self._language, self._today)
         if word in NAMED_TIMES:
             yield _read_as(whole, at, Reading("time", Time(NAMED_TIMES[word])))
@@ -106,12 +138,16 @@ class _Scanner:
         elif day is not None:
             yield _read_as(whole, at, Reading("day", day))
         elif (amount := read_spelled_amount(self._text, at, self._language)) is not None:
-            yield amount
+            hour = moments.read_hour(self._text, at, amount.end, amount.readings[0].number)
+            yield amount._replace(readings=(*amount.readings, Reading("time", hour))) if hour is not None else amount
 
     def _read_code(self, at: int, text: str) -> Iterator[Mention]:
         seconds = moments.read_short_duration(text)
         code = Reading("code", normalize_code(text))
-        if seconds is not None:
+        coded = _BASED.fullmatch(text)
+        if coded is not None:
+            yield _read_as(text, at, code, Reading("number", float(int(coded[1] or coded[2], 16 if coded[1] else 2))))
+        elif seconds is not None:
             yield _read_as(text, at, Reading("number", seconds, "time", 0.5, "", seconds), code)
         elif not text.startswith(_NO_CODES):
             yield _read_as(text, at, code)
@@ -162,7 +198,7 @@ class _Scanner:
         elif match["short"] == ".":
             decimal = float(f"{match['d']}.{match['e']}")
             readings.insert(0, Reading("number", decimal, "", 0.5 * 10.0 ** -len(match["e"]), "", decimal))
-        return [_read_as(match.group(), at, *readings)] if readings else []
+        return [_read_as(match.group().rstrip("."), at, *readings)] if readings else []
 
     def _read_prose_day(self, at: int) -> list[Mention]:
         match = moments.PROSE.match(self._text, at)
@@ -183,6 +219,17 @@ class _Scanner:
         return after[0].isalnum() or (after[0] in ".:/-" and after[1:].isdecimal())
 
 
+_FIRST = re.compile(r"[^\W\d_]+")
+
+
+@lru_cache(maxsize=4)
+def _list_heads(language: str) -> frozenset[str]:
+    """List the words with which a value may start."""
+    spelled = (*list_number_words(language), *MULTIPLIERS[language], *HALVES)
+    known = (*spelled, *MONTHS, *WEEKDAYS, *NAMED_TIMES, *RELATIVE_DAYS[language], "kr", "http", "https")
+    return frozenset([word[0] for word in map(_FIRST.match, known) if word is not None])
+
+
 def _read_as(text: str, at: int, *readings: Reading) -> Mention:
     return Mention(text, at, at + len(text), readings)
 
@@ -197,11 +244,12 @@ def _relate(text: str, mentions: Iterator[Mention]) -> list[Mention]:
             continue
         between = text[before.end : mention.start]
         one, other = before.readings[0], mention.readings[0]
-        if _are_parts(one, other) and _JOINED.fullmatch(between):
-            total = one.number + other.number
-            written = total * other.written / other.number if other.number else total
-            joined = Reading("number", total, one.dimension, other.tolerance, one.currency, written)
-            found[-1] = Mention(text[before.start : mention.end], before.start, mention.end, (joined,), before.hedged)
+        parts = next(
+            filter(None, (_join_parts(one, each) for one in before.readings for each in mention.readings)), None
+        )
+        if parts is not None and _JOINED.fullmatch(between):
+            joined = (parts, *[one for one in mention.readings if one.kind == "time"])
+            found[-1] = Mention(text[before.start : mention.end], before.start, mention.end, joined, before.hedged)
             continue
         if not one.dimension and other.dimension and _RANGE.fullmatch(between):
             factor = other.number / other.written if other.written else 1.0
@@ -217,10 +265,22 @@ def _relate(text: str, mentions: Iterator[Mention]) -> list[Mention]:
     return found
 
 
-def _are_parts(one: Reading, other: Reading) -> bool:
-    """Whether two numbers are hours and minutes, or euros and cents, of one amount: the second is less than one of the first."""
-    if not one.written or one.dimension != other.dimension:
-        return False
-    if one.dimension == "money":
-        return other.currency in ("", one.currency) and other.number < 1 <= min(other.written, one.number)
-    return one.dimension == "time" and 0 < other.number < one.number / one.written
+_LESSER = {3_600.0: 60.0, 0.3048: 0.0254, 453.59237: 28.349523125, 1_000.0: 1.0}
+"""What is counted after a unit without being named: `5 ft 11`, `2 kg 350`."""
+
+
+def _join_parts(one: Reading, other: Reading) -> Reading | None:
+    """Add up two numbers that are parts of one amount, such as hours and minutes: the second is less than one of the first."""
+    if not one.written or not one.dimension or one.kind != other.kind:
+        return None
+    size, unit = other.number, one.number / one.written
+    if not other.dimension and one.dimension in ("time", "length", "mass") and other.number > 1:
+        size *= _LESSER.get(round(unit, 9), 0.0)
+    elif one.dimension != other.dimension or other.currency not in ("", one.currency):
+        return None
+    if not 0 < size < (1 if one.dimension == "money" else unit) or one.dimension in ("share", "temperature", "rate"):
+        return None
+    if one.dimension == "money" and one.number < 1:
+        return None
+    tolerance = other.tolerance * size / other.number
+    return Reading("number", one.number + size, one.dimension, tolerance, one.currency, one.written + size / unit)
