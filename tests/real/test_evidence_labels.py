@@ -19,7 +19,7 @@ import pytest
 
 from service.core.grounding.call_sources import CallSources
 from service.core.grounding.fact_index import FactIndex
-from service.core.grounding.facts import Place
+from service.core.grounding.facts import Site
 from service.core.grounding.ground import Grounded, ground_text
 from service.core.grounding.provenance import PROVED, Located, locate_arguments
 from service.core.grounding.texts import ground_texts
@@ -225,7 +225,7 @@ def test_values_that_stand_nowhere_are_marked_by_people_far_more_often(shared_da
     marked: dict[str, Counter[str]] = defaultdict(Counter)
     for row in [row for name in SETS for row in share(rows_of(shared_data, f"labels/{name}"), one_in=20)]:
         index = FactIndex()
-        index.add_result(row["payload"], Place("/payload", "result"))
+        index.add_value(row["payload"], Site("/payload", "result"))
         spans = [(span["start"], span["end"]) for annotator in row["human"] for span in annotator["spans"]]
         for one in ground_text(row["response"], "/answer", index):
             inside = any(start < one.mention.end and one.mention.start < end for start, end in spans)
