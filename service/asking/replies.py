@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from service.asking.faults import CallError
 from service.core.judging.prompts import Completion, Token, Usage
-from service.intake.unread_parts.endings import broke_off
+from service.intake.unread_parts.endings import FAILED
 
 
 class _Part(BaseModel):
@@ -149,7 +149,7 @@ def _read_text(choice: _Choice, usage: Usage) -> str:
     if choice.finish_reason == "content_filter":
         raise CallError("filtered", "the provider's content filter ended the reply", usage=usage)
     native = str((choice.provider_specific_fields or {}).get("native_finish_reason") or "").casefold()
-    if broke_off(native):  # such a reply is no verdict, however complete it looks
+    if FAILED.search(native):  # such a reply is no verdict, however complete it looks
         raise CallError("provider_error", "the provider failed before the reply's end", usage=usage, retryable=True)
     if choice.finish_reason == "length" or native in _CUT_OFF:
         raise CallError("truncated", "the reply reached max_tokens before its end", usage=usage)

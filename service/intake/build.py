@@ -32,9 +32,10 @@ from service.intake.pairing import Answers, ResultEntry, pair
 from service.intake.unread_parts.endings import EMPTY, Ending, list_endings
 from service.intake.unread_parts.leftovers import Leftovers, Rest
 from service.intake.unread_parts.losses import MAY_BE_LOST, drop_lost_arguments, is_lost
+from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
 from service.intake.unread_parts.suspects import Known
-from service.intake.unread_parts.text_calls import MAY_CALL, Offered, find_text_calls
+from service.intake.unread_parts.text_calls import MAY_CALL, find_text_calls
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
@@ -235,7 +236,9 @@ class Transcript:
         named = {call.name: frozenset(call.arguments or ()) for call in calls}
         named |= {tool.name: tool.properties for tool in tools or ()}
         ids = {call.id: index for index, call in enumerate(calls) if call.id}
-        return self._left.judge(TraceCalls(calls), Known(named, ids, frozenset(answers), _wait(calls, answers)))
+        results = [answers.get(index) for index in range(len(calls))]
+        waits = any(result is None or result.content in (None, "", [], {}) for result in results)
+        return self._left.judge(TraceCalls(calls), Known(named, ids, frozenset(answers), waits))
 
     def _note_text_calls(self, tools: Sequence[ToolDef] | None) -> None:
         """Report the calls that the assistant's texts hold."""
@@ -288,12 +291,6 @@ class Transcript:
 
     def _answer(self) -> str | None:
         return None if self.is_calling() or not self._is_last() else self._messages[-1].text
-
-
-def _wait(calls: Sequence[ToolCall], answers: Answers) -> bool:
-    """Whether a call has no result, or an empty one."""
-    results = [answers.get(index) for index in range(len(calls))]
-    return any(result is None or result.content in (None, "", [], {}) for result in results)
 
 
 def _answer(step: Step, answers: Answers) -> Step:

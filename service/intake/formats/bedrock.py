@@ -36,6 +36,7 @@ class BedrockTrace(TypedDict):
 
 
 _IDLE_BLOCKS = frozenset({"reasoningContent", "cachePoint"})
+"""Blocks that carry nothing that is scored."""
 RECORD = define_members("the trace", "format id state messages system toolConfig output")
 MESSAGE = define_members("a message", "role content")
 USER_BLOCK = define_members("a block", "text toolResult citationsContent")

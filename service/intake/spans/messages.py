@@ -224,15 +224,11 @@ def build_call(call_id: JsonValue, name: JsonValue, holder: JsonObject, key: str
         raise InputError.at(path, "a tool call needs a name")
     if key not in holder or holder[key] == HIDDEN:
         return ToolCall(as_text(call_id), name, None, captured=False)
-    call = build_tool_call(as_text(call_id), name, holder[key])
-    if call.problem and _is_cut_json(holder[key]):  # by the exporter's limit
-        return ToolCall(as_text(call_id), name, None, captured=False)
+    raw = holder[key]
+    call = build_tool_call(as_text(call_id), name, raw)
+    if call.problem and isinstance(raw, str) and raw.lstrip().startswith('{"') and not raw.rstrip().endswith("}"):
+        return ToolCall(as_text(call_id), name, None, captured=False)  # the exporter's limit cut it
     return call
-
-
-def _is_cut_json(raw: JsonValue) -> bool:
-    """Whether a text is the beginning of a JSON object."""
-    return isinstance(raw, str) and raw.lstrip().startswith('{"') and not raw.rstrip().endswith("}")
 
 
 def _list_results(message: JsonObject, parts: Sequence[JsonObject], *, spoken: bool) -> Iterator[CallResult]:

@@ -11,25 +11,24 @@ from service.core.trace import UnreadKind
 
 _CALLING = re.compile(r"(?:tool|function)s?_?(?:calls?|use)$|^requires_action$")
 """Endings of replies that call tools."""
+FAILED = re.compile(
+    "abort|cancel|error|fail|malformed|insufficient|unexpected_tool_call|too_many_tool_calls|missing_thought_signature"
+)
+"""Endings, in lower case, of replies that failed on the way: nobody knows what they would have held."""
 _CUT = re.compile(
     r"length|max_?\w*_?(?:tokens|turns|steps|iterations)|token_?limit|context_?window|truncat|cut_?off|incomplete|partial|"
     r"filter|safety|blocklist|blocked|guardrail|prohibited|recitation|spii|sensitive|refus|moderation|^language$|redact|"
-    r"abort|cancel|error|fail|malformed|time_?d?_?out|timeout|interrupt|expired|insufficient|overload|disconnect|"
-    r"too_many_tool_calls|unexpected_tool_call|missing_thought_signature|"
+    rf"{FAILED.pattern}|time_?d?_?out|timeout|interrupt|expired|overload|disconnect|"
     r"pause|pending|in_?progress|queued|waiting|running|streaming|unfinished"
 )
 """Endings of replies that were cut by a limit, withheld by a filter, broke off, or are not yet whole."""
-
-_BROKEN = re.compile(
-    r"abort|cancel|error|fail|malformed|insufficient|unexpected_tool_call|too_many_tool_calls|missing_thought_signature"
-)
 
 ENDINGS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 """Members that say how a reply ended."""
 
 
 EMPTY = "nothing"
-"""The ending of a reply that is empty and does not say how it ended."""
+"""The ending of a reply that is empty, whatever it says of its end."""
 
 
 class Ending(NamedTuple):
@@ -55,11 +54,6 @@ def list_missing(reason: str, *, called: bool) -> tuple[UnreadKind, ...]:
     if name == EMPTY or _CUT.search(name):
         return ("call", "text")
     return ("call",) if _CALLING.search(name) and not called else ()
-
-
-def broke_off(reason: str) -> bool:
-    """Whether a reply with this ending failed on the way: nobody knows what it would have held."""
-    return _BROKEN.search(reason.lower()) is not None
 
 
 def list_endings(raw: JsonObject, path: str) -> Iterator[Ending]:

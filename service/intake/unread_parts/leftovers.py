@@ -18,10 +18,10 @@ from service.core.json.pointers import escape_token
 from service.core.trace import UnreadablePart, UnreadKind
 from service.intake.unread_parts.endings import EMPTY, Ending, list_missing
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
-from service.intake.unread_parts.suspects import Hint, Known, classify, list_suspects
+from service.intake.unread_parts.suspects import Hint, Known, Suspect, classify, list_suspects
 
-About = Literal["record", "reply", "result", "input"]
-"""What an object tells of: the whole trace, what the assistant said, what a tool returned, what the assistant was sent."""
+About = Literal["record", "reply", "result"]
+"""What an object tells of: the whole trace, what the assistant said, what a tool returned."""
 MAX_NAMED = 50
 """Distinct descriptions of ignored parts that are named one by one."""
 _MAX_LOSS_LEVELS = 3
@@ -137,17 +137,11 @@ class Leftovers:
         holds = rest.holds
         if holds == "other" and (_is_reply(rest.value) or _has_words(rest)):
             holds = "result" if rest.about == "result" else "text"
-        suspects = [*list_suspects(rest.value, rest.path, known, rest.name)] if rest.calls else []
-        if known.tools and _MEASURES.search(rest.name):
-            suspects = [one for one in suspects if one.call is None or one.call.name in known.tools]
+        suspects = _list_suspects(rest, known)
         found = [PossibleCall(one.call, one.path) for one in suspects if one.call is not None]
-        losses = list(_list_losses(rest.value, rest.name, rest.path, rest.about, 0))
-        left = (
-            list(self._judge_calls(_Possible(found, rest.what, rest.path, rest.turn, rest.by_id), calls))
-            if found
-            else []
-        )
-        yield from left
+        losses = list(_list_losses(rest.value, rest.name, rest.path, 0))
+        if found:
+            yield from self._judge_calls(_Possible(found, rest.what, rest.path, rest.turn, rest.by_id), calls)
         for one in suspects:
             if one.kind == "result":
                 yield UnreadablePart("result", one.path, f"a result in {rest.what} is not read", rest.turn, one.step)
@@ -196,6 +190,14 @@ def list_lost(ending: Ending, turn: int, *, called: bool, result: bool = False) 
         yield UnreadablePart(kind, ending.path, f"{'a call in ' if kind == 'call' else ''}{what} is not read", turn)
 
 
+def _list_suspects(rest: Rest, known: Known) -> list[Suspect]:
+    """List what could be a call or a result in a part; a measure of the trace is none, unless it has the name of a tool."""
+    suspects = [*list_suspects(rest.value, rest.path, known, rest.name)] if rest.calls else []
+    if known.tools and _MEASURES.search(rest.name):
+        return [one for one in suspects if one.call is None or one.call.name in known.tools]
+    return suspects
+
+
 def _is_reply(value: Any) -> bool:
     """Whether a value looks like a model's reply in the form its provider sends."""
     raw = cast("Mapping[str, Any]", value if isinstance(value, dict) else {})
@@ -214,9 +216,9 @@ def _has_words(rest: Rest) -> bool:
     )
 
 
-def _list_losses(value: JsonValue, name: str, path: str, about: About, level: int) -> Iterator[Ending]:
+def _list_losses(value: JsonValue, name: str, path: str, level: int) -> Iterator[Ending]:
     """Iterate over signs in an unread part that a reply or a result was cut, withheld or is not whole."""
-    if about == "input" or not name:
+    if not name:
         return
     key = classify(name)
     if isinstance(value, str):
@@ -228,7 +230,7 @@ def _list_losses(value: JsonValue, name: str, path: str, about: About, level: in
         yield Ending(f"truncated: {name}", path)
     elif isinstance(value, dict) and level < _MAX_LOSS_LEVELS and not _ASIDE.search(name):
         for inner, item in value.items():
-            yield from _list_losses(item, inner, f"{path}/{escape_token(inner)}", about, level + 1)
+            yield from _list_losses(item, inner, f"{path}/{escape_token(inner)}", level + 1)
 
 
 def _list_ignored(ignored: Mapping[str, tuple[str, int]]) -> Iterator[UnreadablePart]:

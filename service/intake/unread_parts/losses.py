@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-
-from pydantic import JsonValue
 
 from service.core.json.leaves import list_leaves
 from service.core.trace import ToolCall
@@ -68,6 +65,6 @@ def drop_lost_arguments(call: ToolCall) -> ToolCall:
     return ToolCall(call.id, call.name, None, captured=False, tool_id=call.tool_id) if lost else call
 
 
-def is_lost(content: JsonValue | Mapping[str, JsonValue]) -> bool:
+def is_lost(text: str) -> bool:
     """Whether a result or a reply was hidden, or cut at its end."""
-    return isinstance(content, str) and (is_hidden(content) or is_cut(content[-200:]))
+    return is_hidden(text) or is_cut(text[-200:])

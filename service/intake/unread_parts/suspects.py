@@ -43,8 +43,6 @@ class Hint(Flag):
     LOSS = auto()
     """Something was left out, cut or hidden."""
     ENDING = auto()
-    DEFINITIONS = auto()
-    """Tools on offer."""
 
 
 _TOOL = (
@@ -75,9 +73,6 @@ _WORDS: Mapping[Hint, re.Pattern[str]] = {
     ),
     Hint.ENDING: re.compile(
         r"(?:finish|stop|end|ending|terminat\w+|complet\w+|done|abbruch\w*)_?(?:reason|type|cause|status|grund)?$|^(?:status|state|outcome|reason)$"
-    ),
-    Hint.DEFINITIONS: re.compile(
-        r"^(?:available|offered|registered|all)?_?(?:tools?|functions?)(?:_?(?:definitions?|schemas?|list|config|kit|sets?|available|on_offer))?$"
     ),
 }
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -8,47 +8,25 @@ shown, is an example and no call.
 
 from __future__ import annotations
 
-import ast
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, cast
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from pydantic import JsonValue
 
 from service.core.json.parsing import parse_or_none
-from service.core.trace import ToolDef
 from service.intake.python_text import parse_calls
 from service.intake.tags import drop_thoughts
+from service.intake.unread_parts.notations import Offered, TextCall, decode, read_json, read_plain
 
-MAX_CHARS = 200_000
+MAX_CHARS = 40_000
 """Characters of a text in which calls are looked for: at its beginning and its end where it is longer."""
-
-
-class TextCall(NamedTuple):
-    """A call in a text. `name` is "" and `arguments` None where they cannot be read.
-
-    `whole`: it is closed, its arguments are an object, and it can mean nothing else.
-    """
-
-    form: str
-    name: str = ""
-    arguments: dict[str, JsonValue] | None = None
-    whole: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """The tools that a text may call, each with the names of its arguments. `known`: whether the log lists its tools."""
-
-    tools: Mapping[str, frozenset[str]]
-    known: bool
-
-    @classmethod
-    def of(cls, tools: Sequence[ToolDef] | None) -> Offered:
-        """Take the tools of a trace."""
-        return cls({tool.name: tool.properties for tool in tools or ()}, tools is not None)
+MAX_MARKS = 50
+"""Marks of one text that are followed."""
+MAX_BLOCK_CHARS = 4_000
+"""Characters of a marked call that is not JSON."""
+MAX_ASKED_CHARS = 2_000
+"""Characters of the user's words that are looked at."""
 
 
 MAY_CALL = re.compile(r"[{(\[<:]")
@@ -94,7 +72,7 @@ def find_text_calls(text: str, offered: Offered, asked: str = "") -> Sequence[Te
     text = text.rpartition("</think>")[2].strip()
     quoted = _list_quoted(text)
     found = list(_find_marked(text, offered, quoted))
-    return found or list(_find_unmarked(text, offered, asked, quoted))
+    return found or list(_find_unmarked(text, offered, asked[-MAX_ASKED_CHARS:], quoted))
 
 
 def _list_quoted(text: str) -> list[tuple[int, int]]:
@@ -111,10 +89,10 @@ def _is_quoted(at: int, quoted: Sequence[tuple[int, int]]) -> bool:
 
 def _find_marked(text: str, offered: Offered, quoted: Sequence[tuple[int, int]]) -> Iterator[TextCall]:
     end, calls = -1, list[TextCall]()
-    for mark in _MARK.finditer(text):
+    for mark in islice(_MARK.finditer(text), MAX_MARKS):
         if mark.start() < end or (_is_quoted(mark.start(), quoted) and mark.lastgroup != "react"):
             continue
-        if _CLOSING.search(mark[0]):
+        if _CLOSING.search(_read_head(mark)):
             continue
         call, end = _read_marked(text, mark, offered)
         calls += [call] if call is not None else []
@@ -124,9 +102,10 @@ def _find_marked(text: str, offered: Offered, quoted: Sequence[tuple[int, int]])
 
 def _read_marked(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
     """Read what follows a mark: return the call, if it is one, and where it ends."""
-    form = _name_form(mark)
     if mark.lastgroup == "react":
         return _read_react(text, mark, offered)
+    head = _read_head(mark)
+    form = head.rstrip(">") + (">" if mark[0].strip().endswith(">") else "")
     call, end = _read_inner(text, mark, offered)
     if call is not None:
         closed = bool(_END.match(text, end)) or text[end : end + 60].lstrip(" \n`;,]").startswith(("<", "["))
@@ -139,16 +118,12 @@ def _read_marked(text: str, mark: re.Match[str], offered: Offered) -> tuple[Text
     return (TextCall(form, named) if certain else None), mark.end()
 
 
-def _name_form(mark: re.Match[str]) -> str:
-    return (
-        "ReAct"
-        if mark.lastgroup == "react"
-        else re.split(r"[= ]", mark[0].strip(), maxsplit=1)[0].rstrip(">")
-        + (">" if mark[0].strip().endswith(">") else "")
-    )
+def _read_head(mark: re.Match[str]) -> str:
+    """Return a mark without its attributes: the name of a tool in it says nothing of the mark."""
+    return re.split(r"[= ]", mark[0].strip(), maxsplit=1)[0]
 
 
-_CLOSING = re.compile(r"end|END|suffix|close|<\|call\|>")
+_CLOSING = re.compile(r"(?<![A-Za-z])(?:end|END|suffix|close)(?![a-z])|<\|call\|>")
 """Marks at which a call ends."""
 _NAME_IN_TAG = re.compile(r"""(?:=|\b(?:name|tool)\s*=)\s*["']?([\w.:/-]+)["']?""")
 _PARAMETER = re.compile(
@@ -156,9 +131,8 @@ _PARAMETER = re.compile(
     r"""(?=</|<[|\uff5c]/?close|<[^<>\n]{0,30}?(?:parameter|param)\b|\Z)""",
     re.DOTALL,
 )
-_ARG_KEY = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
-_BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*):")
-_PLAIN_TAG = re.compile(r"<([A-Za-z_][\w.-]*)>(.*?)</\1>", re.DOTALL)
+_ARG_KEY = re.compile(r"<arg_key>([^<]*)</arg_key>\s*<arg_value>([^<]*)</arg_value>")
+_PLAIN_TAG = re.compile(r"<([A-Za-z_][\w.-]*)>([^<]*)</\1>")
 _NAME = re.compile(
     r"(?:\s|call:|function\b[ \t]*(?=<)|functions\.|\[CALL_ID\]\w*|<[^<>\n]{0,40}?sep[^<>\n]{0,3}>)*([A-Za-z_][\w.-]*)"
 )
@@ -172,7 +146,8 @@ def _read_inner(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
     if rest[start : start + 1] in ("{", "["):
         call, end = _read_bracketed(rest, start, mark, offered)
         return call, at + end
-    block_end = _find_block_end(text, at)
+    closing = _BLOCK_END.search(text, at, at + MAX_BLOCK_CHARS)
+    block_end = closing.start() if closing else min(len(text), at + MAX_BLOCK_CHARS)
     block = text[at:block_end]
     named = _NAME_IN_TAG.search(mark[0]) or re.search(
         r"<[^<>\n]{0,30}?(?:invoke|function|call)[^<>\n]*?[= ][^<>\n]{0,12}?[\"']?([\w.:/-]+)[\"']?[^<>\n]*>", block
@@ -188,9 +163,9 @@ def _read_inner(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
         return TextCall("", python[0].name, python[0].arguments, python[0].arguments is not None), block_end
     pairs = _ARG_KEY.findall(body) or _PARAMETER.findall(body)
     if pairs:
-        return TextCall("", name, {key.strip(): _read_plain(value) for key, value in pairs}, True), block_end
+        return TextCall("", name, {key.strip(): read_plain(value) for key, value in pairs}, True), block_end
     brace = body.find("{")
-    value = _decode(body, brace)[0] if brace >= 0 else None
+    value = decode(body, brace)[0] if brace >= 0 else None
     if isinstance(value, dict):
         return TextCall("", name, value, True), block_end
     plain_tags = [
@@ -199,14 +174,14 @@ def _read_inner(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
         if key not in ("tool_name", "name", "server_name", "arguments", "parameters")
     ]
     if plain_tags:
-        return TextCall("", name, {key: _read_plain(value) for key, value in plain_tags}, False), block_end
+        return TextCall("", name, {key: read_plain(value) for key, value in plain_tags}, False), block_end
     return TextCall("", name), block_end
 
 
 def _read_bracketed(rest: str, start: int, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
     """Read what begins with a bracket: JSON of calls, JSON of arguments after a mark that names the tool, or Python."""
-    value, end = _decode(rest, start)
-    calls = list(_read_json(value, offered, strict=False)) if value is not None else []
+    value, end = decode(rest, start)
+    calls = list(read_json(value, offered, strict=False)) if value is not None else []
     if calls:
         return calls[0], end
     before = rest.partition("<")[0]
@@ -217,102 +192,10 @@ def _read_bracketed(rest: str, start: int, mark: re.Match[str], offered: Offered
     return (TextCall("", named[1], value, True), end) if named and isinstance(value, dict) else (None, 0)
 
 
-def _find_block_end(text: str, at: int) -> int:
-    """Return where a marked block ends: at its closing mark, or with the text."""
-    closing = re.compile(
-        r"</(?:[^<>\n]{0,24}?)(?:" + _WORD + r"|invoke|function|use_\w{0,20}tool|tool)>"
-        r"|<[^<>\n]{0,40}?(?:call▁end|call_end|calls_end|section_end|action_end|END_ACTION|call)[|\uff5c]>|<end_function_call>"
-    ).search(text, at)
-    return closing.start() if closing else len(text)
-
-
-def _read_plain(value: str) -> JsonValue:
-    """Read the text of a parameter: JSON where it is an object, a list, a number or a constant."""
-    text = value.strip("\n").strip()
-    found = parse_or_none(text) if text[:1] in "{[-0123456789tfn" else None
-    return text if found is None and text != "null" else found
-
-
-def _decode(text: str, at: int) -> tuple[JsonValue, int]:
-    """Decode the JSON value at a place, also one with Python's quotes; return it and where it ends. None: there is none.
-
-    Gemma's models write keys bare, and texts between marks of their own.
-    """
-    if "<escape>" in text or '<|"|>' in text:
-        text = _BARE_KEY.sub(r'\1"\2":', text[at:].replace("<escape>", '"').replace('<|"|>', '"'))
-        value, _ = _decode(text, 0)
-        return value, len(text)
-    try:
-        value, end = json.JSONDecoder().raw_decode(text, at)
-    except (ValueError, RecursionError):
-        end = _find_bracket_end(text, at)
-        value = _read_literal(text[at:end]) if end else None
-    return value, end
-
-
-def _find_bracket_end(text: str, at: int) -> int:
-    """Return where the bracket at a place closes; 0 if it does not."""
-    depth = 0
-    for found in re.compile(r"[\[{]|[\]}]").finditer(text, at):
-        depth += 1 if found[0] in "[{" else -1
-        if not depth:
-            return found.end()
-    return 0
-
-
-def _read_literal(text: str) -> JsonValue:
-    if len(text) > 20_000 or "\\" in text:
-        return None
-    try:
-        return parse_or_none(json.dumps(ast.literal_eval(text), allow_nan=False))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
-
-
-_TOOL_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action", "recipient_name")
-_ARGUMENT_KEYS = ("arguments", "args", "parameters", "params", "input", "tool_input", "action_input", "kwargs")
-
-
-def _read_json(value: JsonValue, offered: Offered, *, strict: bool) -> Iterator[TextCall]:
-    """Iterate over the calls in JSON of a text. `strict`: without a mark, so that more of a call must be there."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _read_json(item, offered, strict=strict)
-        return
-    if not isinstance(value, dict):
-        return
-    inner = next(
-        (value[key] for key in ("tool_calls", "function_call", "tool_call", "tool_uses", "calls") if value.get(key)),
-        None,
-    )
-    inner = value.get("function") if inner is None and isinstance(value.get("function"), dict) else inner
-    if isinstance(inner, (dict, list)):
-        yield from _read_json(inner, offered, strict=strict)
-        return
-    call = _read_call_object(value, offered, strict=strict)
-    if call is not None:
-        yield call
-
-
-def _read_call_object(value: dict[str, JsonValue], offered: Offered, *, strict: bool) -> TextCall | None:
-    key = next((key for key in _TOOL_KEYS if isinstance(value.get(key), str)), None)
-    name = cast("str", value[key]).removeprefix("functions.") if key else ""
-    holder = next((one for one in _ARGUMENT_KEYS if one in value), None)
-    raw = value.get(holder) if holder else None
-    arguments = parse_or_none(raw) if isinstance(raw, str) else {} if raw is None else raw
-    plain = arguments if isinstance(arguments, dict) else None
-    if name in offered.tools:
-        whole = plain is not None and (holder is not None or len(value) == 1)
-        return TextCall("JSON", name, plain, whole) if whole or raw is not None else None
-    only = next(iter(value.items())) if len(value) == 1 else ("", None)
-    if only[0] in offered.tools and isinstance(only[1], dict):
-        return TextCall("JSON", only[0], only[1], True)
-    # Whatever tool it names:
-    typed = value.get("type") in ("tool_use", "tool_call", "function_call")
-    certain = typed or (key == "name" and (holder == "arguments" or set(value) == {"name", "parameters"}))
-    if name and holder and plain is not None and (certain or not strict):
-        return TextCall("JSON", name, plain, not offered.known)
-    return None
+_BLOCK_END = re.compile(
+    r"</(?:[^<>\n]{0,24}?)(?:" + _WORD + r"|invoke|function|use_\w{0,20}tool|tool)>"
+    r"|<[^<>\n]{0,40}?(?:call▁end|call_end|calls_end|section_end|action_end|END_ACTION|call)[|\uff5c]>|<end_function_call>"
+)
 
 
 def _read_react(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
@@ -327,8 +210,8 @@ def _read_react(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
             "ReAct", found[1], arguments if isinstance(arguments, dict) else None, isinstance(arguments, dict)
         ), found.end()
     block = re.compile(r"\s*```(?:json)?\s*(?=[\[{])").match(text, mark.end())
-    value = _decode(text, block.end())[0] if block else None
-    return next(_read_json(value, offered, strict=False), None), mark.end()
+    value = decode(text, block.end())[0] if block else None
+    return next(read_json(value, offered, strict=False), None), mark.end()
 
 
 def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[tuple[int, int]]) -> Iterator[TextCall]:
@@ -350,10 +233,10 @@ def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[tup
 def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) -> Iterator[TextCall]:
     """Read a text that is nothing but calls: JSON, Python, or a tag with a tool's name."""
     start = len(block) - len(block.lstrip())
-    value, end = _decode(block, start) if block[start : start + 1] in ("{", "[") else (None, 0)
+    value, end = decode(block, start) if block[start : start + 1] in ("{", "[") else (None, 0)
     rest = block[end:].strip(" \n;,")
     if value is not None and (not rest or rest.startswith(("{", "[", "<"))):
-        yield from _read_json(value, offered, strict=True)
+        yield from read_json(value, offered, strict=True)
         return
     written = parse_calls(block) if python else None
     if written:
@@ -361,7 +244,7 @@ def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) ->
         yield from (TextCall("Python", one.name, one.arguments, one.arguments is not None) for one in known)
     tag = _TOOL_TAG.fullmatch(block.strip())
     if tag and tag[1] in offered.tools:
-        yield TextCall(f"<{tag[1]}>", tag[1], {key: _read_plain(inner) for key, inner in _PLAIN_TAG.findall(tag[2])})
+        yield TextCall(f"<{tag[1]}>", tag[1], {key: read_plain(inner) for key, inner in _PLAIN_TAG.findall(tag[2])})
 
 
 _TOOL_TAG = re.compile(r"<([A-Za-z_][\w.-]*)>(.*)</\1>", re.DOTALL)
@@ -384,7 +267,7 @@ def _read_after(after: str, listed: frozenset[str]) -> tuple[dict[str, JsonValue
     """Read arguments in JSON, as Python's keywords, or one per line; only those that the tool takes count."""
     brace = re.match(r"""["'`*\]\s:=,.|()>-]{0,12}(?:\w{0,20}["'`*\s:=,>|-]{1,12}){0,2}(?=\{)""", after)
     if brace is not None:
-        value, end = _decode(after, brace.end())
+        value, end = decode(after, brace.end())
         if isinstance(value, dict) and (listed.issuperset(value) if listed else bool(value)):
             return value, end
     if after.startswith("(") and (close := after.rfind(")")) > 0:
@@ -394,7 +277,7 @@ def _read_after(after: str, listed: frozenset[str]) -> tuple[dict[str, JsonValue
     lines = [line for line in after.split("\n")[1:] if line.strip(" `")]
     pairs = [found for line in lines if (found := re.match(r"""[\s*-]*["']?([\w.-]+)["']?\s*[:=]\s*(.+)$""", line))]
     heads = len(lines) - len(pairs)
-    known = {found[1]: _read_plain(found[2].strip("\"' ,")) for found in pairs if found[1] in listed}
+    known = {found[1]: read_plain(found[2].strip("\"' ,")) for found in pairs if found[1] in listed}
     if known and len(known) == len(pairs) and heads <= 1 and not after.split("\n", maxsplit=1)[0].strip(" \"'`:,"):
         return known, len(after)
     return None, 0
