@@ -68,6 +68,9 @@ class Transcript:
         "_tools",
         "_turn",
         "agent",
+        "hosted",
+        "id",
+        "state",
     )
 
     def __init__(self) -> None:
@@ -81,6 +84,12 @@ class Transcript:
         self._offers: dict[str | None, dict[str, tuple[ToolDef, Offer | None]]] = {}
         self.agent: str | None = None
         """Who speaks and calls next, or is spoken to, if the trace has several agents."""
+        self.id: str | None = None
+        """Names the trace, if the source says it elsewhere than in `id`."""
+        self.state: Mapping[str, object] | None = None
+        """What holds the initial and the final state, if that is not `state`."""
+        self.hosted: Sequence[str] = ()
+        """Names of the provider's own tools that are on offer."""
         self._closed = False
         self._noted = 0
         self._turn = 0
@@ -197,6 +206,7 @@ class Transcript:
         `trace_id`, `state`: what holds the initial and the final state; absent: as the record says.
         """
         raw = cast("JsonObject", record)  # a validated record is JSON
+        state = self.state if state is None else state
         given = cast("JsonObject | None", raw.get("state") if state is None else state)
         answers, orphans = self._answers, ()
         if self._results:
@@ -210,7 +220,7 @@ class Transcript:
         catalogues = {agent: _add_offers(() if agent else tools, own) for agent, own in self._offers.items()}
         common = catalogues.pop(None, Catalogue(tools, {}))
         trace = Trace(
-            trace_id or cast("str | None", raw.get("id")),
+            trace_id or self.id or cast("str | None", raw.get("id")),
             record["format"],
             common.tools,
             tuple(self._messages),
@@ -262,7 +272,11 @@ class Transcript:
                 self._left.note("call", f"/messages/{index}/text", f"a call in {what}", message.turn)
                 self._left.note("text", f"/messages/{index}/text", what, message.turn)
         for index, step in enumerate(self._calls):
-            if MAY_BE_LOST.search(repr(step.call.raw)) and (call := drop_lost_arguments(step.call)) is not step.call:
+            raw = step.call.raw
+            if (
+                MAY_BE_LOST.search(raw if isinstance(raw, str) else repr(raw))
+                and (call := drop_lost_arguments(step.call)) is not step.call
+            ):
                 self._calls[index] = replace(step, call=call)
             result = answers.get(index) if answers else None
             if result is not None and isinstance(result.content, str) and is_lost(result.content):

@@ -54,11 +54,15 @@ def read_result_content(raw: JsonValue) -> JsonValue:
     all text are joined, one part per line; other parts (images, search results) are kept as given.
     """
     text = _join_texts(raw) if isinstance(raw, list) else raw
+    if isinstance(raw, list) and len(raw) == 1 and isinstance(raw[0], dict) and list(raw[0]) == ["json"]:
+        return raw[0]["json"]  # Bedrock's block
     return read_structure(text) if isinstance(text, str) else raw
 
 
 def _join_texts(parts: list[JsonValue]) -> str | None:
-    texts = [part.get("text") for part in list_objects(parts) if read_type(part) in _TEXT_PARTS]
+    texts = [
+        part.get("text") for part in list_objects(parts) if read_type(part) in _TEXT_PARTS or list(part) == ["text"]
+    ]
     if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
         return None
     return "\n".join(cast("list[str]", texts))

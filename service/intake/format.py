@@ -2,59 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_args, get_type_hints
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NotRequired, Union, cast
 
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
 from pydantic_core import CoreSchema, core_schema
+from typing_extensions import TypedDict
 
 from service.core.json.members import JsonObject
-from service.core.trace import Trace
-from service.intake.build import Record
+from service.core.trace import ToolDef, Trace
+from service.intake.build import Record, Transcript
+from service.intake.cursor import Cursor
+from service.intake.shapes import CLOSED, OPEN, StateShape
 from service.intake.wrapping import WrapperContents
 
-R = TypeVar("R", bound=Record)
-
+Tools = tuple[ToolDef, ...] | None
+"""The tools on offer; None if the source does not say."""
 
 LAST_PLACE = 1_000
 """The place of a format that does not set one."""
 
 
-def _read_no_gold(record: Record) -> None:
+def _read_no_gold(record: JsonObject) -> None:
     """Return None: most formats carry no gold."""
 
 
-@dataclass(frozen=True, slots=True)
-class Format(Generic[R]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
     """A trace format, as its module declares it."""
 
-    shape: type[R]
-    """A TypedDict whose `format` is a literal: the format's name."""
-    read: Callable[[R], Trace | WrapperContents]
-    """Reads a validated record. A format that wraps a conversation of another format returns what it wraps."""
+    name: str
+    summary: str
+    """One line that says what the format is."""
+    hint: str
+    """The members that `recognise` looks for, in words."""
+    read: Callable[[Cursor, Transcript], Tools | Trace | WrapperContents]
+    """Adds what happened to the transcript and returns the tools on offer; or, for a log that wraps a conversation of
+    another format, returns what it wraps. The record's `format`, `id` and `state` are not for the reader.
+    """
     recognise: Callable[[JsonObject], bool]
     """Whether a record without `format` looks like this format."""
     rank: int
     """Order of guessing, lowest first: the first format that recognises a record wins, so a format that demands more
     of a record has a lower rank.
     """
-    hint: str
-    """The members that `recognise` looks for, in words."""
-    gold: Callable[[R], dict[str, JsonValue] | None] = _read_no_gold
+    gold: Callable[[JsonObject], dict[str, JsonValue] | None] = _read_no_gold
     """Reads the gold that a record carries, as plain data in a gold format; returns None if it carries none."""
     place: int = LAST_PLACE
     """Position in schemas and in messages that list all formats."""
+    members: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Members of the record that are checked before it is read, with their types."""
+    closed: bool = False
+    """Whether other members are errors."""
 
-    @property
-    def summary(self) -> str:
-        """One line that says what the format is."""
-        return (self.shape.__doc__ or "").partition("\n")[0]
+    def build_shape(self) -> type:
+        """Build the TypedDict that a record is validated with: `format` is the literal name."""
+        common: dict[str, Any] = {
+            "format": Literal[self.name],
+            "id": NotRequired[str | None],
+            "state": NotRequired[StateShape | None],
+        }
+        create: Any = TypedDict
+        shape = create(f"{self.name.title().replace('_', '')}Trace", common | dict(self.members))
+        shape.__doc__ = self.summary
+        shape.__pydantic_config__ = CLOSED if self.closed else OPEN
+        return shape
 
-    @property
-    def name(self) -> str:
-        """The format's name: the literal value of the shape's `format`."""
-        return get_args(get_type_hints(self.shape)["format"])[0]
+    def read_record(self, record: Record) -> Trace | WrapperContents:
+        """Read a validated record. Raises InputError: what its shape cannot express."""
+        out = Transcript()
+        root = Cursor(cast("JsonObject", record), out)
+        root.take_all("format", "id", "state")
+        found = self.read(root, out)
+        root.close()
+        return found if isinstance(found, (Trace, WrapperContents)) else out.build_trace(record, tools=found)
 
 
 class ByFormat:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple, TypeGuard
 
 from pydantic import JsonValue
 
-from service.core.json.members import find_object
+from service.core.json.members import JsonObject, find_object
 from service.core.json.pointers import escape_token
 from service.intake.build import Transcript
-from service.intake.shapes import pick_sample
-from service.intake.unread_parts.members import Members, define_members, note_unread_members, note_unread_value
+from service.intake.cursor import Cursor, pick_sample
 
 
 class LocatedMessage(NamedTuple):
@@ -67,11 +65,6 @@ def _is_pair(value: JsonValue) -> TypeGuard[list[JsonValue]]:
     return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and value[0] in _ROLES
 
 
-REPLY = define_members(
-    "a reply",
-    "",
-    "reply",
-)
 HOLDERS = ("choices", "generations", "candidates", "messages", "message", "output")
 """Members that hold one or several replies, outer ones first."""
 
@@ -92,30 +85,34 @@ def list_reply_messages(
         if holder == "output" and isinstance(value.get("type"), str) and value["type"] != "message":
             holder = None  # an item of the Responses API: its output belongs to the item
         if holder is None and "parts" in find_object(value, "content"):  # one of Gemini's candidates
-            note_unread_members(notes, value, _without(REPLY, "content"), path)
+            _leave_beside(notes, value, path, "content")
             yield LocatedMessage(find_object(value, "content"), f"{path}/content")
         elif holder is None:
             yield from _list_message(value, path, notes)
         else:
-            note_unread_members(notes, value, _without(REPLY, holder), path)
+            _leave_beside(notes, value, path, holder)
             yield from _list_samples(value[holder], f"{path}/{holder}", notes, sample, sampled=holder in HOLDERS[:3])
 
 
-def _without(members: Members, name: str) -> Members:
-    return replace(members, read=members.read | {name})
+def _leave_beside(notes: Transcript, reply: JsonObject, path: str, holder: str) -> None:
+    """Leave what stands beside what a reply's member `holder` holds."""
+    beside = Cursor(reply, notes, path, "a reply")
+    beside.take_all(holder)
+    beside.speaks(silent=False)
+    beside.close()
 
 
 def _list_message(value: dict[str, JsonValue], path: str, notes: Transcript) -> Iterator[LocatedMessage]:
     if isinstance(value.get("text"), str) and not value.keys() & {"role", "lc", "content", "kind"}:
         # A completion model, without roles.
-        note_unread_members(notes, value, REPLY, path)
+        _leave_beside(notes, value, path, "")
         yield LocatedMessage({"role": "assistant", "content": value["text"]}, path, f"{path}/text")
     elif value.keys() & {"role", "lc", "type", "content", "kind"}:
         yield LocatedMessage(
             value if value.keys() & {"role", "lc", "type", "kind"} else {"role": "assistant", **value}, path
         )
     elif value:
-        note_unread_value(notes, value, path, "a reply of no known form", holds="text")
+        Cursor(value, notes, path, "a reply of no known form").leave(holds="text")
 
 
 def _list_samples(
@@ -127,7 +124,7 @@ def _list_samples(
     chosen = 0 if sample is None or not value else pick_sample(sample, len(value), path)
     for index, item in enumerate(value):
         if index != chosen and sample is None:
-            note_unread_value(notes, item, f"{path}/{index}", "another sample of a reply")
+            Cursor(item, notes, f"{path}/{index}", "another sample of a reply").leave()
         elif index == chosen and isinstance(item, list):
             yield from _list_samples(item, f"{path}/{index}", notes, None, sampled=True)
         elif index == chosen:

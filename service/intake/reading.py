@@ -22,8 +22,8 @@ from service.intake.unread_parts.members import clip
 from service.intake.wrapping import WrapperContents, read_wrapper
 
 
-def _get_format(module: ModuleType) -> Format[Any]:
-    entry: Format[Any] = get_entry(module, "FORMAT")
+def _get_format(module: ModuleType) -> Format:
+    entry: Format = get_entry(module, "FORMAT")
     if module.__name__.rpartition(".")[2] != entry.name:
         raise TypeError(f"{module.__name__} holds the format {entry.name!r}: a file is named as its format")
     return entry
@@ -31,11 +31,11 @@ def _get_format(module: ModuleType) -> Format[Any]:
 
 # Any: pydantic has checked `format`, which decides the shape that each reader gets.
 _ALL = sorted(map(_get_format, import_all(formats)), key=lambda entry: (entry.place, entry.name))
-_BY_NAME: Mapping[str, Format[Any]] = {entry.name: entry for entry in _ALL}
+_BY_NAME: Mapping[str, Format] = {entry.name: entry for entry in _ALL}
 _BY_RANK = sorted(_ALL, key=lambda entry: entry.rank)
 
 
-def list_formats() -> Sequence[Format[Any]]:
+def list_formats() -> Sequence[Format]:
     """Return all formats, in display order."""
     return _ALL
 
@@ -86,7 +86,7 @@ def _holds_trace(value: object) -> bool:
     return isinstance(inner.get("trace"), dict) or isinstance(inner.get("messages"), list)
 
 
-TraceInput = Annotated[Record, ByFormat(*[entry.shape for entry in _ALL], guess=require_format)]
+TraceInput = Annotated[Record, ByFormat(*[entry.build_shape() for entry in _ALL], guess=require_format)]
 """A trace in any format, chosen by `format` or else guessed from its members. An unknown name is an error that lists
 the known ones.
 """
@@ -119,7 +119,7 @@ def _note_silence(trace: Trace) -> Trace:
 
 
 def _read(record: TraceInput) -> Trace:
-    reading = _BY_NAME[record["format"]].read(record)
+    reading = _BY_NAME[record["format"]].read_record(record)
     return read_wrapper(record, reading, _read_any) if isinstance(reading, WrapperContents) else reading
 
 
@@ -136,9 +136,9 @@ def _read_any(raw: JsonObject) -> Trace:
 
 @cache
 def _build_reader(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(_BY_NAME[name].shape)
+    return TypeAdapter(_BY_NAME[name].build_shape())
 
 
 def read_gold(record: TraceInput) -> dict[str, JsonValue] | None:
     """Return the gold that a benchmark's record carries, as plain data for `build_expectation`; None without any."""
-    return _BY_NAME[record["format"]].gold(record)
+    return _BY_NAME[record["format"]].gold(cast("JsonObject", record))

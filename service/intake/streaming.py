@@ -2,119 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Required, cast
+from typing import Literal
 
-from pydantic import with_config
-from typing_extensions import TypedDict
+from pydantic import JsonValue
 
 from service.core.json.parsing import parse_or_none
+from service.core.trace import ToolCall
+from service.errors import InputError
 from service.intake.build import Transcript
-from service.intake.chat import CallShape, ChatMessage
-from service.intake.shapes import OPEN
-from service.intake.unread_parts.members import JsonObject, define_members, note_unread_members
-
-
-@with_config(OPEN)
-class PieceOfFunction(TypedDict, total=False):
-    """A piece of a function or custom tool call: the name comes whole, the rest bit by bit."""
-
-    name: str | None
-    arguments: str | None
-    input: str | None
-
-
-@with_config(OPEN)
-class PieceOfCall(TypedDict, total=False):
-    """A piece of a call; the first has its id and name."""
-
-    index: int | None
-    id: str | None
-    function: PieceOfFunction | None
-    custom: PieceOfFunction | None
-
-
-@with_config(OPEN)
-class DeltaShape(TypedDict, total=False):
-    """What a chunk adds to a reply."""
-
-    role: str | None
-    content: str | None
-    refusal: str | None
-    tool_calls: list[PieceOfCall] | None
-    function_call: PieceOfFunction | None
-
-
-@with_config(OPEN)
-class ChunkChoice(TypedDict, total=False):
-    """A piece of one of the replies."""
-
-    index: int
-    delta: Required[DeltaShape]
-
-
-@with_config(OPEN)
-class ChunkShape(TypedDict, total=False):
-    """A `chat.completion.chunk`."""
-
-    choices: Required[list[ChunkChoice]]
-
-
-def join_chunks(chunks: Sequence[ChunkShape]) -> dict[int, ChatMessage]:
-    """Return the reply of each choice, by index."""
-    replies: dict[int, _Reply] = {}
-    for chunk in chunks:
-        for choice in chunk["choices"]:
-            replies.setdefault(choice.get("index", 0), _Reply()).add(choice["delta"])
-    return {index: reply.finish() for index, reply in sorted(replies.items())}
-
-
-@dataclass(slots=True)
-class _Call:
-    """A call being assembled."""
-
-    index: int | None
-    id: str | None = None
-    name: str = ""
-    kind: Literal["function", "custom"] = "function"
-    pieces: list[str] = field(default_factory=list[str])
-    tries: int = 0
-    """How often its arguments were tested for completeness."""
-
-    def add(self, piece: PieceOfCall) -> None:
-        """Add a piece."""
-        self.id = self.id or piece.get("id")
-        self.kind = "custom" if piece.get("custom") else self.kind
-        function: PieceOfFunction = piece.get(self.kind) or {}
-        self.name = self.name or function.get("name") or ""
-        self.pieces.append(function.get("input" if self.kind == "custom" else "arguments") or "")
-
-    def goes_on(self, piece: PieceOfCall) -> bool:
-        """Whether a piece with the same index continues this call: some servers give all calls of a reply one index.
-
-        A new call begins with another id or another name, or with the same name once this call's arguments are
-        complete.
-        """
-        function: PieceOfFunction = piece.get("custom") or piece.get("function") or {}
-        call_id, name = piece.get("id"), function.get("name")
-        if call_id and self.id and call_id != self.id:
-            return False
-        if not name or not self.name:
-            return True
-        return name == self.name and (bool(call_id) or not function.get("arguments") or not self._is_whole())
-
-    def _is_whole(self) -> bool:
-        self.tries += 1
-        return self.tries <= MAX_TRIES and parse_or_none("".join(self.pieces)) is not None
-
-    def finish(self) -> CallShape:
-        """Return the call as a message contains it."""
-        text = "".join(self.pieces)
-        if self.kind == "custom":
-            return {"id": self.id, "custom": {"name": self.name, "input": text}}
-        return {"id": self.id, "function": {"name": self.name, "arguments": text}}
-
+from service.intake.calls import build_custom_call, build_tool_call
+from service.intake.cursor import Cursor, pick_sample
+from service.intake.speech import Speech
+from service.intake.unread_parts.endings import Ending
 
 MAX_TRIES = 10
 """Times that one call's arguments are tested for completeness, which bounds the work that a hostile stream can
@@ -122,72 +22,121 @@ cause.
 """
 
 
+def read_chunks(out: Transcript, record: Cursor, sample: JsonValue) -> None:
+    """Add the reply in the `chunks` of a record; `sample` chooses one of several.
+
+    Raises InputError: several replies and none chosen.
+    """
+    replies: dict[int, _Reply] = {}
+    for chunk in record.items("chunks", of="a chunk"):
+        for choice in chunk.items("choices", of="a choice"):
+            index = choice.take("index")
+            reply = replies.setdefault(index if isinstance(index, int) else 0, _Reply())
+            reply.add(choice.child("delta", of="a piece of a reply"))
+            reply.ends.append((choice.raw if isinstance(choice.raw, dict) else {}, choice.path))
+        if chunk.peek("error"):
+            for reply in replies.values() or (replies.setdefault(0, _Reply()),):
+                reply.ends.append(({"error": chunk.peek("error")}, chunk.path))
+    if replies:
+        chosen = sorted(replies)[pick_sample(sample, len(replies), "choices")]
+        replies[chosen].finish(out)
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call being assembled."""
+
+    id: str = ""
+    name: str = ""
+    kind: Literal["function", "custom"] = "function"
+    pieces: list[str] = field(default_factory=list[str])
+    tries: int = 0
+    """How often its arguments were tested for completeness."""
+
+    def goes_on(self, call_id: str, name: str, arguments: str) -> bool:
+        """Whether a piece with the same index continues this call: some servers give all calls of a reply one index.
+
+        A new call begins with another id or another name, or with the same name once this call's arguments are
+        complete.
+        """
+        if call_id and self.id and call_id != self.id:
+            return False
+        if not name or not self.name:
+            return True
+        return name == self.name and (bool(call_id) or not arguments or not self._is_whole())
+
+    def _is_whole(self) -> bool:
+        self.tries += 1
+        return self.tries <= MAX_TRIES and parse_or_none("".join(self.pieces)) is not None
+
+    def finish(self) -> ToolCall:
+        """Return the call. Raises InputError: it has no name."""
+        text = "".join(self.pieces)
+        if not self.name:
+            raise InputError.at("/chunks", "a streamed call needs a name")
+        build = build_custom_call if self.kind == "custom" else build_tool_call
+        return build(self.id or None, self.name, text)
+
+
 class _Reply:
     """A reply being assembled."""
 
     def __init__(self) -> None:
-        self._texts: dict[Literal["content", "refusal"], list[str]] = {}
+        self.ends: list[tuple[dict[str, JsonValue], str]] = []
+        """What may say how it ended, with pointers."""
+        self._texts: list[str] = []
+        self._refusals: list[str] = []
         self._calls: list[_Call] = []
-        self._by_index: dict[int | None, _Call] = {}
+        self._by_index: dict[JsonValue, _Call] = {}
         self._legacy: _Call | None = None
+        self._audio = ""
 
-    def add(self, delta: DeltaShape) -> None:
+    def add(self, delta: Cursor) -> None:
         """Add a piece."""
-        for name in _TEXTS:
-            text = delta.get(name)
-            if text is not None:
-                self._texts.setdefault(name, []).append(text)
-        for piece in delta.get("tool_calls") or ():
-            self._find_call(piece).add(piece)
-        legacy = delta.get("function_call")
+        delta.take("role")
+        self._texts.append(delta.text("content"))
+        self._refusals.append(delta.text("refusal"))
+        for piece in delta.items("tool_calls", of="a piece of a call"):
+            self._add_call(piece)
+        legacy = delta.child("function_call", of="a piece of a call")
         if legacy:
-            self._legacy = self._legacy or _Call(None)
-            self._legacy.add({"function": legacy})
+            self._legacy = self._legacy or _Call()
+            self._legacy.name = self._legacy.name or legacy.text("name")
+            self._legacy.pieces.append(legacy.text("arguments"))
+        if delta.take("audio"):
+            self._audio = self._audio or f"{delta.path}/audio"
+        delta.speaks(silent=False)
 
-    def _find_call(self, piece: PieceOfCall) -> _Call:
-        """Return the call that a piece belongs to, by its index."""
-        index = piece.get("index")
-        call = self._by_index.get(index)
-        if call is None or not call.goes_on(piece):
-            call = self._by_index[index] = _Call(index)
+    def _add_call(self, piece: Cursor) -> None:
+        """Add a piece to the call that it belongs to, by its index."""
+        custom = piece.child("custom")
+        function = custom or piece.child("function")
+        piece.take("type")
+        index, call_id, name = piece.take("index"), piece.text("id"), function.text("name")
+        text = function.text("input" if custom else "arguments")
+        call = self._by_index.get(index if isinstance(index, int) else None)
+        if call is None or not call.goes_on(call_id, name, text):
+            call = self._by_index[index if isinstance(index, int) else None] = _Call()
             self._calls.append(call)
-        return call
+        call.id, call.name = call.id or call_id, call.name or name
+        call.kind = "custom" if custom else call.kind
+        call.pieces.append(text)
 
-    def finish(self) -> ChatMessage:
-        """Return the reply as a message."""
-        message: ChatMessage = {"role": "assistant", "tool_calls": [call.finish() for call in self._calls]}
-        for name, pieces in self._texts.items():
-            message[name] = "".join(pieces)
-        if self._legacy is not None:
-            message["function_call"] = {"name": self._legacy.name, "arguments": "".join(self._legacy.pieces)}
-        return message
-
-
-_TEXTS: tuple[Literal["content"], Literal["refusal"]] = ("content", "refusal")
-
-
-CHUNK = define_members("a chunk", "choices")
-CHOICE = define_members("a choice", "index message delta", "reply")
-DELTA = define_members(
-    "a piece of a reply",
-    "role content refusal tool_calls function_call audio",
-    "reply",
-)
-
-
-def note_unread_chunk_members(transcript: Transcript, chunks: Sequence[ChunkShape], path: str) -> None:
-    """Report what is not read of the chunks."""
-    for index, chunk in enumerate(chunks):
-        note_unread_members(transcript, chunk, CHUNK, f"{path}/{index}")
-        for place, choice in enumerate(chunk["choices"]):
-            note_unread_members(transcript, choice, CHOICE, f"{path}/{index}/choices/{place}")
-            note_unread_members(transcript, choice["delta"], DELTA, f"{path}/{index}/choices/{place}/delta")
-    spoken = [place for place, delta in _list_deltas(chunks, path) if delta.get("audio")]
-    if spoken and not any(delta.get("content") for _, delta in _list_deltas(chunks, path)):
-        transcript.note_unread("text", f"{spoken[0]}/audio", "what was said as audio")
-
-
-def _list_deltas(chunks: Sequence[ChunkShape], path: str) -> Iterator[tuple[str, JsonObject]]:
-    for index, chunk in enumerate(chunks):
-        for place, choice in enumerate(chunk["choices"]):
-            yield f"{path}/{index}/choices/{place}/delta", cast("JsonObject", choice["delta"])
+    def finish(self, out: Transcript) -> None:
+        """Add the reply to the transcript. The last chunks say how it ended; one that does not end is cut."""
+        speech = Speech(out)
+        text, refusal = "".join(self._texts), "".join(self._refusals)
+        speech.say(f"{text}\n{refusal}" if text and refusal else text or refusal)
+        calls = [call.finish() for call in self._calls]
+        legacy = self._legacy.finish() if self._legacy is not None else None
+        if legacy is not None and not any((call.name, call.raw) == (legacy.name, legacy.raw) for call in calls):
+            calls.append(legacy)
+        for call in calls:
+            speech.call(call)
+        speech.end()
+        if self._audio and not text:
+            out.note_unread("text", self._audio, "what was said as audio")
+        for raw, path in self.ends:
+            out.end_reply(raw, path)
+        if not any(raw.get("finish_reason") or raw.get("error") for raw, _ in self.ends):
+            out.end_with(Ending("unfinished", "/chunks"))

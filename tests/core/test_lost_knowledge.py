@@ -51,7 +51,7 @@ UNREAD = {
         {"role": "user", "content": "x", "tool_calls": [{"id": "1", "function": {"name": "wipe", "arguments": "{}"}}]},
         {"role": "assistant", "content": "Done."},
     ),
-    "a part that calls": openai({"role": "assistant", "content": [{"type": "tool_use", "name": "wipe"}]}),
+    "a part that calls": openai({"role": "assistant", "content": [{"type": "new_use", "name": "wipe"}]}),
     "a result without its call": openai(
         {"role": "tool", "tool_call_id": "1", "content": "gone"}, {"role": "assistant", "content": "Done."}
     ),

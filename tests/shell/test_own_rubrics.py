@@ -78,5 +78,5 @@ def test_a_rubric_of_python_objects_is_read_too() -> None:
 
 def test_what_is_wrong_with_a_rubric_is_told_with_all_else_that_is_wrong() -> None:
     with pytest.raises(InputError) as caught:
-        read_request({"trace": {"format": "openai", "messages": 1}, "rubric": {"id": "own", "criteria": 7}})
-    assert {problem.path for problem in caught.value.problems} >= {"/rubric/criteria", "/trace/messages"}
+        read_request({"trace": {"format": "openai", "id": 1}, "rubric": {"id": "own", "criteria": 7}})
+    assert {problem.path for problem in caught.value.problems} >= {"/rubric/criteria", "/trace/id"}

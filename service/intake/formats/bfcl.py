@@ -10,139 +10,128 @@ renamed to match. The leaderboard's own type names ("dict", "float", "tuple") st
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, NotRequired
 
-from pydantic import JsonValue, with_config
-from typing_extensions import TypedDict
+from pydantic import JsonValue
 
-from service.core.json.members import JsonObject
-from service.core.trace import ToolCall, ToolDef, Trace
+from service.core.json.members import JsonObject, find_text, list_items, list_objects
+from service.core.trace import ToolCall
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.calls import build_tool_call
-from service.intake.chat import ChatMessage, read_messages
-from service.intake.format import Format
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
 from service.intake.formats.python_calls import read_reply
+from service.intake.messages import read_messages
 from service.intake.python_text import looks_like_calls
-from service.intake.shapes import OPEN, Loose, Tools
 from service.intake.texts import parse_text
 from service.intake.tools import read_tools
-from service.intake.unread_parts.members import define_members, note_unread_members
 from service.intake.unread_parts.repeated_calls import PossibleCall
 from service.intake.unread_parts.suspects import find_calls
 
-Question = str | list[ChatMessage] | list[list[ChatMessage]]
-Calls = list[dict[str, Loose]]
+_KEY = ("possible_answer", "ground_truth")
 
 
-@with_config(OPEN)
-class BfclTrace(TypedDict):
-    """A question with `functions` (also `function`), an output and perhaps `possible_answer` (also `ground_truth`)."""
-
-    format: Literal["bfcl"]
-    id: str
-    category: NotRequired[str | None]
-    question: Question
-    functions: NotRequired[Tools]
-    function: NotRequired[Tools]
-    calls: NotRequired[Calls | None]
-    result: NotRequired[str | Calls | None]
-    underscore_to_dot: NotRequired[bool | None]
-    possible_answer: NotRequired[Calls | list[str] | None]
-    ground_truth: NotRequired[Calls | list[str] | None]
-
-
-RECORD = define_members(
-    "the output",
-    "format id question functions function calls result underscore_to_dot possible_answer ground_truth category",
-)
-
-
-def read(record: BfclTrace) -> Trace:
-    """Read a validated record. Raises InputError: neither calls nor result, unusable functions."""
+def read(record: Cursor, out: Transcript) -> Tools:
+    """Read the question and the output. Raises InputError: neither calls nor result, unusable functions."""
     if "calls" not in record and "result" not in record:
         raise InputError.at("", "expected a BFCL output in calls or result")
-    transcript = Transcript()
-    _read_question(transcript, record["question"])
-    result = record.get("result")
-    if isinstance(result, str) and "calls" not in record:
-        read_reply(transcript, result, "/result")
+    _read_question(record, out)
+    decoded, calls, result = "calls" in record, record.take("calls"), record.take("result")
+    _check(calls, "/calls")
+    _check(result if isinstance(result, list) else None, "/result")
+    if isinstance(result, str) and not decoded:
+        read_reply(out, result, "/result")
     else:
-        _read_output(transcript, record.get("calls"), result)
-    note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(record, trace_id=record["id"], tools=_read_tools(record), state={})
+        _read_output(out, calls, result)
+    for name in ("category", *_KEY):
+        record.take(name)
+    out.state = {}
+    dotted = record.flag("underscore_to_dot")
+    name = "functions" if "functions" in record else "function"
+    tools = read_tools(_wrap(record.take(name)), path=f"/{name}")
+    return tools and tuple([replace(tool, name=_encode_name(tool.name, dotted=dotted)) for tool in tools])
 
 
-def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
+def _check(calls: JsonValue, path: str) -> None:
+    """Raise InputError for decoded calls that are not a list of `{name: arguments}`."""
+    if calls is None:
+        return
+    if not isinstance(calls, list):
+        raise InputError.at(path, "expected an array")
+    for index, call in enumerate(calls):
+        if not isinstance(call, dict):
+            raise InputError.at(f"{path}/{index}", "expected an object")
+
+
+def read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     """Return the answer key: `{format, category, possible_answer: [{function: {param: [accepted values]}}] | None}`.
 
     Functions are named as the model saw them. None if the record has no key, except in the "relevance" categories,
     where no key means that no function fits.
     """
-    category = record.get("category")
-    answer = record.get("possible_answer", record.get("ground_truth"))
-    keyed = "possible_answer" in record or "ground_truth" in record
-    if not keyed and "relevance" not in (category or ""):
+    category = find_text(record, "category")
+    if not record.keys() & set(_KEY) and "relevance" not in (category or ""):
         return None
+    answer = record.get("possible_answer", record.get("ground_truth"))
+    dotted = record.get("underscore_to_dot") is True
     answers: list[JsonValue] | None = None
     if answer is not None:
         answers = [
-            call if isinstance(call, str) else {_encode_name(name, record): one for name, one in call.items()}
-            for call in answer
+            {_encode_name(name, dotted=dotted): one for name, one in call.items()} if isinstance(call, dict) else call
+            for call in list_items(answer)
         ]
     return {"format": "bfcl", "category": category, "possible_answer": answers}
 
 
-def _read_question(transcript: Transcript, question: Question) -> None:
+def _read_question(record: Cursor, out: Transcript) -> None:
     """Read a question: a text, messages, or messages grouped by turn."""
-    if isinstance(question, str):
-        transcript.say("user", question)
+    text = record.text("question")
+    if text:
+        out.say("user", text)
         return
-    read_messages(transcript, [item for item in question if not isinstance(item, list)], path="/question")
-    for index, item in enumerate(question):
-        if isinstance(item, list):
-            read_messages(transcript, item, path=f"/question/{index}")
+    for item in record.items("question", of="a message"):
+        read_messages(out, item.items(of="a message") if isinstance(item.raw, list) else [item], strict=True)
 
 
-def _read_output(transcript: Transcript, calls: Calls | None, result: str | Calls | None) -> None:
+def _read_output(out: Transcript, calls: JsonValue, result: JsonValue) -> None:
     decoded = _list_calls(result if calls is None else calls)
     if isinstance(result, str) and not calls:
-        transcript.say("assistant", result)
+        out.say("assistant", result)
         if calls is not None and (looks_like_calls(result) or any(find_calls(parse_text(result), ""))):
-            transcript.note_unread("call", "/result", "a call in the output, which was decoded to none,")
+            out.note_unread("call", "/result", "a call in the output, which was decoded to none,")
     elif calls is not None:
         others = [PossibleCall(call, "/result") for call in _list_calls(result)]
-        transcript.note_possible_calls(others, "the output, beside what was decoded of it,", "/result", by_id=False)
+        out.note_possible_calls(others, "the output, beside what was decoded of it,", "/result", by_id=False)
     for call in decoded:
-        transcript.call(call)
-    transcript.close()  # the output is there, and may be empty
+        out.call(call)
+    out.close()  # the output is there, and may be empty
 
 
-def _list_calls(output: str | Calls | None) -> list[ToolCall]:
-    raw = output if isinstance(output, list) else ()
-    return [build_tool_call(None, name, arguments) for call in raw for name, arguments in call.items()]
+def _list_calls(output: JsonValue) -> list[ToolCall]:
+    return [build_tool_call(None, name, given) for call in list_objects(output) for name, given in call.items()]
 
 
-def _read_tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
-    key = "functions" if "functions" in record else "function"
-    raw = record.get(key)
-    # Early question files store a lone function bare.
-    lone = isinstance(raw, dict) and "name" in raw
-    tools = read_tools([raw] if lone else raw, path=f"/{key}")  # pyright: ignore[reportUnknownArgumentType]
-    if tools is None:
-        return None
-    return tuple(
-        tool if "." not in tool.name else replace(tool, name=_encode_name(tool.name, record)) for tool in tools
-    )
+def _wrap(functions: JsonValue) -> JsonValue:
+    """Return the functions as a list: early question files store a lone one bare."""
+    return [functions] if isinstance(functions, dict) and "name" in functions else functions
 
 
-def _encode_name(name: str, record: BfclTrace) -> str:
+def _encode_name(name: str, *, dotted: bool) -> str:
     """Return a function's name as the model saw it."""
-    return name.replace(".", "_") if record.get("underscore_to_dot") else name
+    return name.replace(".", "_") if dotted else name
 
 
 def _recognise(record: JsonObject) -> bool:
     return "question" in record and ("calls" in record or "result" in record)
 
 
-FORMAT = Format(BfclTrace, read, _recognise, rank=40, hint="question beside calls or result", gold=read_gold, place=5)
+FORMAT = Format(
+    name="bfcl",
+    read=read,
+    recognise=_recognise,
+    summary="A question with `functions` (also `function`), an output and perhaps `possible_answer` (also `ground_truth`).",
+    hint="question beside calls or result",
+    rank=40,
+    place=5,
+    gold=read_gold,
+)

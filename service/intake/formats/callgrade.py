@@ -16,7 +16,7 @@ an event is an error here; in the providers' formats unknown keys are the provid
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, NotRequired
+from typing import Literal, NotRequired, cast
 
 from pydantic import with_config
 from typing_extensions import TypedDict
@@ -24,10 +24,11 @@ from typing_extensions import TypedDict
 from service.core.json.members import JsonObject
 from service.core.trace import AgentOutput, Role, ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript
+from service.intake.build import Record, Transcript
 from service.intake.calls import build_tool_call
+from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.shapes import CLOSED, Loose, StateShape, Tools
+from service.intake.shapes import CLOSED, Loose, Tools
 from service.intake.tools import read_tools
 
 
@@ -63,46 +64,31 @@ class Event(TypedDict, total=False):
     to: str
 
 
-@with_config(CLOSED)
-class CallgradeTrace(TypedDict):
-    """A conversation as a list of events.
-
-    `output`: what the run returned; `output_schema`: the JSON Schema it should fit.
-    """
-
-    format: Literal["callgrade"]
-    id: NotRequired[str | None]
-    events: list[Event]
-    tools: NotRequired[Tools]
-    state: NotRequired[StateShape | None]
-    output: NotRequired[Loose]
-    output_schema: NotRequired[dict[str, Loose] | bool | None]
-
-
 _ROLES: tuple[Literal["user"], Literal["assistant"], Literal["system"]] = ("user", "assistant", "system")
 
 
-def read(record: CallgradeTrace) -> Trace:
+def read(record: Cursor, out: Transcript) -> Trace:
     """Read a validated record. Raises InputError: an event that is not exactly one thing, unusable tools."""
-    transcript = Transcript()
-    transcript.close()  # our own form lists all that happened
+    raw = record.members
+    record.drop()
+    out.close()  # our own form lists all that happened
+    events = cast("list[Event]", raw.get("events"))
     called = False
-    for index, event in enumerate(record["events"]):
+    for index, event in enumerate(events):
         path = f"/events/{index}"
         if event.get("parallel") and not called:
             raise InputError.at(f"{path}/parallel", "there is no call right before this one")
         called = "call" in event or (called and "tools" in event)
-        transcript.agent = event.get("agent")
-        _read_event(transcript, event, path)
-    added = any("tools" in event and "agent" not in event for event in record["events"])
-    return transcript.build_trace(
-        record, tools=read_tools(record.get("tools", [] if added else None)), output=_read_output(record)
-    )
+        out.agent = event.get("agent")
+        _read_event(out, event, path)
+    added = any("tools" in event and "agent" not in event for event in events)
+    tools = read_tools(raw.get("tools", [] if added else None))
+    return out.build_trace(cast("Record", raw), tools=tools, output=_read_output(raw))
 
 
-def _read_output(record: CallgradeTrace) -> AgentOutput | None:
-    schema, captured = record.get("output_schema"), "output" in record
-    return AgentOutput(record.get("output"), schema, captured) if captured or schema is not None else None
+def _read_output(raw: JsonObject) -> AgentOutput | None:
+    schema, captured = cast("JsonObject | bool | None", raw.get("output_schema")), "output" in raw
+    return AgentOutput(raw.get("output"), schema, captured) if captured or schema is not None else None
 
 
 def _read_event(transcript: Transcript, event: Event, path: str) -> None:
@@ -139,4 +125,19 @@ def _recognise(record: JsonObject) -> bool:
     return isinstance(record.get("events"), list)
 
 
-FORMAT = Format(CallgradeTrace, read, _recognise, rank=10, hint="events", place=7)
+FORMAT = Format(
+    name="callgrade",
+    read=read,
+    recognise=_recognise,
+    summary="A conversation as a list of events. `output`: what the run returned; `output_schema`: the schema it should fit.",
+    hint="events",
+    rank=10,
+    place=7,
+    members={
+        "events": list[Event],
+        "tools": NotRequired[Tools],
+        "output": NotRequired[Loose],
+        "output_schema": NotRequired[dict[str, Loose] | bool | None],
+    },
+    closed=True,
+)

@@ -6,94 +6,46 @@ trace's own input and output are the exchange.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal, NotRequired
-
-from pydantic import JsonValue, with_config
-from typing_extensions import TypedDict
-
-from service.core.json.members import JsonObject, find_text, list_objects, read_type
+from service.core.json.members import JsonObject, as_text, list_objects
 from service.errors import InputError
 from service.intake.build import Transcript
+from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.shapes import OPEN, Loose
-from service.intake.texts import parse_text
-from service.intake.unread_parts.members import note_losses, note_unread_value
-from service.intake.wrapping import Exchange, ToolRun, WrapperContents, list_other_members
+from service.intake.runs import LoggedRun, locate, read_log
+from service.intake.wrapping import WrapperContents
 
-
-@with_config(OPEN)
-class LangfuseTrace(TypedDict):
-    """A trace with its observations, one observation, or a page of one trace's observations."""
-
-    format: Literal["langfuse"]
-    id: NotRequired[str | None]
-    input: NotRequired[Loose]
-    output: NotRequired[Loose]
-    observations: NotRequired[list[dict[str, Loose]] | None]
-    data: NotRequired[list[dict[str, Loose]] | None]
-
-
-PARSED_MEMBERS = ("input", "output", "observations", "data", "toolDefinitions")
-
-TYPES = frozenset(
+_TYPES = frozenset(
     ["SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"]
 )
 
 
-def read(record: LangfuseTrace) -> WrapperContents:
-    """Read the exchanges of a validated record. Raises InputError: a page with observations of several traces."""
-    notes = Transcript()
-    entries = sorted(_list_entries(record), key=lambda entry: find_text(entry[0], "startTime") or "")
-    note_losses(notes, record, "", PARSED_MEMBERS)
-    for entry, path in entries:
-        note_losses(notes, entry, path, PARSED_MEMBERS)
-        if _read_type(entry) not in TYPES:
-            note_unread_value(notes, entry, path, "an observation of an unknown type")
-    generations = [_build_exchange(entry, path) for entry, path in entries if _read_type(entry) == "GENERATION"]
-    runs = [ToolRun(find_text(entry, "name") or "", path) for entry, path in entries if _read_type(entry) == "TOOL"]
-    raw: JsonObject = record  # pyright: ignore[reportAssignmentType] (a validated record is JSON)
-    places = [(raw, ""), *entries]
-    extra_values = [
-        (parse_text(entry.get(name)), f"{path}/{name}")
-        for entry, path in places
-        if (_read_type(entry) != "GENERATION" if path else generations)
-        for name in ("input", "output")
-    ]
-    packed_values = [one for entry, path in places for one in list_other_members(entry, path, *PARSED_MEMBERS)]
-    return WrapperContents(
-        generations or [_build_exchange(raw, "")],
-        runs,
-        record.get("id") or _find_trace(record),
-        notes,
-        extra_values,
-        packed_values,
-    )
-
-
-def _list_entries(record: LangfuseTrace) -> Iterator[tuple[JsonObject, str]]:
-    key = "observations" if record.get("observations") else "data"
-    for index, entry in enumerate(record.get(key) or ()):
-        yield entry, f"/{key}/{index}"
-
-
-def _find_trace(record: LangfuseTrace) -> str | None:
-    """Return the trace that all observations of a page belong to."""
-    ids = {find_text(entry, "traceId") for entry in record.get("data") or ()}
+def read(record: Cursor, out: Transcript) -> WrapperContents:
+    """Read the observations. Raises InputError: a page with observations of several traces."""
+    entries = list(record.list_nodes("observations" if record.peek("observations") else "data"))
+    ids = {as_text(entry.peek("traceId")) for entry in entries} if "data" in record else set[str | None]()
     if len(ids) > 1:
         raise InputError.at("/data", f"expected observations of one trace, not of {len(ids)}: ask for them by traceId")
-    return next(iter(ids), None)
+    runs = [_read_entry(record, outermost=True), *[_read_entry(entry, outermost=False) for entry in entries]]
+    return read_log(out, runs, as_text(record.peek("id")) or next(iter(ids), None))
 
 
-def _read_type(entry: JsonObject) -> str:
-    return read_type(entry).upper()
-
-
-def _build_exchange(entry: JsonObject, path: str) -> Exchange:
-    """Build the exchange of an entry. File exports write input and output as JSON text."""
-    raw: JsonValue = parse_text(entry.get("input"))
-    error_path = f"{path}/level" if entry.get("level") == "ERROR" else ""
-    return Exchange(raw, f"{path}/input", parse_text(entry.get("output")), f"{path}/output", error_path=error_path)
+def _read_entry(node: Cursor, *, outermost: bool) -> LoggedRun:
+    kind = (as_text(node.peek("type")) or "").upper()
+    if not outermost and kind not in _TYPES:
+        node.leave("an observation of an unknown type", keep=True)
+    model = kind == "GENERATION" and not outermost
+    start = "" if outermost else as_text(node.peek("startTime")) or ""
+    node.take("toolDefinitions")
+    return LoggedRun(
+        node,
+        "model" if model else "tool" if kind == "TOOL" and not outermost else "other",
+        locate(node, "input"),
+        locate(node, "output"),
+        start,
+        outermost,
+        as_text(node.peek("name")) or "",
+        error_path=f"{node.path}/level" if node.peek("level") == "ERROR" else "",
+    )
 
 
 def _recognise(record: JsonObject) -> bool:
@@ -106,4 +58,12 @@ def _is_observation(raw: JsonObject) -> bool:
     return "traceId" in raw and "input" in raw and not raw.keys() & {"spanId", "span_id", "attributes"}
 
 
-FORMAT = Format(LangfuseTrace, read, _recognise, rank=17, hint="observations, or a traceId beside input", place=22)
+FORMAT = Format(
+    name="langfuse",
+    read=read,
+    recognise=_recognise,
+    summary="A trace with its observations, one observation, or a page of one trace's observations.",
+    hint="observations, or a traceId beside input",
+    rank=17,
+    place=22,
+)

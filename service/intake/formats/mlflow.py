@@ -6,121 +6,57 @@ model span, the outermost span is the exchange.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
-from typing import Literal, NamedTuple, NotRequired
-
-from pydantic import JsonValue, with_config
-from typing_extensions import TypedDict
-
-from service.core.json.members import JsonObject, as_text, find_object, find_text
-from service.core.json.pointers import escape_token
+from service.core.json.members import JsonObject, as_text, find_object
 from service.intake.build import Transcript
+from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.shapes import OPEN, Loose
-from service.intake.texts import parse_text
-from service.intake.unread_parts.members import define_members, note_losses, note_unread_members
+from service.intake.runs import Located, LoggedRun, locate, read_log
 from service.intake.unread_parts.suspects import looks_like_call
-from service.intake.wrapping import Exchange, ToolRun, WrapperContents, list_other_members
+from service.intake.wrapping import WrapperContents
 
 
-@with_config(OPEN)
-class MlflowData(TypedDict):
-    """The content of a trace."""
-
-    spans: list[dict[str, Loose]]
-
-
-@with_config(OPEN)
-class MlflowTrace(TypedDict):
-    """An MLflow trace, version 2 or 3."""
-
-    format: Literal["mlflow"]
-    info: NotRequired[dict[str, Loose] | None]
-    data: MlflowData
+def read(record: Cursor, out: Transcript) -> WrapperContents:
+    """Read the spans."""
+    info, data = record.child("info"), record.child("data")
+    trace_id = as_text(info.peek("trace_id")) or as_text(info.peek("request_id"))
+    runs = [_read_span(span) for span in data.list_nodes("spans")]
+    for run in runs:
+        if isinstance(run.node.raw, dict) and looks_like_call(run.node.raw):
+            out.note_unread("call", run.node.path, "a span that is a call")
+    attributes = [run.node.child("attributes") for run in runs]
+    return read_log(out, runs, trace_id, others=[data], whole=[info, *attributes])
 
 
-RECORD = define_members("the trace", "format info data")
-
-
-INPUTS = ("mlflow.spanInputs", "inputs")
-OUTPUTS = ("mlflow.spanOutputs", "outputs")
-
-
-class MlflowSpan(NamedTuple):
-    """A span and its pointer."""
-
-    raw: JsonObject
-    path: str
-
-    def find(self, attribute: str, *members: str) -> tuple[JsonValue, str]:
-        """Return the value of MLflow's attribute, else of the first of these members; null if absent. Adds its pointer."""
-        attributes = find_object(self.raw, "attributes")
-        if attribute in attributes:
-            return parse_text(attributes[attribute]), f"{self.path}/attributes/{escape_token(attribute)}"
-        name = next((name for name in members if name in self.raw), "")
-        return parse_text(self.raw.get(name)), f"{self.path}/{name}"
-
-
-def read(record: MlflowTrace) -> WrapperContents:
-    """Read the exchanges of a validated record."""
-    notes = Transcript()
-    note_unread_members(notes, record, RECORD, "")
-    spans = [MlflowSpan(span, f"/data/spans/{index}") for index, span in enumerate(record["data"]["spans"])]
-    for span in spans:
-        note_losses(notes, span.raw, span.path, ("attributes", "inputs", "outputs"))
-        if looks_like_call(span.raw):
-            notes.note_unread("call", span.path, "a span that is a call")
-    spans.sort(key=_read_start)
-    tools = [ToolRun(find_text(span.raw, "name") or "", span.path) for span in spans if _read_type(span) == "TOOL"]
-    models = [span for span in spans if _read_type(span) in ("CHAT_MODEL", "LLM")] or _find_outermost(spans)
-    exchanges = [_build_exchange(span) for span in models]
-    read = {place for one in exchanges for place in (one.input_path, one.reply_path)}
-    extra_values = [
-        found for span in spans for names in (INPUTS, OUTPUTS) if (found := span.find(*names))[1] not in read
-    ]
-    read |= {path for _, path in extra_values}
-    info = record.get("info") or {}
-    packed_values: list[tuple[JsonValue, str]] = [
-        (info, "/info"),
-        *list_other_members(record["data"], "/data", "spans"),  # pyright: ignore[reportArgumentType] (a validated record is JSON)
-    ]
-    packed_values += [one for span in spans for one in _list_other_values(span, read)]
-    return WrapperContents(
-        exchanges, tools, find_text(info, "trace_id", "request_id"), notes, extra_values, packed_values
+def _read_span(span: Cursor) -> LoggedRun:
+    kind = (as_text(_find(span, "mlflow.spanType", "span_type", "type")[0]) or "").upper()
+    given, returned = _find(span, "mlflow.spanInputs", "inputs"), _find(span, "mlflow.spanOutputs", "outputs")
+    if given[0] is None and returned[0] is None:
+        given = _find(span, "mlflow.chat.messages")
+    start = next((span.peek(name) for name in ("start_time_unix_nano", "start_time") if name in span), 0)
+    return LoggedRun(
+        span,
+        "model" if kind in ("CHAT_MODEL", "LLM") else "tool" if kind == "TOOL" else "other",
+        given,
+        returned,
+        float(start) if isinstance(start, (int, float, str)) and str(start).isdigit() else 0.0,
+        not (as_text(span.peek("parent_span_id")) or as_text(span.peek("parent_id"))),
+        as_text(span.peek("name")) or "",
+        _find(span, "mlflow.chat.tools"),
+        _find_failure(span),
     )
 
 
-def _list_other_values(span: MlflowSpan, read: Set[str]) -> Iterator[tuple[JsonValue, str]]:
-    """Iterate over a span's members and attributes, except those at pointers that are read."""
-    yield from (one for one in list_other_members(span.raw, span.path, "attributes") if one[1] not in read)
-    attributes, path = find_object(span.raw, "attributes"), f"{span.path}/attributes"
-    yield {name: value for name, value in attributes.items() if f"{path}/{escape_token(name)}" not in read}, path
+def _find(span: Cursor, attribute: str, *members: str) -> Located:
+    """Return the value of MLflow's attribute, else of the first of these members; null if absent. Adds its pointer."""
+    attributes = span.child("attributes")
+    return locate(attributes, attribute) if attribute in attributes or not members else locate(span, *members)
 
 
-def _read_start(span: MlflowSpan) -> float:
-    raw = next((span.raw[name] for name in ("start_time_unix_nano", "start_time") if name in span.raw), 0)
-    return float(raw) if isinstance(raw, (int, float, str)) and str(raw).isdigit() else 0.0
-
-
-def _read_type(span: MlflowSpan) -> str:
-    return (as_text(span.find("mlflow.spanType", "span_type", "type")[0]) or "").upper()
-
-
-def _find_outermost(spans: Sequence[MlflowSpan]) -> Sequence[MlflowSpan]:
-    return [span for span in spans if not find_text(span.raw, "parent_span_id", "parent_id")][:1]
-
-
-def _build_exchange(span: MlflowSpan) -> Exchange:
-    raw, reply = span.find(*INPUTS), span.find(*OUTPUTS)
-    if raw[0] is None and reply[0] is None:
-        raw = span.find("mlflow.chat.messages")
-    return Exchange(*raw, *reply, *span.find("mlflow.chat.tools"), error_path=_find_failure(span))
-
-
-def _find_failure(span: MlflowSpan) -> str:
+def _find_failure(span: Cursor) -> str:
     """Return the pointer of what says that a span failed; "" if it did not."""
-    status = find_text(span.raw, "status_code") or find_text(find_object(span.raw, "status"), "code") or ""
-    name = "status_code" if "status_code" in span.raw else "status"
+    raw = span.raw if isinstance(span.raw, dict) else {}
+    status = as_text(raw.get("status_code")) or as_text(find_object(raw, "status").get("code")) or ""
+    name = "status_code" if "status_code" in raw else "status"
     return f"{span.path}/{name}" if status.rpartition("_")[2].upper() == "ERROR" else ""
 
 
@@ -128,4 +64,12 @@ def _recognise(record: JsonObject) -> bool:
     return isinstance(find_object(record, "data").get("spans"), list)
 
 
-FORMAT = Format(MlflowTrace, read, _recognise, rank=18, hint="spans below data", place=23)
+FORMAT = Format(
+    name="mlflow",
+    read=read,
+    recognise=_recognise,
+    summary="An MLflow trace, version 2 or 3.",
+    hint="spans below data",
+    rank=18,
+    place=23,
+)

@@ -9,45 +9,23 @@ Text between `<think>` tags is not part of what was said.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, NotRequired
+from typing import NamedTuple
 
-from pydantic import JsonValue, with_config
-from typing_extensions import TypedDict
+from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, find_object, find_text, list_objects
+from service.core.json.members import JsonObject, as_text, find_object, find_text, list_objects
 from service.core.json.parsing import UnreadableError, parse
-from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
+from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.calls import build_tool_call, read_result_content
-from service.intake.format import Format
-from service.intake.shapes import OPEN, Loose, StateShape
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
 from service.intake.tags import split_tags
 from service.intake.texts import parse_text, unfence
 from service.intake.tools import read_tools
-from service.intake.unread_parts.members import (
-    define_members,
-    note_unread_alternatives,
-    note_unread_members,
-    note_unread_value,
-)
 from service.intake.unread_parts.suspects import find_calls
 
-
-@with_config(OPEN)
-class ShareGPTTrace(TypedDict):
-    """A line of a data set."""
-
-    format: Literal["sharegpt"]
-    id: NotRequired[str | None]
-    conversations: list[dict[str, Loose]]
-    system: NotRequired[str | None]
-    tools: NotRequired[Loose]
-    state: NotRequired[StateShape | None]
-
-
-RECORD = define_members("the trace", "format id conversations system tools state")
-TURN = define_members("a turn", "from value role content")
 ROLES = {
     **dict.fromkeys(("human", "user"), "user"),
     **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bot"), "assistant"),
@@ -58,37 +36,36 @@ ROLES = {
 TAGS = ("tool_calls?", "function_?calls?", "think")
 
 
-def read(record: ShareGPTTrace) -> Trace:
-    """Read a validated record. Raises InputError: unusable tools."""
-    transcript = Transcript()
-    if record.get("system"):
-        transcript.say("system", record.get("system") or "")
-    turns = record["conversations"]
+def read(record: Cursor, out: Transcript) -> Tools:
+    """Read the turns. Raises InputError: unusable tools."""
+    system = record.text("system")
+    if system:
+        out.say("system", system)
+    tools = _list_tools(record, system)
+    turns = record.list_nodes("conversations")
     roles = [_find_role(turn) for turn in turns]
     call_count = 0
     for index, turn in enumerate(turns):
-        key = "value" if "value" in turn else "content"
-        path = f"/conversations/{index}"
+        name = "value" if "value" in turn else "content"
         before, after = roles[index - 1] if index else None, roles[index + 1] if index + 1 < len(roles) else None
+        value, path = turn.take(name), f"{turn.path}/{name}"
+        turn.take("from", "role")
         if roles[index] == "result":
-            _read_results(transcript, turn.get(key), f"{path}/{key}", call_count, alone="result" not in (before, after))
+            _read_results(out, value, path, call_count, alone="result" not in (before, after))
         elif roles[index] == "call" == before:  # parallel to the calls of the turn before
-            call_count += _read_calls(transcript, turn.get(key), f"{path}/{key}")
+            call_count += _read_calls(out, value, path)
         else:
-            call_count = _read_turn(transcript, turn, f"{path}/{key}", roles[index])
-        note_unread_members(transcript, turn, TURN, path)
-        note_unread_alternatives(transcript, turn, ("value", "content"), key, "a turn", path)
-    note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(record, tools=_list_tools(record))
+            call_count = _read_turn(out, turn, value, path, roles[index])
+        turn.close()
+    return tools
 
 
-def _find_role(turn: JsonObject) -> str | None:
-    return ROLES.get((find_text(turn, "from", "role") or "").lower())
+def _find_role(turn: Cursor) -> str | None:
+    return ROLES.get((as_text(turn.peek("from")) or as_text(turn.peek("role")) or "").lower())
 
 
-def _read_turn(transcript: Transcript, turn: JsonObject, path: str, role: str | None) -> int:
+def _read_turn(transcript: Transcript, turn: Cursor, value: JsonValue, path: str, role: str | None) -> int:
     """Add a turn to the transcript; return how many calls it made."""
-    value = turn.get("value", turn.get("content"))
     text = value if isinstance(value, str) else ""
     if role == "assistant":
         return _read_reply(transcript, text, path)
@@ -96,9 +73,8 @@ def _read_turn(transcript: Transcript, turn: JsonObject, path: str, role: str | 
         transcript.say("assistant", "")
         return _read_calls(transcript, value, path)
     if role is None:
-        note_unread_value(
-            transcript, _parse(text) or dict(turn), path.rpartition("/")[0], "a turn of an unknown role", holds="text"
-        )
+        inner = Cursor(_parse(text) or turn.raw, transcript, turn.path)
+        inner.leave("a turn of an unknown role", holds="text")
     else:
         transcript.say("user" if role == "user" else "system", text)
     return 0
@@ -195,20 +171,20 @@ def _observe(content: JsonValue) -> Observation:
     return Observation(content)
 
 
-def _list_tools(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
-    raw = record.get("tools")
+def _list_tools(record: Cursor, system: str) -> Tools:
+    raw = record.take("tools")
     if raw is None or raw == "":
-        return _find_tools_in_text(record)
+        return _find_tools_in_text(record, system)
     parsed = _parse(raw)
     if parsed is None:
         raise InputError.at("/tools", "expected a list of tools, or one as JSON text")
     return read_tools(parsed)
 
 
-def _find_tools_in_text(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
+def _find_tools_in_text(record: Cursor, system: str) -> Tools:
     """Return the tools between `<tools>` tags, a list or one per line. None if unreadable: a gap would mislead."""
-    systems = [turn.get("value") for turn in record["conversations"] if turn.get("from") == "system"]
-    for text in (record.get("system"), *systems):
+    turns = list_objects(record.peek("conversations"))
+    for text in (system, *[turn.get("value") for turn in turns if turn.get("from") == "system"]):
         for piece in split_tags(text, ("tools",)) if isinstance(text, str) else ():
             parsed = _parse_lines(piece.text) if piece.tag else None
             if parsed:
@@ -223,7 +199,7 @@ def _parse_lines(text: str) -> list[JsonValue]:
     return [_parse(line) for line in text.splitlines() if line.strip()]
 
 
-def _read_tools(raw: list[JsonValue]) -> tuple[ToolDef, ...] | None:
+def _read_tools(raw: list[JsonValue]) -> Tools:
     try:
         return read_tools(raw)
     except InputError:
@@ -234,4 +210,12 @@ def _recognise(record: JsonObject) -> bool:
     return any("from" in turn or "role" in turn for turn in list_objects(record.get("conversations")))
 
 
-FORMAT = Format(ShareGPTTrace, read, _recognise, rank=26, hint="conversations", place=13)
+FORMAT = Format(
+    name="sharegpt",
+    read=read,
+    recognise=_recognise,
+    summary="A line of a data set of conversations.",
+    hint="conversations",
+    rank=26,
+    place=13,
+)

@@ -19,19 +19,16 @@ from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NotRequired
+from typing import cast
 
-from pydantic import with_config
-from typing_extensions import TypedDict
-
-from service.core.json.members import JsonObject
+from service.core.json.members import JsonObject, find_text
 from service.core.trace import Catalogue, Step, ToolCall, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, add_catalogues
+from service.intake.build import Record, Transcript, add_catalogues
+from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.known_calls import KnownCalls, build_mention
 from service.intake.offers import Request, add_offers
-from service.intake.shapes import OPEN, Loose, StateShape, Tools
 from service.intake.spans.agents import Agents
 from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
 from service.intake.spans.kinds import is_genai_span, read_kind
@@ -45,24 +42,14 @@ from service.intake.spans.usage import read_usage, sum_usage
 from service.intake.tools import read_tools
 
 
-@with_config(OPEN)
-class SpansTrace(TypedDict):
-    """An export of spans: either `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say."""
-
-    format: Literal["spans"]
-    id: NotRequired[str | None]
-    spans: NotRequired[list[dict[str, Loose]]]
-    resourceSpans: NotRequired[Loose]
-    tools: NotRequired[Tools]
-    state: NotRequired[StateShape | None]
-
-
-def read(record: SpansTrace) -> Trace:
-    """Read a validated record.
+def read(record: Cursor, out: Transcript) -> Trace:
+    """Read the spans; `tools` is what was on offer, if they do not say.
 
     Raises InputError: no spans, no span of a model or a tool, a call without a name, unusable `tools`.
     """
-    spans = read_spans(record.get("spans"), record.get("resourceSpans"))
+    raw = record.members
+    record.drop()
+    spans = read_spans(raw.get("spans"), raw.get("resourceSpans"))
     if not any(map(is_genai_span, spans)):
         raise InputError.at("", "no span in spans or resourceSpans has attributes of a model or a tool")
     runs = read_runs(spans)
@@ -75,14 +62,14 @@ def read(record: SpansTrace) -> Trace:
     read_orders = {carrier.span.order for carrier in selection.carriers} | {span.order for span in selection.models}
     leftovers = list_unread_calls(spans, known, read_orders)
     dialogue = sorted([*merged.entries, *leftovers], key=lambda entry: entry.moment)
-    tools = read_tools(record.get("tools"))
-    writer = _Writer(unmatched, agents)
+    tools = read_tools(raw.get("tools"))
+    writer = _Writer(out, unmatched, agents)
     writer.write(dialogue, matches)
     if not selection.missing:
         writer.add_answer(_find_agent_output(spans))
     trace = writer.transcript.build_trace(
-        record,
-        trace_id=record.get("id") or _find_conversation_id(spans),
+        cast("Record", raw),
+        trace_id=find_text(raw, "id") or _find_conversation_id(spans),
         tools=read_tools_on_offer(spans) if tools is None else tools,
     )
     if tools is None:
@@ -141,8 +128,8 @@ def _find_agent_output(spans: Sequence[Span]) -> str | None:
 class _Writer:
     """Writes a trace in order of time, and keeps the run and the model span of each step."""
 
-    def __init__(self, unmatched: Sequence[Run], agents: Agents) -> None:
-        self.transcript = Transcript()
+    def __init__(self, out: Transcript, unmatched: Sequence[Run], agents: Agents) -> None:
+        self.transcript = out
         self._agents = agents
         self._unmatched = deque(unmatched)
         self._runs: dict[int, Run] = {}
@@ -238,4 +225,12 @@ def _recognise(record: JsonObject) -> bool:
     return isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list)
 
 
-FORMAT = Format(SpansTrace, read, _recognise, rank=20, hint="spans or resourceSpans", place=4)
+FORMAT = Format(
+    name="spans",
+    read=read,
+    recognise=_recognise,
+    summary="An export of spans: either `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
+    hint="spans or resourceSpans",
+    rank=20,
+    place=4,
+)

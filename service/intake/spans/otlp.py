@@ -120,12 +120,12 @@ def parse_json(text: str) -> JsonValue:
     return None if isinstance(value, str) else value
 
 
-def read_spans(spans: Sequence[JsonObject] | None, resource_spans: JsonValue) -> list[Span]:
+def read_spans(spans: JsonValue, resource_spans: JsonValue) -> list[Span]:
     """Return all spans by start, ties in the given order. A span without a start takes that of the one before it.
 
     Raises InputError: a part of OTLP's form that is not an object or list.
     """
-    places = [*_list_objects(cast("JsonValue", spans), "/spans"), *list_exported(resource_spans)]
+    places = [*_list_objects(spans, "/spans"), *list_exported(resource_spans)]
     unordered: list[Span] = []
     for path, raw in places:
         unordered.append(_read_span(path, raw, unordered[-1].start if unordered else 0))

@@ -1,0 +1,258 @@
+"""A cursor over the JSON of a source that remembers what was read.
+
+A reader takes members by name and by the type that it expects. What it never took is left to the transcript when the
+node closes: an item of a list when the reader goes on to the next, the root when the reader returns. So no reader lists
+the members of an API that it does not need, and none can lose a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from pydantic import JsonValue
+
+from service.core.json.members import JsonObject
+from service.core.json.pointers import escape_token
+from service.core.json.values import name_type
+from service.core.trace import UnreadKind
+from service.errors import InputError
+from service.intake.build import Transcript
+from service.intake.unread_parts.leftovers import About, Rest
+from service.intake.unread_parts.members import clip, is_reference
+
+_NO_MEMBERS: JsonObject = {}
+_EMPTY: tuple[JsonValue, ...] = (None, "", False, 0, [], {})
+
+
+def pick_sample(chosen: object, count: int, name: str) -> int:
+    """Return the index of the reply to read in the member `name`.
+
+    Raises InputError: several replies and none chosen, or an index out of range.
+    """
+    if chosen is None and count > 1:
+        raise InputError.at(f"/{name}", f'{count} replies make {count} traces; choose one with "sample", from 0')
+    if chosen is not None and not (isinstance(chosen, int) and 0 <= chosen < count):
+        raise InputError.at("/sample", f"expected a number from 0 to {count - 1}")
+    return chosen or 0
+
+
+class Cursor:
+    """A value of the source at its pointer, usually an object. Each getter marks what it returns as read."""
+
+    __slots__ = ("_about", "_of", "_opened", "_out", "_silent", "_taken", "members", "path", "raw")
+
+    def __init__(self, raw: JsonValue | JsonObject, out: Transcript, path: str = "", of: str = "the trace") -> None:
+        """Start at a value; the default is the root. `of`: what it is, for reasons, such as "a message"."""
+        self.raw = raw
+        self.members: JsonObject = raw if isinstance(raw, dict) else _NO_MEMBERS
+        """Its members as they are; empty unless it is an object. To look at one does not take it."""
+        self.path = path
+        self._out = out
+        self._of = of
+        self._about: About = "record"
+        self._silent = False
+        self._taken: set[str] = set()
+        self._opened: dict[str, Cursor] | None = None
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a member is there, even if it is null."""
+        return name in self.members
+
+    def __bool__(self) -> bool:
+        """Whether there is something here."""
+        return self.raw not in _EMPTY
+
+    def peek(self, name: str) -> JsonValue:
+        """Return a member without taking it; None if there is none."""
+        return self.members.get(name)
+
+    def take(self, *names: str) -> JsonValue:
+        """Return the first of these members that is there, whatever it is, and all that is in it as read; else None."""
+        for name in names:
+            if name in self.members:
+                self._taken.add(name)
+                return self.members[name]
+        return None
+
+    def take_all(self, *names: str) -> None:
+        """Mark these members as read."""
+        self._taken.update(names)
+
+    def text(self, *names: str) -> str:
+        """Return the first of these members that is a text with something in it; "" if none is."""
+        for name in names:
+            value = self.members.get(name)
+            if isinstance(value, str):
+                self._taken.add(name)
+                if value:
+                    return value
+        return ""
+
+    def flag(self, *names: str) -> bool:
+        """Whether one of these members is true. One that is neither true nor false is not taken."""
+        found = False
+        for name in names:
+            value = self.members.get(name)
+            if isinstance(value, bool):
+                self._taken.add(name)
+                found = found or value
+        return found
+
+    def child(self, *names: str, of: str = "") -> Cursor:
+        """Return the first of these members that is an object; an empty node if none is."""
+        for name in names:
+            if isinstance(value := self.members.get(name), dict):
+                return self._open(name, value, of)
+        return NOTHING
+
+    def member(self, name: str) -> Cursor:
+        """Return a member as a node, whatever it is and whatever its name."""
+        node = self._open(name, self.members.get(name), "")
+        node.path = f"{self.path}/{escape_token(name)}"
+        return node
+
+    def list_untaken(self) -> list[str]:
+        """Return the names of the members that were not taken."""
+        return [name for name in self.members if name not in self._taken]
+
+    def items(self, *names: str, of: str = "") -> Iterator[Cursor]:
+        """Iterate over the items of the first of these members that is a list, or of the node itself if none is named.
+
+        An item closes when the loop goes on; those that a loop never reached are left. Raises InputError: a member of
+        the record that is no list.
+        """
+        listed, name = None if names else self.raw, ""
+        for name in names:
+            listed = self.members.get(name)
+            if isinstance(listed, list):
+                break
+            if listed is not None and not self.path:
+                raise InputError.at(f"/{name}", f"expected an array, not {name_type(listed)}")
+        if not isinstance(listed, list):
+            return
+        path = f"{self.path}/{name}" if names else self.path
+        self._taken.add(name)
+        of, place = of or f"an item of {name!r}", -1
+        try:
+            for place, value in enumerate(listed):
+                node = Cursor(value, self._out, f"{path}/{place}", of)
+                yield node
+                node.close()
+        finally:
+            for later in range(place + 1, len(listed)):
+                Cursor(listed[later], self._out, f"{path}/{later}", of).leave()
+
+    def list_nodes(self, name: str) -> list[Cursor]:
+        """Return the items of a list, all open until the node closes; those that are no objects are left."""
+        nodes: list[Cursor] = []
+        listed = self.members.get(name)
+        for place, value in enumerate(listed if isinstance(listed, list) else ()):
+            node = self._open(f"{name}/{place}", value, f"an item of {name!r}")
+            if isinstance(value, dict):
+                nodes.append(node)
+            else:
+                node.leave()
+        self._taken.update((name,) if isinstance(listed, list) else ())
+        return nodes
+
+    def pick(self, name: str, sample: object) -> Cursor:
+        """Return the item of a list that `sample` chooses, the only one if it is None; the others are other traces.
+
+        An empty node if there is no item. Raises InputError: several items and none chosen, or none of that number.
+        """
+        listed = self.members.get(name)
+        if not isinstance(listed, list) or not listed:
+            return NOTHING
+        chosen = pick_sample(sample, len(listed), name)
+        self._taken.add(name)
+        return self._open(f"{name}/{chosen}", listed[chosen], f"an item of {name!r}")
+
+    def parts(self, *names: str) -> Iterator[Cursor]:
+        """Iterate over the parts of a message's content; a bare text is one part of the type `text`."""
+        for name in names:
+            value = self.members.get(name)
+            if isinstance(value, str):
+                self._taken.add(name)
+                if value:
+                    yield Cursor(value, self._out, f"{self.path}/{name}", "a part")
+                return
+            if isinstance(value, list):
+                yield from self.items(name, of="a part")
+                return
+            if isinstance(value, dict):
+                yield self._open(name, value, "a part")
+                return
+
+    def need(self, *names: str, example: str) -> str:
+        """Return a text that must be there. Raises InputError with the `example`."""
+        found = self.text(*names)
+        if not found:
+            raise InputError.at(self.path, f"{self._name()} needs {' or '.join(names)}, such as {example}")
+        return found
+
+    def speaks(self, *, silent: bool) -> None:
+        """Note that this is a reply of the assistant; `silent`: nothing was found in it, so that an odd member may hold it."""
+        self._about, self._silent = "reply", silent
+
+    def returns(self, *, silent: bool) -> None:
+        """Note that this is what a tool returned; `silent`: nothing was found in it."""
+        self._about, self._silent = "result", silent
+
+    def drop(self) -> None:
+        """Mark all of it as read."""
+        self._taken.update(self.members)
+
+    def leave(
+        self,
+        what: str = "",
+        *,
+        holds: UnreadKind = "other",
+        shown: bool = False,
+        keep: bool = False,
+        by_id: bool = True,
+    ) -> None:
+        """Leave the whole node to be judged: what is found in it counts, or `holds` if nothing is.
+
+        `shown`: a user shows it, and it leaves nothing open. `keep`: its members may still be read. `by_id`: only a
+        call with the id of a call that was read may be its repetition.
+        """
+        if not keep:
+            self.drop()
+        if holds == "call":
+            self._out.note_unread("call", self.path, what or self._name())
+        else:
+            value = cast("JsonValue", self.raw)
+            self._out.leave(Rest(value, self.path, what or self._name(), holds=holds, shown=shown, by_id=by_id))
+
+    def close(self) -> None:
+        """Leave each member that was not taken, here and in what was opened. Closing twice changes nothing."""
+        for node in self._opened.values() if self._opened else ():
+            node.close()
+        if self._taken.issuperset(self.members):
+            return
+        for name, value in self.members.items():
+            if name in self._taken or value in _EMPTY:
+                continue
+            self._taken.add(name)
+            what, place = f"the member {clip(name)!r} of {self._name()}", f"{self.path}/{escape_token(name)}"
+            if is_reference(name, self.path):
+                self._out.note_unread("other", place, what)
+                continue
+            self._out.leave(Rest(value, place, what, name, self._about, by_id=self.path != "", silent=self._silent))
+
+    def _name(self) -> str:
+        return self._of or f"the member {clip(self.path.rpartition('/')[2])!r}"
+
+    def _open(self, name: str, value: JsonValue, of: str) -> Cursor:
+        if self._opened is None:
+            self._opened = {}
+        node = self._opened.get(name)
+        if node is None:
+            node = self._opened[name] = Cursor(value, self._out, f"{self.path}/{name}", of)
+            self._taken.add(name)
+        return node
+
+
+NOTHING = Cursor(None, Transcript())
+"""The node of what is not there."""

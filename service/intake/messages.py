@@ -1,0 +1,238 @@
+"""Read messages in any provider's dialect: one reader for all of them.
+
+A message has a speaker, parts (a bare text is one), and perhaps calls beside its parts. An assistant's parts are pieces
+of one text and are joined with nothing; a user's are separate texts, one per line. A user's message of nothing but
+results is no turn. Thinking is not part of what was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal
+
+from pydantic import JsonValue
+
+from service.core.json.values import name_type
+from service.core.trace import ToolCall, ToolResult
+from service.errors import InputError, Problem
+from service.intake.build import Transcript
+from service.intake.cursor import Cursor
+from service.intake.parts import (
+    IDLE,
+    RESULTS,
+    TEXTS,
+    THOUGHTS,
+    CallsBeside,
+    add_part,
+    add_result,
+    leave_part,
+    open_part,
+    take_call,
+    take_text,
+)
+from service.intake.speech import Items, Speech
+from service.intake.ui_parts import is_idle_ui, read_ui_result
+
+Speaker = Literal["system", "user", "assistant", "tool"]
+SPEAKERS: Final[Mapping[str, Speaker]] = {
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model"), "assistant"),
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("tool", "function"), "tool"),
+}
+"""Who speaks, by the role or type of a message, in lower case and without "Message" or "Chunk"."""
+_ROLES = ("assistant", "developer", "function", "system", "tool", "user")
+_CONTENT = ("parts", "content", "contents")
+_LISTED = ("tool_calls", "invalid_tool_calls", "toolInvocations")
+
+
+def name_speaker(name: JsonValue) -> Speaker | None:
+    """Return who a role or type stands for: LangChain's types end in "Message" or "MessageChunk"."""
+    if isinstance(name, str) and name in SPEAKERS:
+        return SPEAKERS[name]
+    return SPEAKERS.get(str(name).removesuffix("Chunk").removesuffix("Message").lower())
+
+
+def find_speaker(message: Cursor, *names: str) -> Speaker | None:
+    """Return who speaks, by the first of these members that says so, `role` or else `type`; None if none does."""
+    for name in names or ("role", "type"):
+        speaker = name_speaker(message.peek(name))
+        if speaker is not None:
+            message.take(name)
+            return speaker
+    return None
+
+
+def read_messages(
+    out: Transcript, messages: Iterable[Cursor], *, error_prefix: str | None = None, strict: bool = False
+) -> None:
+    """Add messages, and items that stand beside them, to the transcript.
+
+    With `error_prefix`, a tool's message whose text starts with it is an error. A message of an unknown role is left;
+    with `strict`, it is an error. Raises InputError: that, a message with neither role nor type, a call without a name.
+    """
+    items, problems = Items(out), list[Problem]()
+    for message in messages:
+        try:
+            speaker = find_speaker(message)
+            if speaker is not None:
+                read_message(out, message, speaker, error_prefix=error_prefix)
+            elif message.peek("role") is not None or not message.members:
+                _leave_unknown(message, strict=strict)
+            elif "type" in message:
+                add_part(out, items, message)
+            else:
+                raise InputError.at(message.path, "a message needs a role, such as user; other items name their type")
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+
+
+def _leave_unknown(message: Cursor, *, strict: bool) -> None:
+    """Leave a message of an unknown role. Raises InputError: that is an error."""
+    if strict and message.members:
+        raise InputError.at(f"{message.path}/role", f"expected one of {', '.join(_ROLES)}")
+    if strict:
+        raise InputError.at(message.path, f"expected a message: an object, not {name_type(message.raw)}")
+    leave_message(message)
+
+
+def leave_message(message: Cursor) -> None:
+    """Leave a message of an unknown speaker. One that stands for a removal says nothing."""
+    removal = message.peek("type") in ("remove", "RemoveMessage")
+    message.leave("a removal" if removal else "a message of an unknown role", holds="other" if removal else "text")
+
+
+def read_message(out: Transcript, message: Cursor, speaker: Speaker, *, error_prefix: str | None = None) -> None:
+    """Add a message of a known speaker. Raises InputError: a call without a name."""
+    if speaker == "assistant":
+        read_reply(out, message)
+    elif speaker == "tool":
+        _read_tool_message(out, message, error_prefix)
+    else:
+        read_input(out, message, speaker)
+
+
+def _read_tool_message(out: Transcript, message: Cursor, error_prefix: str | None) -> None:
+    """Read a tool's message: what it returned is its content, unless its parts are results of their own."""
+    content = message.peek("content")
+    parts = content if isinstance(content, list) else ()
+    if any(isinstance(part, dict) and open_part(Cursor(part, out))[0] in RESULTS for part in parts):
+        for part in message.parts("content"):
+            kind, body = open_part(part)
+            if kind in RESULTS:
+                add_result(out, body)
+            elif is_idle_ui(part):
+                part.leave("a part")
+            else:
+                leave_part(part, kind)
+    else:
+        add_result(out, message, error_prefix=error_prefix)
+
+
+def read_input(out: Transcript, message: Cursor, speaker: Literal["system", "user"], *names: str) -> None:
+    """Read a message of the user or the system: results, and what was said. `names`: what may hold its parts."""
+    if not names and isinstance(message.peek("content"), str) and "parts" not in message:
+        out.say(speaker, message.text("content"))
+        return
+    texts: list[str] = []
+    answered = False
+    for part in message.parts(*(names or _CONTENT)):
+        kind, body = open_part(part)
+        if kind in TEXTS:
+            texts.append(take_text(body))
+        elif kind in RESULTS or kind.endswith("tool_result"):
+            add_result(out, body)
+            answered = True
+        elif kind in IDLE or kind in THOUGHTS or is_idle_ui(part):
+            part.leave("a part")
+        else:
+            leave_part(body, kind, of_user=True)
+        if body is not part and isinstance(part.peek("text"), str):
+            texts.append(part.text("text"))
+    if texts or not answered:
+        out.say(speaker, "\n".join(texts))
+
+
+_PLAIN = frozenset({"role", "content", "tool_calls", "id", "type", "parts", "name"})
+"""The members of a plain reply: for one that has no others, nothing else is looked for."""
+
+
+def read_reply(out: Transcript, message: Cursor) -> None:
+    """Add a reply: its parts, and the calls beside them. Raises InputError: a call without a name."""
+    speech = Speech(out)
+    listed = list(_list_calls(message))
+    plain = _PLAIN.issuperset(message.members)
+    name = next((name for name in _CONTENT if message.peek(name) not in (None, "")), "")
+    spoken = isinstance(message.peek(name), str)
+    beside = CallsBeside([call for call, _ in listed]) if listed and not (plain and spoken) else None
+    if spoken:
+        speech.say(message.text(name))
+    else:
+        for part in message.parts(name):
+            add_part(out, speech, part, beside)
+    if not plain:
+        _read_refusal(message, speech)
+    for call, result in listed:
+        if name != "parts" or result is None or not speech.called:
+            speech.call(call, result)
+    if not plain:
+        _read_older_calls(out, message, speech, beside)
+    speech.end()
+    if not plain:
+        _note_beside(out, message, speech, name)
+        out.end_reply(message.members, message.path)
+        meta = message.child("response_metadata")
+        if meta:
+            out.end_reply(meta.members, meta.path)
+        message.speaks(silent=not (name or speech.called or message.peek("audio")))
+
+
+def _read_refusal(message: Cursor, speech: Speech) -> None:
+    """Read a refusal from where providers, LiteLLM and LangChain put it."""
+    refusal = message.text("refusal") or message.child("provider_specific_fields").text("refusal")
+    if not (refusal or speech.said):
+        refusal = message.child("additional_kwargs").text("refusal")
+    if refusal and refusal != speech.said:
+        speech.say(f"\n{refusal}" if speech.said else refusal)
+
+
+def _list_calls(message: Cursor) -> Iterator[tuple[ToolCall, ToolResult | None]]:
+    """Iterate over the calls that stand beside the parts of a reply, with the result that stands in a call."""
+    for name in _LISTED:
+        for call in message.items(name, of="a tool call") if name in message.members else ():
+            if isinstance(call.raw, dict):
+                yield take_call(call), read_ui_result(call) if name == "toolInvocations" else None
+            else:
+                call.leave(holds="call")
+
+
+def _read_older_calls(out: Transcript, message: Cursor, speech: Speech, listed: CallsBeside | None) -> None:
+    """Read the calls in older members, some of which repeat those `listed` in newer ones."""
+    legacy = message.child("function_call", of="a function call")
+    if legacy:
+        call = take_call(legacy)
+        if listed is None or not listed.repeats(call):
+            speech.call(call)
+    extra = message.child("additional_kwargs")
+    older = [(take_call(one), one.path) for one in extra.items("tool_calls", of="a tool call")]
+    function = extra.child("function_call", of="a function call")
+    older += [(take_call(function), function.path)] if function else []
+    for call, path in older:
+        if listed is None:
+            speech.call(call)
+        elif not listed.has(call, path):
+            out.note_unread("call", path, "a call beside the tool_calls of a message")
+
+
+def _note_beside(out: Transcript, message: Cursor, speech: Speech, chosen: str) -> None:
+    """Leave what stands beside the parts of a reply and may say something else."""
+    audio = message.child("audio", of="the audio of a message")
+    if audio and audio.text("transcript") not in ("" if speech.said else None, speech.said):
+        out.note_unread("text", audio.path, "what was said as audio")
+    content = message.peek("content")
+    if chosen == "parts" and isinstance(content, str) and content:
+        message.take("content")
+        if content != speech.said:
+            out.note_unread("text", f"{message.path}/content", "the content beside the parts of a message")

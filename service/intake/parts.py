@@ -1,0 +1,314 @@
+"""Read the parts of a message in any provider's dialect: texts, calls, results and thoughts.
+
+Dialects differ in names, hardly in structure. A part names its type in `type`, or by the member that holds it
+(`toolUse`, `functionCall`); types are compared in snake case, so that `tool-call`, `toolCall` and `tool_call` are one.
+A type that is not listed here is left to be judged by what it could be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from pydantic import JsonValue
+
+from service.core.json.members import find_object, find_text, list_objects, read_type
+from service.core.trace import ToolCall, ToolDef, ToolResult, UnreadKind
+from service.errors import InputError
+from service.intake.build import Transcript
+from service.intake.calls import build_custom_call, build_tool_call, read_result_content
+from service.intake.cursor import Cursor
+from service.intake.hosted_tools import HOSTED, read_hosted
+from service.intake.speech import Sink
+from service.intake.ui_parts import is_idle_ui, is_ui_call, read_ui_call, read_ui_result
+from service.intake.unread_parts.members import clip
+from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
+from service.intake.unread_parts.suspects import guess_kind, looks_like_call
+
+TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", "speech", "text_content"})
+THOUGHTS: Final = frozenset(
+    [
+        *("thinking", "redacted_thinking", "reasoning", "redacted_reasoning", "thought"),
+        *("reasoning_text", "reasoning_content", "summary_text"),
+    ]
+)
+RUN_BY_PROVIDER: Final = frozenset({"server_tool_use", "mcp_tool_use", "server_tool_call", "mcp_tool_call"})
+"""Calls of tools that the provider has run, which are therefore on offer even if the request does not list them."""
+CALLS: Final = (
+    frozenset(["tool_use", "tool_call", "invalid_tool_call", "function_call", "custom_tool_call"]) | RUN_BY_PROVIDER
+)
+RESULTS: Final = frozenset(
+    [
+        "tool_result",
+        "tool_error",
+        "tool_call_response",
+        "function_response",
+        "function_call_output",
+        "custom_tool_call_output",
+    ]
+)
+IDLE: Final = frozenset(
+    [
+        "cache_point",
+        "compaction",
+        "input_json_delta",
+        "non_standard_annotation",
+        "mcp_approval_response",
+        "video_metadata",
+    ]
+)
+"""Parts that hold nothing that is scored, unless what is in them looks like it."""
+NAMING: Final = frozenset(
+    [
+        *("tool_use", "tool_result", "function_call", "function_response", "executable_code", "code_execution_result"),
+        *("citations_content", "reasoning_content", "cache_point"),
+    ]
+)
+"""Types that the member which holds the part may name."""
+
+_NAMES = ("name", "toolName", "tool_name", "function_name")
+_ARGUMENTS = ("arguments", "args", "input", "rawInput", "partial_json", "parameters", "inputParameters")
+_CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id")
+_RETURNED = ("content", "output", "result", "response", "tool_result")
+_HOLDERS = ("function", "custom", "tool_call", "toolInvocation")
+"""What may hold a call's name and arguments, beside its id."""
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def to_snake(name: str) -> str:
+    """Spell a name in snake case.
+
+    >>> to_snake("functionCall"), to_snake("tool-result")
+    ('function_call', 'tool_result')
+    """
+    return _WORD.sub("_", name).lower().replace("-", "_")
+
+
+def open_part(part: Cursor) -> tuple[str, Cursor]:
+    """Return a part's type in snake case, "?" if it has none, and the node with what it holds."""
+    raw = part.raw
+    if isinstance(raw, str):
+        return "text", part
+    if not isinstance(raw, Mapping):
+        return "?", part
+    name = next((name for name in ("type", "part_kind", "kind") if isinstance(raw.get(name), str)), "")
+    kind = part.take(name)
+    if isinstance(kind, str):
+        return to_snake(kind), part
+    for name, value in raw.items():
+        if isinstance(value, dict) and (snake := to_snake(name)) in NAMING:
+            return snake, part.child(name)
+    return ("text" if isinstance(raw.get("text"), str) else "?"), part
+
+
+def take_text(part: Cursor) -> str:
+    """Return the text of a part."""
+    return part.raw if isinstance(part.raw, str) else part.text("text", "refusal", "content")
+
+
+class CallsBeside(TraceCalls):
+    """The calls that stand beside the parts of a message. One with the id and name of one of them repeats it."""
+
+    def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
+        super().__init__(calls)
+        self._ids = {(call.id, call.name) for call in self._calls if call.id}
+
+    def repeats(self, call: ToolCall) -> bool:
+        """Whether this call has the name and the very arguments of one of them."""
+        return any((one.name, one.raw) == (call.name, call.raw) for one in self._calls)
+
+    def has(self, call: ToolCall, path: str) -> bool:
+        """Whether this call repeats one of them."""
+        known = (call.id, call.name) in self._ids
+        return known or not self.drop_repeated([PossibleCall(call, path)])
+
+
+def add_part(out: Transcript, sink: Sink, part: Cursor, beside: CallsBeside | None = None) -> None:  # noqa: C901, PLR0912 (one case a type)
+    """Read a part of a reply, or an item beside messages.
+
+    Raises InputError: a call without a name.
+    """
+    kind, body = open_part(part)
+    if kind in TEXTS:
+        _read_text_part(sink, body)
+    elif kind in HOSTED and "args" not in body:
+        read_hosted(out, sink, kind, body)
+    elif kind in CALLS:
+        _add_call(out, sink, kind, body, beside)
+    elif is_ui_call(part):
+        call = read_ui_call(out, part)
+        if beside is None or not beside.has(call, part.path):
+            sink.call(call, read_ui_result(part))
+    elif kind in RESULTS or kind.endswith("tool_result"):
+        add_result(sink, body)
+    elif kind in ("executable_code", "code_execution_result"):
+        _read_code(out, sink, kind, body)
+    elif kind == "citations_content":
+        sink.say("".join([piece.text("text") for piece in body.items("content")]))
+    elif kind == "step_start":
+        sink.cut()
+    elif kind in THOUGHTS:
+        part.leave("a thought")
+    elif kind in IDLE or is_idle_ui(part):
+        part.leave("a part")
+    else:
+        leave_part(body, kind)
+    if body is not part and isinstance(part.peek("text"), str) and part.peek("thought") is not True:
+        sink.say(part.text("text"))
+
+
+def leave_part(part: Cursor, kind: str, *, of_user: bool = False) -> None:
+    """Leave a part whose type nobody reads; what a user shows leaves nothing open.
+
+    One that names no type is named by the objects in it.
+    """
+    called = isinstance(part.raw, dict) and looks_like_call(part.raw)
+    inner = [name for name, value in part.raw.items() if isinstance(value, dict)] if isinstance(part.raw, dict) else []
+    if kind == "?" and inner and not called:
+        for name in inner:
+            leave_part(part.child(name), to_snake(name), of_user=of_user)
+        return
+    holds: UnreadKind = "call" if called or kind == "executable_code" else guess_kind(kind)
+    shown = of_user and holds == "text"
+    part.leave(f"a part of the type {clip(kind)}", holds="other" if shown else holds, shown=shown)
+
+
+def _read_text_part(sink: Sink, part: Cursor) -> None:
+    if part.peek("thought") is True:
+        part.leave("a thought")
+    elif isinstance(part.raw, dict) and len(part.raw) > 2 and looks_like_call(part.raw):
+        leave_part(part, "call")
+    else:
+        sink.say(take_text(part))
+
+
+def _add_call(out: Transcript, sink: Sink, kind: str, part: Cursor, beside: CallsBeside | None) -> None:
+    call = take_call(part)
+    if kind in RUN_BY_PROVIDER or part.text("type") in RUN_BY_PROVIDER or part.flag("providerExecuted"):
+        out.offer(ToolDef(call.name))
+        returned = ToolResult(read_result_content(part.take("output"))) if "output" in part else None
+        sink.call(call, returned)
+    elif beside is None or not beside.has(call, part.path):
+        sink.call(call)
+
+
+_PLAIN_CALL = frozenset({"id", "type", "function"})
+_PLAIN_FUNCTION = frozenset({"name", "arguments"})
+"""What a call of Chat Completions has: most calls are read at once."""
+
+
+def take_call(part: Cursor) -> ToolCall:
+    """Read a call: its name and arguments stand in it, or in the object that one of its members holds.
+
+    Raises InputError: it has no name.
+    """
+    if _PLAIN_CALL.issuperset(part.members):
+        function = find_object(part.members, "function")
+        if _PLAIN_FUNCTION.issuperset(function) and (name := find_text(function, "name")):
+            part.drop()
+            return build_tool_call(find_text(part.members, "id"), name, function.get("arguments"))
+    body = part.child(*_HOLDERS) or part
+    custom = "custom" in part or part.peek("type") == "custom_tool_call"
+    item_id = part.text("id")
+    call_id = part.text(*_CALL_IDS) or ("" if body is part else body.text(*_CALL_IDS, "id")) or item_id
+    name = body.text(*_NAMES) or part.text("function")
+    part.take("type")
+    if not name:
+        raise InputError.at(
+            part.path, 'a call needs a name: {"name", "arguments"}, or {"function": {"name", "arguments"}}'
+        )
+    if custom:
+        return build_custom_call(call_id, name, body.take("input"))
+    if "parse_error" in part:
+        problem = part.text("parse_error")
+        return ToolCall(call_id or None, name, None, body.take(*_ARGUMENTS), problem or "not readable")
+    if "partialArgs" in body or "partial_args" in body:
+        arguments = _join_streamed(body)
+        call = build_tool_call(call_id, name, arguments)
+        return replace(call, arguments=None, captured=False) if arguments is _UNKNOWN else call
+    given = next((key for key in _ARGUMENTS if body.peek(key) is not None), "")
+    return build_tool_call(call_id, name, body.take(given))
+
+
+_UNKNOWN: Final[JsonValue] = "(arguments that are not whole)"
+_TOP_PATH = re.compile(r"\$\.([\w-]+)")
+_VALUES = ("stringvalue", "numbervalue", "boolvalue", "nullvalue")
+
+
+def _join_streamed(call: Cursor) -> JsonValue:
+    """Join Gemini's streamed arguments, `{"jsonPath": "$.city", "stringValue": "Os", "willContinue": true}`.
+
+    Those below the top level, and a call that goes on, are not known.
+    """
+    whole, goes_on = call.take("args"), call.flag("willContinue", "will_continue")
+    pieces = list_objects(call.take("partialArgs", "partial_args"))
+    if whole:
+        return whole
+    joined: dict[str, JsonValue] = {}
+    for piece in pieces:
+        path = _TOP_PATH.fullmatch(str(piece.get("jsonPath", piece.get("json_path"))))
+        name = next((name for name in piece if name.lower().replace("_", "") in _VALUES), None)
+        if path is None or name is None:
+            return _UNKNOWN
+        value, before = piece[name], joined.get(path[1])
+        joined[path[1]] = before + value if isinstance(before, str) and isinstance(value, str) else value
+    return _UNKNOWN if goes_on else joined
+
+
+def add_result(sink: Sink | Transcript, part: Cursor, *, error_prefix: str | None = None) -> None:
+    """Add what a call returned, as a part or a message of the tool says."""
+    call_id = part.text(*_CALL_IDS) or part.text("id")
+    tool = part.text(*_NAMES) or part.text("function")
+    result = read_returned(part, error_prefix)
+    part.take("type", "role")
+    sink.add_result(call_id or None, result, path=part.path, tool=tool or None)
+    part.returns(silent=result is None or result.content in (None, "", [], {}))
+
+
+def read_returned(part: Cursor, error_prefix: str | None = None) -> ToolResult | None:
+    """Return what a call returned; None if it was not captured.
+
+    It failed if the part says so; with `error_prefix`, also if its text starts with that.
+    """
+    failed = part.flag("is_error", "isError", "error") or part.text("status") in ("error", "failed")
+    fault = part.peek("error")
+    name = next((name for name in _RETURNED if name in part), None)
+    if name is None:
+        if isinstance(fault, (str, dict)) and fault:
+            return ToolResult(read_result_content(part.take("error")), True)
+        return ToolResult(None, failed) if failed or "tool_use_id" in part or "toolUseId" in part else None
+    value = part.take(name)
+    if isinstance(fault, (str, dict)) and fault:
+        failed, _ = True, part.take("error")
+        value = fault if value in (None, "") else value
+    if name == "response" and isinstance(value, dict) and "type" not in part:
+        return _read_response(value, failed=failed)
+    if "toolCallId" in part and isinstance(value, dict) and "value" in value | {"value": 0} and "type" in value:
+        failed = failed or value["type"] in ("error-text", "error-json", "execution-denied")
+        value = value.get("value", value.get("reason"))
+    content = read_result_content(value)
+    failed = failed or read_type(value).endswith("_tool_result_error")
+    marked = error_prefix is not None and isinstance(content, str) and content.startswith(error_prefix)
+    return ToolResult(content, failed or marked)
+
+
+def _read_response(value: Mapping[str, JsonValue], *, failed: bool) -> ToolResult:
+    """Read Gemini's `functionResponse`: an `error` in it says that the call failed; a lone output is what was returned."""
+    if value.get("error") is not None:
+        return ToolResult(read_result_content(value["error"] if len(value) == 1 else dict(value)), True)
+    lone = len(value) == 1 and next(iter(value)) in ("output", "result")
+    return ToolResult(read_result_content(next(iter(value.values())) if lone else dict(value)), failed)
+
+
+def _read_code(out: Transcript, sink: Sink, kind: str, part: Cursor) -> None:
+    """Read code that Gemini wrote and ran itself, or what came of it."""
+    call_id = part.text("id") or None
+    if kind == "executable_code":
+        out.offer(ToolDef("code_execution"))
+        given: dict[str, JsonValue] = {name: part.take(name) for name in ("language", "code") if name in part}
+        sink.call(build_tool_call(call_id, "code_execution", given))
+    else:
+        result = ToolResult(part.take("output"), part.take("outcome") not in ("OUTCOME_OK", None))
+        sink.add_result(call_id, result, path=part.path, tool="code_execution")
