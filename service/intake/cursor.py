@@ -20,6 +20,7 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.unread_parts.leftovers import About, Rest
 from service.intake.unread_parts.members import clip, is_reference
+from service.intake.unread_parts.suspects import looks_like_call
 
 _NO_MEMBERS: JsonObject = {}
 _EMPTY: tuple[JsonValue, ...] = (None, "", False, 0, [], {})
@@ -132,7 +133,8 @@ class Cursor:
         if not isinstance(listed, list):
             return
         path = f"{self.path}/{name}" if names else self.path
-        self._taken.add(name)
+        if names:
+            self._taken.add(name)
         of, place = of or f"an item of {name!r}", -1
         try:
             for place, value in enumerate(listed):
@@ -231,15 +233,17 @@ class Cursor:
             node.close()
         if self._taken.issuperset(self.members):
             return
-        for name, value in self.members.items():
-            if name in self._taken or value in _EMPTY:
-                continue
-            self._taken.add(name)
+        rest = {name: value for name, value in self.members.items() if name not in self._taken and value not in _EMPTY}
+        self._taken.update(rest)
+        if len(rest) > 1 and self.path and looks_like_call(rest):  # what is left of it could be a call as a whole
+            self._out.leave(Rest(rest, self.path, self._name(), holds="other"))
+            return
+        for name, value in rest.items():
             what, place = f"the member {clip(name)!r} of {self._name()}", f"{self.path}/{escape_token(name)}"
             if is_reference(name, self.path):
                 self._out.note_unread("other", place, what)
-                continue
-            self._out.leave(Rest(value, place, what, name, self._about, by_id=self.path != "", silent=self._silent))
+            else:
+                self._out.leave(Rest(value, place, what, name, self._about, by_id=self.path != "", silent=self._silent))
 
     def _name(self) -> str:
         return self._of or f"the member {clip(self.path.rpartition('/')[2])!r}"

@@ -29,14 +29,14 @@ class _Hosted(NamedTuple):
     """What the tool's type starts with."""
     arguments: tuple[str, ...]
     """The members with the arguments: a first one that is an object is all of them."""
-    result: str = ""
+    result: tuple[str, ...] = ()
     """The member that holds the result, if it stands in the same item."""
 
 
 _CALLS: Mapping[str, _Hosted] = {
-    "web_search_call": _Hosted("web_search", ("action",), "results"),
-    "file_search_call": _Hosted("file_search", ("queries",), "results"),
-    "code_interpreter_call": _Hosted("code_interpreter", ("code",), "outputs"),
+    "web_search_call": _Hosted("web_search", ("action",), ("results",)),
+    "file_search_call": _Hosted("file_search", ("queries",), ("results",)),
+    "code_interpreter_call": _Hosted("code_interpreter", ("code",), ("outputs",)),
     "image_generation_call": _Hosted("image_generation", ("revised_prompt",)),
     "computer_call": _Hosted("computer", ("action", "actions")),
     "local_shell_call": _Hosted("local_shell", ("action",)),
@@ -74,8 +74,8 @@ def _read_call(out: Transcript, sink: Sink, hosted: _Hosted, item: Cursor) -> No
     arguments = first if isinstance(first, dict) or hosted.tool == "tool_search" else given or None
     call_id, item_id = item.text("call_id"), item.text("id")
     call = build_tool_call(call_id or item_id, name, arguments)
-    item.take("result")  # an image
-    failed, returned = item.text("status") == "failed", item.take(hosted.result)
+    item.take_all("result", "name", "arguments")  # an image; and what the common form of a call has
+    failed, returned = item.text("status") == "failed", item.take(*hosted.result)
     result = ToolResult(returned, failed) if returned is not None or failed else None
     out.offer(ToolDef(name))
     sink.call(call if arguments else replace(call, arguments=None, captured=False), result)

@@ -68,6 +68,7 @@ NAMING: Final = frozenset(
 )
 """Types that the member which holds the part may name."""
 
+_TYPES = ("type", "part_kind", "kind")
 _NAMES = ("name", "toolName", "tool_name", "function_name")
 _ARGUMENTS = ("arguments", "args", "input", "rawInput", "partial_json", "parameters", "inputParameters")
 _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id")
@@ -93,8 +94,8 @@ def open_part(part: Cursor) -> tuple[str, Cursor]:
         return "text", part
     if not isinstance(raw, Mapping):
         return "?", part
-    name = next((name for name in ("type", "part_kind", "kind") if isinstance(raw.get(name), str)), "")
-    kind = part.take(name)
+    name = next((name for name in _TYPES if isinstance(raw.get(name), str)), "")
+    kind = part.take(name) if name else None
     if isinstance(kind, str):
         return to_snake(kind), part
     for name, value in raw.items():
@@ -168,7 +169,7 @@ def leave_part(part: Cursor, kind: str, *, of_user: bool = False) -> None:
     inner = [name for name, value in part.raw.items() if isinstance(value, dict)] if isinstance(part.raw, dict) else []
     if kind == "?" and inner and not called:
         for name in inner:
-            leave_part(part.child(name), to_snake(name), of_user=of_user)
+            leave_part(part.member(name), to_snake(name), of_user=of_user)
         return
     holds: UnreadKind = "call" if called or kind == "executable_code" else guess_kind(kind)
     shown = of_user and holds == "text"
@@ -229,7 +230,7 @@ def take_call(part: Cursor) -> ToolCall:
         call = build_tool_call(call_id, name, arguments)
         return replace(call, arguments=None, captured=False) if arguments is _UNKNOWN else call
     given = next((key for key in _ARGUMENTS if body.peek(key) is not None), "")
-    return build_tool_call(call_id, name, body.take(given))
+    return build_tool_call(call_id, name, body.take(given) if given else None)
 
 
 _UNKNOWN: Final[JsonValue] = "(arguments that are not whole)"

@@ -99,7 +99,7 @@ def accounts_for(trace: Trace, name: str) -> bool:
     return any(step.call.name == name for step in trace.steps) or any(name in text for text in shown)
 
 
-UNTOLD = "the reader passes over a member: `note_unread_members` of service.intake tells of all that it does not read"
+UNTOLD = "a reader took a member that it does not read"
 
 
 @pytest.mark.parametrize("name", [name for name in SOLE if name != "spans"])

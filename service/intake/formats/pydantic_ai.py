@@ -50,7 +50,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
 
 
 def _read_response_part(out: Transcript, speech: Speech, part: Cursor) -> None:
-    kind = part.peek("part_kind")
+    kind = part.text("part_kind")
     if kind == "builtin-tool-call":
         _read_hosted_call(out, speech, part)
     elif kind == "builtin-tool-return":
