@@ -13,7 +13,7 @@ from service.intake.tools import read_tools
 
 def read(record: Cursor, out: Transcript) -> Tools:
     """Read a request, a reply or both. Raises InputError: neither, a call without a name, unusable tools."""
-    if "messages" not in record and "content" not in record:
+    if record.peek("messages") is None and "content" not in record:
         raise InputError.at("", "expected messages, the content of a reply, or both")
     if record.peek("system") is not None:
         read_input(out, record, "system", "system")

@@ -16,7 +16,7 @@ from service.intake.tools import read_tools
 def read(record: Cursor, out: Transcript) -> Tools:
     """Read a request, a reply or both. Raises InputError: neither, a call without a name, unusable tools."""
     reply = record.child("output").child("message", of="a message")
-    if "messages" not in record and not reply:
+    if record.peek("messages") is None and not reply:
         raise InputError.at("", "expected messages, the message of an output, or both")
     if record.peek("system"):
         read_input(out, record, "system", "system")

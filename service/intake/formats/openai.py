@@ -22,7 +22,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
     Raises InputError: no messages and no reply, several replies and none chosen, a tool call of nothing, unusable
     tools.
     """
-    if "messages" not in record and not (record.peek("choices") or record.peek("chunks")):
+    if record.peek("messages") is None and not (record.peek("choices") or record.peek("chunks")):
         raise InputError.at("/messages", "required if there are no choices")
     read_messages(out, record.items("messages", of="a message"), strict=True)
     sample = record.take("sample")
