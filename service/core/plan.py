@@ -20,6 +20,7 @@ from service.core.results.failures.marking import mark_failures
 from service.core.rubric import CompiledCriterion, Rubric
 from service.core.trace import Trace
 from service.core.unread_parts import CheckReach, open_unread_outcomes
+from service.core.written_calls import fail_written_calls, read_written_calls
 
 PlannedOutcome = tuple[Subject, Outcome | Ask | PendingOutcome]
 """A criterion's outcome for one subject, or the questions whose replies will decide it."""
@@ -93,11 +94,15 @@ NO_OUTCOME: tuple[Subject, Skipped] = (WHOLE, Skipped("not_applicable", "nothing
 
 def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -> Plan:
     """Run every deterministic check and list the questions for judges. Pure. Raises KeyError for an unknown judge."""
+    if trace.unread and rubric.text_calls == "read":
+        trace = read_written_calls(trace)
     trace = mark_failures(trace, rubric.errors)
     expectation = merge_expectations(expectation, rubric.expected)
     relaxed = leave_out_arguments(expectation, trace)
     case = Case(trace, relaxed, rubric.matching)
     unblocked = _plan_criteria(case, rubric)
+    if case.trace.unread and rubric.text_calls == "fail":
+        unblocked = tuple([_fail_written_calls(one, case.trace) for one in unblocked])
     blockers = _Blockers(unblocked)
     criteria = tuple([_block_criterion(one, blockers) for one in unblocked]) if blockers.by_rank else unblocked
     decisions, unexpected_steps = find_decisions(case), find_unexpected_steps(case)
@@ -189,6 +194,17 @@ def _find_reach(check: Check, case: Case) -> CheckReach:
 
 CALLS: frozenset[Aspect] = frozenset({"tools", "extra", "args"})
 """The aspects that say which calls are right."""
+
+
+def _fail_written_calls(plan: CriterionPlan, trace: Trace) -> CriterionPlan:
+    """Return the plan of a criterion that asks whether to call, failed in each turn with a call in a text."""
+    failed = fail_written_calls(trace) if plan.criterion.stage == "decide" else []
+    turns = {subject.turn for subject, _ in failed}
+    if not failed:
+        return plan
+    kept = [one for one in plan.outcomes if one[0].turn not in turns and one[0] is not WHOLE]
+    opened = any(list_asks(found) for _, found in kept)
+    return CriterionPlan(plan.criterion, [*kept, *failed], opened, plan.questions_saved)
 
 
 NO_SUBJECTS: frozenset[Subject] = frozenset()

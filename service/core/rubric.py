@@ -140,6 +140,9 @@ class Rubric(FrozenModel):
     """What an unexpected call does if the expectation does not say: `count` as 0, or `allow` it."""
     failed_tries: Literal["fold", "count"] = "fold"
     """A failed call that a later one repeats with success: `fold` takes both as one expected call, `count` counts each."""
+    text_calls: Literal["open", "read", "fail"] = "open"
+    """What a call is that a model wrote into its text, where its server's parser missed it: `open`, an unread call; `read`, a
+    call, if it is closed, unambiguous and names a tool on offer; `fail`, a failure of the stage `decide` in its turn."""
     compat: bool = False
     """Whether checks that implement a published method give that system's own number, bugs included."""
     require_calibration: bool = False

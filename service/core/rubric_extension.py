@@ -40,6 +40,7 @@ class Extension(FrozenModel):
     fold_names: bool | None = None
     extra_calls: Literal["count", "allow"] | None = None
     failed_tries: Literal["fold", "count"] | None = None
+    text_calls: Literal["open", "read", "fail"] | None = None
     compat: bool | None = None
     require_calibration: bool | None = None
     criteria: Annotated[Several[Criterion], BeforeValidator(limit_criteria)] = ()
@@ -73,6 +74,7 @@ def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
         "fold_names",
         "extra_calls",
         "failed_tries",
+        "text_calls",
         "compat",
         "require_calibration",
         "errors",

@@ -182,6 +182,21 @@ class AgentOutput:
 
 
 @light
+class WrittenCall:
+    """A call that a model wrote into a text, where its server's parser missed it."""
+
+    message: int
+    """The index of the message with the text."""
+    form: str
+    """How it is written, such as `<tool_call>`."""
+    name: str
+    """The tool, "" if it cannot be read."""
+    arguments: Mapping[str, JsonValue] | None
+    whole: bool
+    """Whether it is closed, has its arguments, names a tool on offer and can mean nothing else."""
+
+
+@light
 class UnreadablePart:
     """A part of the source that could not be read: a call, a result, an assistant's text, or something else."""
 
@@ -192,6 +207,8 @@ class UnreadablePart:
     turn: int
     step: int | None = None
     """The step that it is the result of, if it is a result."""
+    written: WrittenCall | None = None
+    """The call, if it stands in a text of the model."""
 
 
 class Catalogue(NamedTuple):

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from service.core.checks import Part, Subject
 from service.core.outcome import Finding, Skipped
 from service.core.trace import UnreadablePart
+from service.core.written_calls import CALL_IN_TEXT
 
 T = TypeVar("T")
 
@@ -62,7 +63,8 @@ def _open_outcomes(
 
 
 def _build_unread(part: UnreadablePart) -> Skipped:
-    return Skipped("unread", part.reason, (Finding(f"unread_{part.kind}", part.reason, part.path),))
+    code = f"unread_{part.kind}" if part.written is None else CALL_IN_TEXT
+    return Skipped("unread", part.reason, (Finding(code, part.reason, part.path),))
 
 
 def _is_free(outcome: object) -> bool:

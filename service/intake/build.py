@@ -27,6 +27,7 @@ from service.core.trace import (
     Trace,
     UnreadablePart,
     UnreadKind,
+    WrittenCall,
 )
 from service.intake.pairing import Answers, ResultEntry, pair
 from service.intake.unread_parts.endings import EMPTY, Ending, list_endings
@@ -258,10 +259,16 @@ class Transcript:
                 asked = message.text
             elif message.text and message.role in ("assistant", "agent") and MAY_CALL.search(message.text):
                 offered = offered or Offered.of(tools)
+                thought, ended, _ = message.text.partition("</think>")
+                if ended:
+                    self._left.leave(Rest(thought, f"/messages/{index}/text", "a thought", turn=message.turn))
                 for call in find_text_calls(message.text, offered, asked):
                     named = f" of {call.name!r}" if call.name else ""
-                    self._left.note(
-                        "call", f"/messages/{index}/text", f"a call{named} in a text ({call.form})", message.turn
+                    certain = call.whole and call.name in offered.tools
+                    self._left.note_written(
+                        WrittenCall(index, call.form, call.name, call.arguments, certain),
+                        f"a call{named} in a text ({call.form}) is not read",
+                        message.turn,
                     )
 
     def _drop_losses(self, answers: Answers) -> None:

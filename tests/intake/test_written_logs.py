@@ -19,7 +19,7 @@ RIGHT = {
     "lost calls named": (21, 19),
     "lost losss named": (12, 7),
     "lost replys named": (14, 12),
-    "lost results named": (9, 6),
+    "lost results named": (9, 8),
 }
 """The rows read right at least: of the half that may be read, and of the half that is only counted."""
 
@@ -61,3 +61,56 @@ def test_the_shared_rows(shared_data: Path) -> None:
             verdict = "refused"
         allowed = {"undecided" if one == "abstain" else one for one in row["allowed"]}
         assert verdict in allowed | ({"refused"} if "refused" in row["right"] else set()), row["id"]
+
+
+WEATHER = {
+    "name": "get_weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+WRITTEN = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
+OPEN_CALL = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"'
+MADE = {"calls": [{"tool": "get_weather", "args": {"city": "Oslo"}}]}
+NONE = {"calls": "none"}
+
+
+def verdict(reply: dict[str, object], expected: dict[str, object], text_calls: str = "open") -> tuple[str | None, set[str]]:
+    trace = {"tools": [WEATHER], "messages": [{"role": "user", "content": "Rain in Oslo?"}, {"role": "assistant"} | reply]}
+    rubric = {"extends": "four_step", "id": "own", "text_calls": text_calls}
+    report = score({"trace": trace, "judges": "off", "rubric": rubric, "expected": expected})
+    return report.verdict, {found.code for found in report.findings()}
+
+
+@pytest.mark.parametrize(
+    ("text_calls", "written", "expected", "wanted"),
+    [
+        ("open", WRITTEN, MADE, "undecided"),
+        ("open", WRITTEN, NONE, "undecided"),
+        ("read", WRITTEN, MADE, "pass"),
+        ("read", WRITTEN, NONE, "fail"),
+        ("read", WRITTEN.replace("Oslo", "Bergen"), MADE, "fail"),
+        ("read", OPEN_CALL, MADE, "undecided"),
+        ("fail", WRITTEN, MADE, "fail"),
+        ("fail", OPEN_CALL, MADE, "fail"),
+        ("fail", "It rains.", NONE, "pass"),
+    ],
+)
+def test_a_rubric_says_what_a_call_in_a_text_is(
+    text_calls: str, written: str, expected: dict[str, object], wanted: str
+) -> None:
+    found, codes = verdict({"content": written}, expected, text_calls)
+    assert found == wanted
+    read = text_calls == "read" and written != OPEN_CALL
+    assert ("call_in_text" in codes) == (written != "It rains." and not read)
+
+
+@pytest.mark.parametrize(
+    ("reply", "wanted"),
+    [
+        ({"content": "It rains.", "reasoning_content": WRITTEN}, "undecided"),
+        ({"content": f"<think>{WRITTEN}</think>It rains."}, "undecided"),
+        ({"content": [{"type": "thinking", "thinking": WRITTEN}, {"type": "text", "text": "It rains."}]}, "undecided"),
+        ({"content": "It rains.", "reasoning_content": "I could call get_weather(city='Oslo')."}, "pass"),
+    ],
+)
+def test_a_call_in_a_thought_is_open(reply: dict[str, object], wanted: str) -> None:
+    assert verdict(reply, NONE)[0] == wanted

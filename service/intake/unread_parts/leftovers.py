@@ -15,10 +15,12 @@ from pydantic import JsonValue
 
 from service.core.json.leaves import list_leaves
 from service.core.json.pointers import escape_token
-from service.core.trace import UnreadablePart, UnreadKind
+from service.core.trace import ToolCall, UnreadablePart, UnreadKind, WrittenCall
 from service.intake.unread_parts.endings import EMPTY, Ending, list_missing
+from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
 from service.intake.unread_parts.suspects import Hint, Known, Suspect, classify, list_suspects
+from service.intake.unread_parts.text_calls import find_thought_calls
 
 About = Literal["record", "reply", "result"]
 """What an object tells of: the whole trace, what the assistant said, what a tool returned."""
@@ -102,6 +104,10 @@ class Leftovers:
         else:
             self._entries.append(UnreadablePart(kind, path, f"{what} is not read", turn, step))
 
+    def note_written(self, call: WrittenCall, reason: str, turn: int) -> None:
+        """Note a call that stands in a text."""
+        self._entries.append(UnreadablePart("call", f"/messages/{call.message}/text", reason, turn, None, call))
+
     def leave(self, rest: Rest) -> None:
         """Leave a part to be judged."""
         self._entries.append(rest)
@@ -139,6 +145,9 @@ class Leftovers:
             holds = "result" if rest.about == "result" else "text"
         suspects = _list_suspects(rest, known)
         found = [PossibleCall(one.call, one.path) for one in suspects if one.call is not None]
+        yield from self._judge_calls(
+            _Possible(list(_list_thought_calls(rest, known)), rest.what, rest.path, rest.turn, by_id=False), calls
+        )
         losses = list(_list_losses(rest.value, rest.name, rest.path, 0))
         if found:
             yield from self._judge_calls(_Possible(found, rest.what, rest.path, rest.turn, rest.by_id), calls)
@@ -156,7 +165,7 @@ class Leftovers:
 
     def _judge_calls(self, entry: _Possible, calls: TraceCalls) -> Iterator[UnreadablePart]:
         left = calls.drop_repeated(entry.calls, by_id=entry.by_id)
-        if not left:
+        if entry.calls and not left:
             self._ignore(entry.path, f"{entry.what} repeats calls that are read, and")
         for one in left:
             yield UnreadablePart("call", one.path, f"a call in {entry.what} is not read", entry.turn)
@@ -188,6 +197,23 @@ def list_lost(ending: Ending, turn: int, *, called: bool, result: bool = False) 
         return
     for kind in list_missing(ending.reason, called=called):
         yield UnreadablePart(kind, ending.path, f"{'a call in ' if kind == 'call' else ''}{what} is not read", turn)
+
+
+_THOUGHT = re.compile(r"think|reason|thought", re.IGNORECASE)
+"""What the name of a thought has."""
+
+
+def _list_thought_calls(rest: Rest, known: Known) -> Iterator[PossibleCall]:
+    """Iterate over the calls that a model wrote into a part that is a thought."""
+    if not _THOUGHT.search(f"{rest.name} {rest.what}"):
+        return
+    offered = Offered(known.tools, bool(known.tools))
+    for leaf in list_leaves(rest.value, limit=20):
+        if isinstance(leaf.value, str):
+            for call in find_thought_calls(leaf.value, offered):
+                yield PossibleCall(
+                    ToolCall(None, call.name, call.arguments, call.arguments), f"{rest.path}{leaf.pointer}"
+                )
 
 
 def _list_suspects(rest: Rest, known: Known) -> list[Suspect]:

@@ -75,6 +75,20 @@ def find_text_calls(text: str, offered: Offered, asked: str = "") -> Sequence[Te
     return found or list(_find_unmarked(text, offered, asked[-MAX_ASKED_CHARS:], quoted))
 
 
+def find_thought_calls(text: str, offered: Offered) -> Iterator[TextCall]:
+    """Iterate over the calls that a thought holds where the parser missed its end: marked and whole, of tools on offer.
+
+    >>> tools = Offered({"get_weather": {"city"}}, True)
+    >>> [call.name for call in find_thought_calls("I need get_weather(city='Oslo')", tools)]
+    []
+    """
+    text = text[-MAX_CHARS:].strip()
+    if _MARK.search(text):
+        for call in _find_marked(text, offered, _list_quoted(text)):
+            if call.whole and call.name in offered.tools:
+                yield call
+
+
 def _list_quoted(text: str) -> list[tuple[int, int]]:
     """Return where code stands: fenced blocks, except those whose tag says that they call, and code within a line."""
     if "`" not in text and "~~~" not in text:
