@@ -73,8 +73,13 @@ MADE = {"calls": [{"tool": "get_weather", "args": {"city": "Oslo"}}]}
 NONE = {"calls": "none"}
 
 
-def verdict(reply: dict[str, object], expected: dict[str, object], text_calls: str = "open") -> tuple[str | None, set[str]]:
-    trace = {"tools": [WEATHER], "messages": [{"role": "user", "content": "Rain in Oslo?"}, {"role": "assistant"} | reply]}
+def verdict(
+    reply: dict[str, object], expected: dict[str, object], text_calls: str = "open"
+) -> tuple[str | None, set[str]]:
+    trace = {
+        "tools": [WEATHER],
+        "messages": [{"role": "user", "content": "Rain in Oslo?"}, {"role": "assistant"} | reply],
+    }
     rubric = {"extends": "four_step", "id": "own", "text_calls": text_calls}
     report = score({"trace": trace, "judges": "off", "rubric": rubric, "expected": expected})
     return report.verdict, {found.code for found in report.findings()}
