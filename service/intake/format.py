@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NotRequired, Union, cast
 
@@ -26,6 +26,10 @@ LAST_PLACE = 1_000
 
 def _read_no_gold(record: JsonObject) -> None:
     """Return None: most formats carry no gold."""
+
+
+def _split_nothing(record: JsonObject) -> None:
+    """Return None: most documents are one record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,8 @@ class Format:
     """Position in schemas and in messages that list all formats."""
     members: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Members of the record that are checked before it is read, with their types."""
+    split: Callable[[JsonObject], Sequence[tuple[str, JsonObject]] | None] = _split_nothing
+    """Returns the records that one document of this format holds, with their pointers; None if it is no such document."""
     closed: bool = False
     """Whether other members are errors."""
 

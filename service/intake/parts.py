@@ -70,8 +70,11 @@ NAMING: Final = frozenset(
 
 _TYPES = ("type", "part_kind", "kind")
 _NAMES = ("name", "toolName", "tool_name", "function_name")
-_ARGUMENTS = ("arguments", "args", "input", "rawInput", "partial_json", "parameters", "inputParameters")
-_CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id")
+_ARGUMENTS = (
+    *("arguments", "args", "input", "rawInput", "partial_json", "parameters"),
+    *("inputParameters", "input_parameters"),
+)
+_CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "source_call_id")
 _RETURNED = ("content", "output", "result", "response", "tool_result")
 _HOLDERS = ("function", "custom", "tool_call", "toolInvocation")
 """What may hold a call's name and arguments, beside its id."""

@@ -48,6 +48,15 @@ def guess_format(record: JsonObject) -> str | None:
     return next((entry.name for entry in _BY_RANK if entry.recognise(record)), None)
 
 
+def split_record(record: JsonObject) -> Sequence[tuple[str, JsonObject]] | None:
+    """Return the records that a document holds, with their pointers and formats; None if it is one record itself."""
+    for entry in _BY_RANK:
+        inner = entry.split(record)
+        if inner is not None:
+            return [(path, {"format": entry.name, **one}) for path, one in inner]
+    return None
+
+
 def require_format(record: JsonObject, *, way_out: str | None = None) -> str:
     """Guess a record's format, or raise a ValueError that says what was looked for and what was found.
 

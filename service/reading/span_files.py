@@ -92,12 +92,12 @@ def _list_rows(place: RecordPlace, spans: Iterable[tuple[str, JsonObject]]) -> I
 def _list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str, JsonObject]] | None:
     """List the spans of a record with their pointers; None if it is something else, or has more than spans.
 
-    A Langfuse observation also has the ids and the name of a span, but is not one.
+    An observation of Langfuse, and a span of Opik, also has the ids and the name of a span, but is none of OpenTelemetry's.
     """
     if record.get("format", named) != "spans":
         return None
     if is_span(record):
-        return None if "format" not in record and guess_format(record) == "langfuse" else [("", record)]
+        return None if "format" not in record and guess_format(record) not in (None, "spans") else [("", record)]
     keys = record.keys() - {"format"}
     if keys == {"resourceSpans"}:
         return list(list_exported(record["resourceSpans"]))

@@ -1,0 +1,66 @@
+"""Messages of AutoGen 0.4 and later: a TaskResult, or a list of its messages and events.
+
+A summary of tool calls repeats their results and is no answer of the model; so is a thought. Results belong to the calls
+by their `call_id`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from service.core.json.members import JsonObject, as_text, list_objects
+from service.intake.build import Transcript
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
+from service.intake.parts import add_result, take_call
+from service.intake.unread_parts.endings import Ending
+
+_SAID = frozenset({"TextMessage", "MultiModalMessage", "StructuredMessage", "StopMessage", "HandoffMessage"})
+_REPEATED: Mapping[str, str] = {
+    "ToolCallSummaryMessage": "a summary of results",
+    "ThoughtEvent": "a thought",
+    "ModelClientStreamingChunkEvent": "a piece of a stream",
+    "MemoryQueryEvent": "what a memory held",
+}
+"""Events that say nothing new to the user."""
+
+
+def read(record: Cursor, out: Transcript) -> Tools:
+    """Read the messages. Raises InputError: a call without a name."""
+    for message in record.items("messages", of="a message"):
+        kind, source = message.text("type"), message.text("source")
+        if kind == "ToolCallRequestEvent":
+            out.say("assistant", "")
+            for call in message.items("content", of="a call"):
+                out.call(take_call(call), parallel=True)
+        elif kind == "ToolCallExecutionEvent":
+            for result in message.items("content", of="a result"):
+                add_result(out, result)
+        elif kind in _SAID:
+            parts = message.items("content") if isinstance(message.peek("content"), list) else ()
+            text = message.text("content") or "\n".join([part.text("text") or str(part.raw) for part in parts])
+            out.say("user" if source == "user" else "assistant", text)
+        else:
+            message.leave(
+                _REPEATED.get(kind, "a message of an unknown type"), holds="other" if kind in _REPEATED else "text"
+            )
+    reason = record.text("stop_reason")
+    if reason and not out.has_replied():
+        out.end_with(Ending(reason, "/stop_reason"))
+    return None
+
+
+def _recognise(record: JsonObject) -> bool:
+    kinds = {as_text(message.get("type")) for message in list_objects(record.get("messages")) if "source" in message}
+    return bool(kinds & (_SAID | _REPEATED.keys() | {"ToolCallRequestEvent", "ToolCallExecutionEvent"}))
+
+
+FORMAT = Format(
+    name="autogen",
+    read=read,
+    recognise=_recognise,
+    summary="A TaskResult of AutoGen 0.4 or later, or its messages and events.",
+    hint="messages with a source, of types such as TextMessage",
+    rank=40,
+    place=33,
+)

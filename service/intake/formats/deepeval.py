@@ -1,0 +1,84 @@
+"""DeepEval test cases, with members in camel or in snake case: one question and answer, or the `turns` of a conversation.
+
+The tools that were called stand apart from the texts, with neither ids nor an order between them: they are read as calls
+of the reply, before its text. `expected_tools` are the gold.
+"""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from service.core.json.members import JsonObject, find_text, list_objects
+from service.core.trace import ToolResult
+from service.intake.build import Transcript
+from service.intake.calls import read_result_content
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
+from service.intake.parts import take_call
+from service.intake.speech import Speech
+
+_CALLED = ("toolsCalled", "tools_called", "mcpToolsCalled", "mcp_tools_called")
+_EXPECTED = ("expectedTools", "expected_tools")
+_ANSWER = ("actualOutput", "actual_output")
+
+
+def read(record: Cursor, out: Transcript) -> Tools:
+    """Read the case. Raises InputError: a call without a name."""
+    for name in _EXPECTED:
+        record.take(name)
+    if "turns" in record:
+        for turn in record.items("turns", of="a turn"):
+            if turn.text("role") == "assistant":
+                _read_reply(turn, out, turn.text("content"))
+            else:
+                out.say("user", turn.text("content"))
+        return None
+    out.say("user", record.text("input"))
+    _read_reply(record, out, record.text(*_ANSWER))
+    return None
+
+
+def _read_reply(holder: Cursor, out: Transcript, text: str) -> None:
+    speech = Speech(out)
+    for name in _CALLED:
+        for raw in holder.items(name, of="a call") if holder.peek(name) else ():
+            call, returned = (
+                take_call(raw),
+                next((key for key in ("output", "result") if raw.peek(key) is not None), ""),
+            )
+            speech.call(call, ToolResult(read_result_content(raw.take(returned))) if returned else None)
+    speech.say(text)
+    speech.end()
+
+
+def read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
+    """Return the tools that should be called, `{format, calls: [{name, arguments}]}`; None if the case names none."""
+    raw = next((record[name] for name in _EXPECTED if record.get(name) is not None), None)
+    if raw is None:
+        return None
+    calls: list[JsonValue] = [
+        {
+            "name": find_text(call, "name") or "",
+            "arguments": call.get("inputParameters", call.get("input_parameters")),
+        }
+        for call in list_objects(raw)
+    ]
+    return {"format": "calls", "calls": calls}
+
+
+def _recognise(record: JsonObject) -> bool:
+    turns = [turn for turn in list_objects(record.get("turns")) if "role" in turn and "content" in turn]
+    asked = isinstance(record.get("input"), str) and any(name in record for name in _ANSWER)
+    return asked or bool(turns) or (isinstance(record.get("input"), str) and any(name in record for name in _CALLED))
+
+
+FORMAT = Format(
+    name="deepeval",
+    read=read,
+    recognise=_recognise,
+    summary="A DeepEval test case: a question with its answer, or turns, with the tools called.",
+    hint="input beside actualOutput or toolsCalled, or turns",
+    rank=28,
+    place=30,
+    gold=read_gold,
+)

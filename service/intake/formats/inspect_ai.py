@@ -1,0 +1,77 @@
+"""A sample of an Inspect log (`.json`, or an entry of an `.eval` archive), with its `target` as reference.
+
+A tool failed if its message has an `error`. Long texts may stand in `attachments`. The `output` repeats the last message and
+says how it ended; a `limit` or an `error` says that the sample was stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from service.core.json.members import JsonObject, find_object, list_objects
+from service.intake.build import Transcript
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
+from service.intake.messages import read_messages
+from service.intake.unread_parts.endings import Ending
+
+_ATTACHED = "attachment://"
+
+
+def read(record: Cursor, out: Transcript) -> Tools:
+    """Read the messages. Raises InputError: a call without a name."""
+    out.id = f"{record.take('id')}-epoch-{record.take('epoch')}"
+    record.take_all("target", "input", "scores", "metadata", "store", "model_usage", "uuid", "attachments")
+    attached = find_object(record.members, "attachments")
+    messages = record.take("messages")
+    inner = Cursor({"messages": _attach(messages, attached) if attached else messages}, out)
+    read_messages(out, inner.items("messages", of="a message"))
+    output = record.child("output")
+    for choice in list_objects(output.take("choices")):
+        reason = choice.get("stop_reason")
+        if isinstance(reason, str):
+            out.end_with(Ending(reason, "/output/choices/0/stop_reason"))
+        break
+    output.drop()
+    limit = record.child("limit")
+    if limit:
+        out.end_with(Ending(f"incomplete: the limit of {limit.text('type') or 'the sample'}", "/limit"))
+    elif record.peek("error") and not out.has_replied():
+        out.end_reply({"error": record.peek("error")}, "")
+    return None
+
+
+def _attach(value: JsonValue, attached: Mapping[str, JsonValue]) -> JsonValue:
+    """Return a value with the texts that stand in the sample's attachments."""
+    if isinstance(value, str) and value.startswith(_ATTACHED):
+        return attached.get(value.removeprefix(_ATTACHED), value)
+    if isinstance(value, list):
+        return [_attach(item, attached) for item in value]
+    return {name: _attach(item, attached) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def split(record: JsonObject) -> list[tuple[str, JsonObject]]:
+    """Return the samples of a log, with their pointers."""
+    return [(f"/samples/{index}", sample) for index, sample in enumerate(list_objects(record.get("samples")))]
+
+
+def _recognise(record: JsonObject) -> bool:
+    return "epoch" in record and isinstance(record.get("messages"), list)
+
+
+def _is_log(record: JsonObject) -> bool:
+    return "eval" in record and any(map(_recognise, list_objects(record.get("samples"))))
+
+
+FORMAT = Format(
+    name="inspect_ai",
+    read=read,
+    recognise=_recognise,
+    summary="A sample of an Inspect log; a file with a whole log is a trace for each.",
+    hint="messages beside an epoch",
+    rank=11,
+    place=27,
+    split=lambda record: split(record) if _is_log(record) else None,
+)

@@ -1,0 +1,65 @@
+"""ragas samples: `user_input` is a conversation, or a question that `response` answers; `reference_tool_calls` is the gold.
+
+Messages are LangChain's without ids: a result belongs to the call before it, in order.
+"""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from service.core.json.members import JsonObject, find_object, find_text, list_objects
+from service.intake.build import Transcript
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
+from service.intake.messages import find_speaker, leave_message, read_message
+
+
+def read(record: Cursor, out: Transcript) -> Tools:
+    """Read the sample. Raises InputError: a call without a name."""
+    record.take("reference_tool_calls")
+    question = record.text("user_input")
+    if question:
+        out.say("user", question)
+    for message in record.items("user_input", of="a message") if not question else ():
+        content = find_object(message.members, "content")
+        speaker = find_speaker(message, "type", "role")
+        if speaker is None:
+            leave_message(message)
+        elif "text" in content:  # `to_dict` puts text and calls into the content
+            message.take("content")
+            read_message(
+                out, Cursor({**message.members, **content, "content": content["text"]}, out, message.path), speaker
+            )
+        else:
+            read_message(out, message, speaker)
+    answer = record.text("response")
+    if answer:
+        out.say("assistant", answer)
+    return None
+
+
+def read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
+    """Return the calls that should be made, `{format, calls, ordered}`; None if the sample names none."""
+    raw = record.get("reference_tool_calls")
+    if not isinstance(raw, list):
+        return None
+    calls: list[JsonValue] = [
+        {"name": find_text(call, "name") or "", "arguments": call.get("args")} for call in list_objects(raw)
+    ]
+    return {"format": "calls", "calls": calls, "ordered": True}
+
+
+def _recognise(record: JsonObject) -> bool:
+    return isinstance(record.get("user_input"), (str, list))
+
+
+FORMAT = Format(
+    name="ragas",
+    read=read,
+    recognise=_recognise,
+    summary="A ragas sample: a conversation in `user_input`, or a question with its `response`.",
+    hint="user_input",
+    rank=27,
+    place=31,
+    gold=read_gold,
+)

@@ -1,0 +1,93 @@
+"""A simulation of tau2-bench; a file of results is a trace for each, with the actions of its task as gold.
+
+Calls that the simulated user made are not the agent's, and neither are their results. A tool's message names its call in
+`id` and says in `error` whether it failed. Conversations end with the user.
+"""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from service.core.json.members import JsonObject, find_object, list_items, list_objects
+from service.intake.build import Transcript
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
+from service.intake.messages import find_speaker, leave_message, read_message
+from service.intake.tools import read_tools
+from service.intake.unread_parts.endings import Ending
+
+_ENDED = frozenset({"user_stop", "agent_stop"})
+
+
+def read(record: Cursor, out: Transcript) -> Tools:
+    """Read the messages. Raises InputError: a call without a name, unusable tools."""
+    out.id = f"task-{record.take('task_id')}-trial-{record.take('trial') or 0}"
+    record.take_all("task", "reward_info", "info", "timestamp", "start_time", "end_time")
+    for message in record.items("messages", of="a message"):
+        if message.peek("role") == "tool" and "tool_messages" in message:
+            message.take("role")
+            for inner in message.items("tool_messages", of="a message"):
+                _read_message(inner, out)
+        else:
+            _read_message(message, out)
+    reason = record.text("termination_reason")
+    if reason in _ENDED:
+        out.close()
+    elif reason:
+        out.end_with(Ending(f"incomplete: {reason}", "/termination_reason"))
+    return read_tools(record.take("tools"))
+
+
+def _read_message(message: Cursor, out: Transcript) -> None:
+    speaker = find_speaker(message)
+    if message.peek("requestor") == "user" and speaker == "tool":
+        message.drop()
+    elif speaker is None:
+        leave_message(message)
+    else:
+        message.take_all("turn_idx", "requestor", "timestamp", "cost", "usage", "raw_data", "generation_time_seconds")
+        if speaker == "user":
+            message.take("tool_calls")
+        read_message(out, message, speaker)
+
+
+def read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
+    """Return the actions of the task that are the agent's; None if the record has no task with actions."""
+    criteria = find_object(find_object(record, "task"), "evaluation_criteria")
+    actions = criteria.get("actions")
+    if not isinstance(actions, list):
+        return None
+    own: list[JsonValue] = [
+        {name: action[name] for name in ("name", "arguments", "compare_args", "action_id") if name in action}
+        for action in list_objects(actions)
+        if action.get("requestor", "assistant") == "assistant"
+    ]
+    return {"format": "tau", "actions": own, "outputs": list_items(criteria.get("communicate_info"))}
+
+
+def _split(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
+    """Return the simulations of a file of results, each with its task; None if the record is none."""
+    if not isinstance(record.get("simulations"), list):
+        return None
+    tasks = {str(task.get("id")): dict(task) for task in list_objects(record.get("tasks"))}
+    return [
+        (f"/simulations/{index}", {**one, "task": tasks.get(str(one.get("task_id")))})
+        for index, one in enumerate(list_objects(record["simulations"]))
+    ]
+
+
+def _recognise(record: JsonObject) -> bool:
+    return "termination_reason" in record and "task_id" in record and isinstance(record.get("messages"), list)
+
+
+FORMAT = Format(
+    name="tau2",
+    read=read,
+    recognise=_recognise,
+    summary="A simulation of tau2-bench; a file of results is a trace for each.",
+    hint="messages beside a task_id and a termination_reason",
+    rank=29,
+    place=28,
+    gold=read_gold,
+    split=_split,
+)
