@@ -1,32 +1,27 @@
-"""Show jobs of a service, follow one to its end, and fetch what came of it, resuming where an earlier fetch stopped."""
+"""Show batches of a service, follow one to its end, and fetch its results."""
 
 from __future__ import annotations
 
-import json
 import sys
-import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import Literal
 
 import typer
 
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
 from service.cli.screen import build_console, pluralize, print_document, print_line, print_table, say
-from service.client.failures import ForeignError
-from service.client.jobs import AnyJob, BatchClient, CalibrationClient, Kind, OutcomeLines
+from service.client.jobs import BatchClient, Kind
 from service.core.money import Cost, format_usd
-from service.errors import CallgradeError, JudgeDownError
+from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
 from service.store.jobs.batches import Batch
-from service.store.jobs.calibrations import Calibration
 from service.store.jobs.job import ENDED_STATUSES, JobList
 
 
-def _count_done(job: AnyJob) -> int:
+def _count_done(job: Batch) -> int:
     """Count the items that have an outcome."""
     return job.request_counts.completed + job.request_counts.failed
 
@@ -36,7 +31,7 @@ def _render_time(text: str | None) -> str:
     return (text or "").replace("T", " ").replace("Z", " UTC")
 
 
-def show_jobs(page: JobList[Batch] | JobList[Calibration], form: Literal["table", "json"]) -> None:
+def show_jobs(page: JobList[Batch], form: Literal["table", "json"]) -> None:
     """Print several jobs, a line each. Lines never wrap, so that ids can be copied."""
     if form == "json":
         print_document([], form, page)
@@ -45,29 +40,30 @@ def show_jobs(page: JobList[Batch] | JobList[Calibration], form: Literal["table"
     for job in page.data:
         counts = job.request_counts
         done = f"{_count_done(job)}/{counts.total}" + (f" ({counts.failed} failed)" if counts.failed else "")
-        if not isinstance(job, Batch) and not counts.total:
-            done = pluralize(job.items, "item")
         rows.append((job.id, job.status, done, _render_time(job.created_at)[:16], job.name or "-"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print_line("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)]).rstrip())
 
 
-def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
+def show_job(job: Batch, form: Literal["table", "json"] = "table") -> None:
     """Print one job, a row per property."""
     print_table(("", ""), _list_rows(job), form=form, value=job)
 
 
-def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
-    """List what there is to say of a job; rows without a value are left out."""
+def _list_rows(job: Batch) -> Iterator[tuple[str, str]]:
+    """List what there is to say of a batch; rows without a value are left out."""
     webhook = job.webhook and f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
+    counts, never_run = job.request_counts, job.request_counts.cancelled + job.request_counts.expired
     rows = [
-        ("batch" if isinstance(job, Batch) else "calibration", job.id),
+        ("batch", job.id),
         ("name", job.name),
         ("status", job.status),
         ("reason", job.reason),
         ("resumes at", _render_time(job.resume_at)),
-        *(_list_item_rows(job) if isinstance(job, Batch) else _list_answer_rows(job)),
+        ("items", f"{_count_done(job)} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"),
+        ("never run", str(never_run or "")),
+        ("left out", pluralize(counts.rejected, "line") if counts.rejected else ""),
         ("judges", _describe_asking(job) if job.questions or job.cache_hits else ""),
         ("tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())),
         ("created", _render_time(job.created_at)),
@@ -77,25 +73,7 @@ def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
     return ((name, value) for name, value in rows if value)
 
 
-def _list_item_rows(job: Batch) -> list[tuple[str, str]]:
-    counts, never_run = job.request_counts, job.request_counts.cancelled + job.request_counts.expired
-    done = f"{_count_done(job)} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"
-    rejected = pluralize(counts.rejected, "line") if counts.rejected else ""
-    return [("items", done), ("never run", str(never_run or "")), ("left out", rejected)]
-
-
-def _list_answer_rows(job: Calibration) -> list[tuple[str, str]]:
-    total = job.request_counts.total
-    done = f"{_count_done(job)} of {total} done, {job.repeats} for each item, with {job.rubric}"
-    return [
-        ("items", pluralize(job.items, "labelled item")),
-        ("answers", done if total else ""),
-        ("unanswered", f"{job.unanswered}: {'; '.join(job.reasons)}" if job.unanswered else ""),
-        ("fits", f"{job.fits} ({job.method})" if job.status == "completed" else ""),
-    ]
-
-
-def _describe_asking(job: AnyJob) -> str:
+def _describe_asking(job: Batch) -> str:
     cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
     asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
     return f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
@@ -109,13 +87,7 @@ def render_quote(quote: Quote) -> str:
     return f"{pluralize(quote.items, 'item')}: {questions}, {cost}{sampled}"
 
 
-def explain_pause(job: AnyJob) -> str:
-    """Explain why a job is paused, and when it resumes."""
-    when = f"; tried again at {_render_time(job.resume_at).partition(' ')[2]}" if job.resume_at else ""
-    return f"paused: {job.reason or job.status}{when}"
-
-
-def require_judge(job: AnyJob) -> None:
+def require_judge(job: Batch) -> None:
     """Raise JudgeDownError if a job waits for a judge that is missing until somebody changes the configuration.
 
     An unreachable address may be that of a provider that is restarting, so it counts only if no item is done yet.
@@ -127,18 +99,17 @@ def require_judge(job: AnyJob) -> None:
     raise JudgeDownError(f"{problem}; {job.id} waits and continues once that is fixed", pause.cause)
 
 
-def watch_to_the_end(client: BatchClient | CalibrationClient, name: str) -> ExitCode:
+def watch_to_the_end(client: BatchClient, name: str) -> ExitCode:
     """Show the progress of a job until it ends or waits for a larger budget; then print how it ended and what to do next."""
     job = _follow(client, name)
     for line in _describe_end(job):
         say(line)
-    has_gaps = isinstance(job, Batch) and job.request_counts.failed > 0
-    return ExitCode.PASSED if job.status == "completed" and not has_gaps else ExitCode.FAILED
+    return ExitCode.PASSED if job.status == "completed" and not job.request_counts.failed else ExitCode.FAILED
 
 
-def _follow(client: BatchClient | CalibrationClient, name: str) -> AnyJob:
+def _follow(client: BatchClient, name: str) -> Batch:
     """Show the progress of a job until it ends or waits for a larger budget, and return it as it then is."""
-    job: AnyJob | None = None
+    job: Batch | None = None
     try:
         with JobProgress() as view:
             for job in client.watch(name, on_disconnect=lambda error: view.print_line(f"{error}; trying again")):
@@ -152,31 +123,24 @@ def _follow(client: BatchClient | CalibrationClient, name: str) -> AnyJob:
     return job or client.find(name)
 
 
-def _describe_end(job: AnyJob) -> Iterator[str]:
+def _describe_end(job: Batch) -> Iterator[str]:
     """Say how a job ended, or why it does not go on, and what to do next."""
     if job.status == "paused_budget":
         asked_all = job.max_questions is not None and job.questions >= job.max_questions
         more = "--max-questions N" if asked_all else "--budget-usd X"
         yield f"to continue it: callgrade jobs resume {job.id} {more}"
         return
-    counts, is_batch = job.request_counts, isinstance(job, Batch)
-    what = pluralize(counts.total, "item") if isinstance(job, Batch) else pluralize(job.items, "labelled item")
-    outcomes = [f"{counts.completed} {'scored' if is_batch else 'judged'}"] if counts.total else []
+    counts = job.request_counts
+    outcomes = [f"{counts.completed} scored"] if counts.total else []
     outcomes += [f"{counts.failed} failed"] if counts.failed else []
     outcomes += [f"{counts.cancelled + counts.expired} never run"] if counts.cancelled + counts.expired else []
     cost = f", {Cost.read(job)}" if job.questions else ""
-    yield f"{job.status}; {what}{': ' if outcomes else ''}{', '.join(outcomes)}{cost}"
+    yield f"{job.status}; {pluralize(counts.total, 'item')}{': ' if outcomes else ''}{', '.join(outcomes)}{cost}"
     if job.reason:
         yield f"reason: {job.reason}"
-    if isinstance(job, Batch):
-        yield f"to fetch the reports: callgrade jobs results {job.id}"
-        if counts.completed < counts.total:
-            yield f"to fetch why items have none: callgrade jobs results {job.id} --errors"
-        return
-    if job.unanswered:
-        yield f"{pluralize(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}"
-    if job.status == "completed":
-        yield f"to fetch the report and {pluralize(job.fits, 'fit')}: callgrade jobs results {job.id} --output FOLDER"
+    yield f"to fetch the reports: callgrade jobs results {job.id}"
+    if counts.completed < counts.total:
+        yield f"to fetch why items have none: callgrade jobs results {job.id} --errors"
 
 
 class JobProgress:
@@ -198,7 +162,7 @@ class JobProgress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def show(self, job: AnyJob) -> None:
+    def show(self, job: Batch) -> None:
         """Show the job's current state, and say when it is paused, cancelled or resumed."""
         done, total = _count_done(job), job.request_counts.total
         failed = f", {job.request_counts.failed} failed" if job.request_counts.failed else ""
@@ -222,112 +186,35 @@ class JobProgress:
             self._bar.console.print(escape_unprintable(text), soft_wrap=True)
 
 
-def _describe_change(job: AnyJob, before: str) -> str:
+def _describe_change(job: Batch, before: str) -> str:
     if job.status.startswith("paused"):
-        return explain_pause(job)
+        when = f"; tried again at {_render_time(job.resume_at).partition(' ')[2]}" if job.resume_at else ""
+        return f"paused: {job.reason or job.status}{when}"
     if job.status == "cancelling":
         return "cancelling: items under way will finish"
-    if job.status == "finalizing" and not isinstance(job, Batch):
-        return "all items are judged; fitting"
     return "resumed" if before.startswith("paused") else ""
 
 
-# What came of a job.
-
-RETRY_DELAYS_S = (0.1, 1.0, 5.0, 20.0, 60.0)
-"""Seconds before each attempt to continue where a connection broke."""
+# What came of a batch.
 
 
 def fetch(client: BatchClient, batch_id: str, kind: Kind, *, output: Path | None, wait: bool) -> ExitCode:
     """Fetch results or errors, as JSON Lines in the order of the items; `wait`: once the batch has ended."""
-    if wait:
-        _follow(client, batch_id)
-    gap = "the batch has not ended; the first {} are done"
+    ended = (_follow(client, batch_id) if wait else client.find(batch_id)).ended
+    lines = client.iter_lines(batch_id, kind, wait=False)
     if output is None:
-        outcomes = _copy_lines(client, batch_id, kind, _print_lines, 0)
-        if not outcomes.complete:
-            done = gap.format(pluralize(outcomes.next_offset, "item"))
-            say(f"{done}; with --output FILE the next fetch continues there")
-        return ExitCode.PASSED
-    with _open_partial_file(output, batch_id, kind) as (path, file, offset):
-        outcomes = _copy_lines(client, batch_id, kind, file.write, offset)
-        file.flush()
-        if outcomes.complete:
-            path.replace(output)
-            return ExitCode.PASSED
-    done = gap.format(pluralize(outcomes.next_offset, "item"))
-    say(f"{done}; they are in {path}; run the same command again to continue")
-    return ExitCode.FAILED
-
-
-def _print_lines(lines: bytes) -> None:
-    sys.stdout.buffer.write(lines)
-    sys.stdout.buffer.flush()
-
-
-def _copy_lines(
-    client: BatchClient, batch_id: str, kind: Kind, write: Callable[[bytes], object], offset: int
-) -> OutcomeLines:
-    """Copy whole lines from an offset on, as far as the batch has run. UnreachableError if nobody answers any more."""
-    delays, was_there = iter(RETRY_DELAYS_S), False
-    while True:
-        last = b""
+        sys.stdout.flush()
+        for line in lines:
+            sys.stdout.buffer.write(line + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        draft = output.with_name(f"{output.name}.part")
         try:
-            with client.outcomes(batch_id, kind, offset=offset) as outcomes:
-                for last in outcomes.parts:
-                    write(last)
-        except CallgradeError as error:
-            delay, was_there = next(delays, None), was_there or getattr(error, "connected", True)
-            if delay is None or not (error.retryable and was_there):
-                raise
-            offset = _find_next_offset(last, offset)
-            say(f"{error}; trying again")
-            time.sleep(delay)
-        else:
-            return outcomes
-
-
-def _find_next_offset(lines: bytes, offset: int) -> int:
-    """Return the offset after the last line; `offset` if there are no lines."""
-    return cast("int", json.loads(lines.splitlines()[-1])["index"]) + 1 if lines else offset
-
-
-@contextmanager
-def _open_partial_file(output: Path, batch_id: str, kind: Kind) -> Generator[tuple[Path, BinaryIO, int]]:
-    """Open the file beside `output` that collects lines until all are there; yield it with the offset to continue at.
-
-    Keeps what an earlier fetch wrote, except an incomplete last line. A usage error if the file cannot be written.
-    """
-    path = output.with_name(f"{output.name}.{batch_id}.{kind}.part")
-    try:
-        with path.open("a+b") as file:
-            file.seek(0)
-            end, last = 0, b""
-            for line in file:
-                if line.endswith(b"\n"):
-                    end, last = end + len(line), line
-            file.truncate(end)
-            yield path, file, _find_next_offset(last, 0)
-    except OSError as error:
-        raise typer.BadParameter(f"{output}: {error.strerror}", param_hint="--output") from None
-
-
-def fetch_calibration(client: CalibrationClient, name: str, out: Path, *, wait: bool) -> ExitCode:
-    """Write a completed calibration as `callgrade calibrate run` would."""
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 (only calibrations need these)
-    from pydantic_core import to_json  # noqa: PLC0415
-
-    from service.calibration.results import CalibrationRun, read_report  # noqa: PLC0415
-    from service.cli.calibrating import write_run  # noqa: PLC0415
-    from service.core.judging.fits import Fit  # noqa: PLC0415
-
-    if wait and (code := watch_to_the_end(client, name)) != ExitCode.PASSED:
-        return code
-    report, fits, form = client.report(name), client.fits(name), TypeAdapter[Fit](Fit)
-    try:
-        read = [form.validate_json(to_json(file["fit"])) for file in json.loads(fits)["data"]]
-        run = CalibrationRun(read_report(report), tuple(read))
-    except (ValidationError, ValueError, LookupError, TypeError):
-        raise ForeignError from None
-    write_run(run, out)
-    return ExitCode.PASSED
+            with draft.open("wb") as file:
+                file.writelines(line + b"\n" for line in lines)
+            draft.replace(output)
+        except OSError as error:
+            raise typer.BadParameter(f"{output}: {error.strerror}", param_hint="--output") from None
+    if not ended:
+        say("the batch has not ended, so these are not all; --wait waits for the others")
+    return ExitCode.PASSED if ended else ExitCode.FAILED

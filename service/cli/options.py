@@ -110,22 +110,3 @@ def check_cascade(cascade: Sequence[str], guarantee: float | None) -> None:
     """Raise a usage error for a cascade of one judge, or one without a guarantee."""
     if cascade and (guarantee is None or len(cascade) < 2):
         raise typer.BadParameter("expected two judges or more, and --guarantee", param_hint="--cascade")
-
-
-# A running service.
-
-LOCAL_URL = "http://127.0.0.1:8000"
-Server = Annotated[str, Option("--server", metavar="URL", envvar="CALLGRADE_SERVER", help="URL of the service.")]
-Key = Annotated[str | None, Option("--key", metavar="TEXT", envvar="CALLGRADE_API_KEY", help="API key of the service.")]
-Job = Annotated[str, Argument(metavar="ID", help="The id that `submit` printed.")]
-JudgeModel = Annotated[str | None, Option(metavar="MODEL", help="Model to use as the judge.")]
-Name = Annotated[str | None, Option(metavar="TEXT", help="A name to recognize it by.")]
-Tag = Annotated[list[str] | None, Option(metavar="K=V", help="A tag to attach; repeatable.")]
-Budget = Annotated[float | None, Option(metavar="X", min=0, help="Pause when judges have cost this much.")]
-Questions = Annotated[int | None, Option(metavar="N", min=0, help="Pause after this many requests to judges.")]
-Deadline = Annotated[float | None, Option(metavar="N", help="Hours until it expires, up to 8,760.")]
-Webhook = Annotated[str | None, Option(metavar="URL", help="URL to notify when it ends.")]
-Idempotency = Annotated[
-    str | None, Option(metavar="TEXT", help="The same key submits once. [default: from the content]")
-]
-Watch = Annotated[bool, Option("--watch", "--wait", help="Show the progress until it ends.")]

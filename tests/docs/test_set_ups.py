@@ -101,15 +101,6 @@ def test_a_batch_runs_as_its_page_says(tmp_path: Path, port: int):
     assert left["data"] == []
 
 
-@showing("calibrating")
-def test_a_calibration_runs_as_its_page_says(page: Page, kind: str, tmp_path: Path, port: int):
-    page.place(tmp_path)
-    done = shell(f"set -e\nexport CALLGRADE_SERVER=http://127.0.0.1:{port}\n{page.block(kind)}", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "submitted 2 labelled items with 2 recorded predictions" in done.stderr
-    assert {file.name for file in (tmp_path / "run").iterdir()} == {"report.json", "report.md", "report.html", "fits"}
-
-
 @showing("hosted", "local")
 def test_a_judge_is_set_up_as_the_page_says(page: Page, kind: str, tmp_path: Path):
     """Against a provider of our own; for the hosted model its address comes in by the setting."""
