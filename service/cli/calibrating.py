@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,19 +24,18 @@ from service.calibration.report.wording import FIGURE_NAMES, show_measure
 from service.calibration.report_predictions import UnansweredItem
 from service.calibration.results import CalibrationReport, CalibrationRun, read_report, render_json
 from service.calibration.run import calibrate
-from service.cli.commands.plan import Totals
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
 from service.cli.inputs import read_text
 from service.cli.options import read_settings
 from service.cli.scoring import complete
-from service.cli.screen import build_console, pluralize, print_document, print_line, say, show
+from service.cli.screen import build_console, pluralize, print_document, say, show
 from service.cli.sections import build_section
 from service.core.models.validation import find_problems
 from service.core.report import JudgeMode
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.fits.files import build_file_name, read_fits
-from service.predicting import AskSettings, collect_predictions, estimate_predictions
+from service.predicting import AskSettings, collect_predictions
 from service.reporting.document import Section, Table
 from service.wiring import build_engine
 
@@ -141,27 +139,6 @@ def build_judging_engine() -> tuple[Engine, Judges]:
     if engine.judging is None:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     return engine, engine.judging.judges
-
-
-def price_labels(labels: Path, *, rubric: str = "four_step", repeats: int = 1) -> ExitCode:
-    """Print what it would cost at most to have a rubric's judges answer the labelled items, without asking them."""
-    engine, model = build_judging_engine()
-    items = read_labelled(labels).labels.items
-    asking, totals = AskSettings(engine.registry.find(rubric), repeats=repeats), Totals(model.model, len(items))
-
-    async def add_all() -> None:
-        try:
-            async for estimates in estimate_predictions(engine, items, asking):
-                totals.questions += len(estimates)
-                totals.add_estimates(estimates)
-        finally:
-            await engine.close()
-
-    with _naming_file(labels):
-        asyncio.run(add_all())
-    print_line(f"{pluralize(totals.traces, 'item')}: {pluralize(totals.questions, 'question')} for a judge")
-    print_line(totals.describe_price("items"))
-    return ExitCode.PASSED
 
 
 def judge_labels(

@@ -71,8 +71,6 @@ class RecordRequest(RecordBody):
     request: ScoreRequest
     name: str | None = None
     """The `custom_id` of a batch line. It is not part of the request, as in batches."""
-    repeat: int = 0
-    """Which repetition of the same record this is, from 0."""
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,6 @@ def read_settings() -> Settings:
 
 FORMAT = Option("--format", "-f", help="Output format.")
 TableOrJson = Annotated[Literal["table", "json"], FORMAT]
-LogLevel = Annotated[
-    Literal["debug", "info", "warning", "error", "critical"] | None, Option(help="Log this level and above.")
-]
 
 # Traces and reports.
 

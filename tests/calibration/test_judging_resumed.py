@@ -14,7 +14,7 @@ import pytest
 
 from service.calibration.prediction_files import PredictionBasis, build_basis_path, open_predictions
 from service.calibration.predictions import Prediction, read_predictions
-from service.cli.calibrating import judge_labels, price_labels
+from service.cli.calibrating import judge_labels
 from service.cli.exits import ExitCode
 from service.errors import InputError, SettingsError
 from tests.faults.provider import Provider, serving
@@ -175,22 +175,3 @@ def test_a_key_that_is_refused_ends_it_at_once(
     assert len(silent.requests) == 1
     assert judge_labels(labels(tmp_path, count=5), out) is ExitCode.PASSED
     assert len(written(out)) == 5
-
-
-@pytest.mark.usefixtures("environ")
-def test_the_price_of_all_is_told_and_nobody_is_asked(
-    silent: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, answers = labels(tmp_path, count=3), []
-    for model, repeats in (("gpt-4o", 1), ("gpt-4o", 2), ("of-our-own", 1)):
-        monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", f"openai/{model}")
-        assert price_labels(file, repeats=repeats) == ExitCode.PASSED
-        answers.append(capsys.readouterr().out)
-    assert not silent.requests
-    dollars = [float(found[1]) for told in answers[:2] if (found := re.search(r", \$([0-9.]+): ", told))]
-    assert dollars[1] == pytest.approx(2 * dollars[0], abs=1e-3)
-    assert dollars[0] > 0
-    assert answers[0].startswith("3 items: 3 questions for a judge\nat most ")
-    assert answers[1].startswith("3 items: 6 questions for a judge\nat most ")
-    assert "for 1,000 such items" in answers[0]
-    assert answers[2].endswith("tokens of openai/of-our-own, price unknown\n")

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 from typer import Argument, Option
 
 from service.cli import options
@@ -18,24 +17,19 @@ commands = build_command_group("calibrate", "Fit judges to human labels, and sho
 @commands.command("judge")
 def calibrate_judge(
     labels: options.Labels,
-    out: Annotated[Path | None, Option(metavar="FILE", help="File to write the predictions to, as JSON Lines.")] = None,
+    out: Annotated[Path, Option(metavar="FILE", help="File to write the predictions to, as JSON Lines.")],
     rubric: options.JudgedRubric = "four_step",
     judges: options.Asking = "live",
     repeats: Annotated[
         int, Option(metavar="K", min=1, max=100, help="Answers per question; several measure its noise.")
     ] = 1,
-    price: Annotated[bool, Option("--price", help="Only print the price if nothing were cached.")] = False,
 ) -> int:
     """Have judges answer the labelled items, and write the predictions that `calibrate run` fits.
 
     You can stop it at any time. Run it again with the same --out to ask only for what is missing.
     """
-    from service.cli.calibrating import judge_labels, price_labels
+    from service.cli.calibrating import judge_labels
 
-    if price:
-        return price_labels(labels, rubric=rubric, repeats=repeats)
-    if out is None:
-        raise typer.BadParameter("name a file for the predictions, or use --price", param_hint="--out")
     return judge_labels(labels, out, rubric=rubric, judges=judges, repeats=repeats)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from service.asking.judging import AskEstimate
     from service.cli.inputs import Inputs
     from service.core.judging.judges import Ask
     from service.core.plan import Plan
@@ -66,18 +65,6 @@ class Totals:
     cost: Cost = NOTHING
     """The cost at most, if nothing were cached."""
 
-    def add_estimates(self, estimates: Iterable[AskEstimate]) -> None:
-        """Count the tokens and the cost that answers would take."""
-        for one in estimates:
-            self.tokens += one.tokens
-            self.cost += Cost.of(one.cost_usd)
-
-    def describe_price(self, things: str) -> str:
-        """Render the cost at most, in words."""
-        tokens = f"at most {self.tokens:,} tokens of {self.priced_model}, {self.cost}"
-        per_thousand = format_usd(1_000 * self.cost.usd / max(1, self.traces))
-        return tokens if self.cost.unpriced else f"{tokens}: {per_thousand} for 1,000 such {things}"
-
 
 def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[tuple[str, Plan]]:
     """Yield the name and plan of every record and count it; list records without one on standard error."""
@@ -89,7 +76,9 @@ def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[tuple[str, Plan]]:
             totals.questions += len(made.asks)
             totals.blocked += len(made.blocked_asks)
             if totals.priced_model is not None and inputs.engine.judging is not None:
-                totals.add_estimates(loop.run(inputs.engine.judging.estimate(made.asks, made.trace)).values())
+                for one in loop.run(inputs.engine.judging.estimate(made.asks, made.trace)).values():
+                    totals.tokens += one.tokens
+                    totals.cost += Cost.of(one.cost_usd)
             yield made.trace.id or f"#{totals.traces + len(inputs.refused)}", made
         loop.run(inputs.engine.close())
 
@@ -110,7 +99,9 @@ def _show_table(plans: Iterator[tuple[str, Plan]], totals: Totals) -> None:
     questions = f"{pluralize(totals.questions, 'question')} for a judge"
     out.print(f"{pluralize(totals.traces, 'trace')}: {questions}, {totals.blocked} blocked by a failed check")
     if totals.priced_model is not None:
-        out.print(totals.describe_price("traces"))
+        tokens = f"at most {totals.tokens:,} tokens of {totals.priced_model}, {totals.cost}"
+        per_thousand = format_usd(1_000 * totals.cost.usd / max(1, totals.traces))
+        out.print(tokens if totals.cost.unpriced else f"{tokens}: {per_thousand} for 1,000 such traces")
 
 
 def _build_table(made: Plan) -> Table | Text:

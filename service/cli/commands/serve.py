@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from service.cli import options
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
 
@@ -25,7 +24,6 @@ def serve(
     port: Annotated[
         int | None, Option(metavar="N", min=0, max=65_535, help="0 picks a free one. [default: CALLGRADE_PORT]")
     ] = None,
-    log_level: options.LogLevel = None,
     workers: Annotated[int, Option(metavar="N", min=1, max=256, help="Number of server processes.")] = 1,
     browser: Annotated[bool, Option("--open", help="Open the pages in a browser.")] = False,
 ) -> int:
@@ -42,9 +40,8 @@ def serve(
     from service.wiring import build_engine, prepare_database
 
     read = read_settings()
-    level = (log_level or read.log_level).upper()
-    settings = replace(read, log_level=level, host=host or read.host)
-    configure(level)
+    settings = replace(read, host=host or read.host)
+    configure(settings.log_level)
     raise_file_limit()
     database = prepare_database(settings)
     serving.make_first_key(settings, Keys(database))
@@ -61,7 +58,7 @@ def serve(
         serving.log_address(listener, workers)
         serving.show_pages(listener, "" if Keys(database).any_key() else token, browser=browser)
         try:
-            with supervised_workers(number, log_level=level, grace=grace, stopping=app.state.stopping):
+            with supervised_workers(number, grace=grace, stopping=app.state.stopping):
                 serving.serve_on(app, settings, listener, stop_signal, workers=workers, token=token)
         except KeyboardInterrupt:
             serving.LOG.info("stopped")
@@ -70,7 +67,6 @@ def serve(
 
 @commands.command("worker")
 def worker(
-    log_level: options.LogLevel = None,
     workers: Annotated[
         int | None, Option(metavar="N", min=1, max=256, help="Processes. [default: the number of cores]")
     ] = None,
@@ -95,8 +91,7 @@ def worker(
     if check:
         return check_worker()
     settings, stopping = read_settings(), threading.Event()
-    level = (log_level or settings.log_level).upper()
-    configure(level)
+    configure(settings.log_level)
     if beside and workers is None:  # the worker of a server, not one of a worker
         os.nice(NICE_INCREMENT)
     database = prepare_database(settings)
@@ -107,7 +102,7 @@ def worker(
         options = ("--workers", "1", *([] if settings.cache_url else ["--code"]))
         more, grace = (workers or count_cores()) - 1, settings.graceful_seconds
         build_chunks = partial(Chunks, judges=not code)
-        with supervised_workers(more, *options, log_level=level, grace=grace, stopping=stopping):
+        with supervised_workers(more, *options, grace=grace, stopping=stopping):
             asyncio.run(work(settings, database, beside=beside, stopping=stopping, build_chunks=build_chunks))
     finally:
         database.close()
