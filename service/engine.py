@@ -43,8 +43,8 @@ from service.errors import (
 )
 from service.fits.live import LiveFits
 from service.own_checks import add_checks, name_checks
+from service.reading.request import Sandbox, ScoreRequest, check_request, plan_request, read_request_trace
 from service.registry import Registry
-from service.request import Sandbox, ScoreRequest, check_request, plan_request, read_request_trace
 
 if TYPE_CHECKING:
     from service.asking.budget.days import Days

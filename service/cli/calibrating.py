@@ -35,7 +35,7 @@ from service.core.report import JudgeMode
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.fits.files import build_file_name, read_fits
-from service.predicting import AskSettings, collect_predictions
+from service.labelling.predictions import AskSettings, collect_predictions
 from service.reporting.document import Section, Table
 from service.wiring import build_engine
 

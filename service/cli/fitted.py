@@ -30,8 +30,8 @@ from service.engine import Engine
 from service.errors import InputError, SettingsError
 from service.fits.checks import FitCheck, ItemizedCheck, append_checks, read_checks
 from service.fits.files import IN_USE, AgingFits, build_file_name, describe_state, get_today, read_fits, refuse_useless
-from service.own_files import note_own_files
-from service.predicting import AskSettings, collect_predictions
+from service.fits.own_files import note_own_files
+from service.labelling.predictions import AskSettings, collect_predictions
 from service.registry import Registry
 from service.reporting.document import Section
 from service.reporting.numbers import render_number

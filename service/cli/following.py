@@ -55,6 +55,9 @@ def _list_rows(job: Batch) -> Iterator[tuple[str, str]]:
     """List what there is to say of a batch; rows without a value are left out."""
     webhook = job.webhook and f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
     counts, never_run = job.request_counts, job.request_counts.cancelled + job.request_counts.expired
+    cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
+    asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
+    asking = f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
     rows = [
         ("batch", job.id),
         ("name", job.name),
@@ -64,19 +67,13 @@ def _list_rows(job: Batch) -> Iterator[tuple[str, str]]:
         ("items", f"{_count_done(job)} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"),
         ("never run", str(never_run or "")),
         ("left out", pluralize(counts.rejected, "line") if counts.rejected else ""),
-        ("judges", _describe_asking(job) if job.questions or job.cache_hits else ""),
+        ("judges", asking if job.questions or job.cache_hits else ""),
         ("tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())),
         ("created", _render_time(job.created_at)),
         ("ended", _render_time(job.ended_at)) if job.ended_at else ("deadline", _render_time(job.deadline_at)),
         ("webhook", webhook),
     ]
     return ((name, value) for name, value in rows if value)
-
-
-def _describe_asking(job: Batch) -> str:
-    cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
-    asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
-    return f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
 
 
 def render_quote(quote: Quote) -> str:

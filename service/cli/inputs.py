@@ -25,15 +25,15 @@ from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, Problem, SettingsError
 from service.own_checks import add_checks, load_plugin
-from service.packaged_files import read_yaml
 from service.reading.bare_traces import build_body, is_bare
+from service.reading.packaged_files import read_yaml
 from service.reading.records import join_messages, split_samples
+from service.reading.request import CustomId, Expected, ScoreRequest, read_request
 from service.reading.span_files import group_spans
 from service.reading.strict_json import Limits, parse
 from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
 from service.registry import Registry, read_rubric
 from service.reporting.summaries import read_report
-from service.request import CustomId, Expected, ScoreRequest, read_request
 from service.settings import Settings
 from service.wiring import build_engine, build_limits
 

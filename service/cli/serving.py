@@ -194,18 +194,13 @@ def bind_listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def log_address(listener: socket.socket, workers: int) -> None:
-    """Log where the service listens."""
-    host, port = listener.getsockname()[:2]
-    LOG.info("listening", extra={"fields": {"host": host, "port": port, "workers": workers}})
+def announce(listener: socket.socket, token: str, *, workers: int, browser: bool) -> None:
+    """Log where the service listens; print the URL of the pages, with the token that signs the visitor in, and open it.
 
-
-def show_pages(listener: socket.socket, token: str, *, browser: bool) -> None:
-    """Print the URL of the pages, with the token that signs the visitor in, and open it.
-
-    It is printed, not logged, because its token may open everything.
+    The URL is not logged, because its token may open everything.
     """
     bound, port = listener.getsockname()[:2]
+    LOG.info("listening", extra={"fields": {"host": bound, "port": port, "workers": workers}})
     host = str({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bound, bound))  # noqa: S104 (a wildcard is reachable on loopback)
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}/" + (f"sign-in?token={token}" if token else "")
     with suppress(OSError):  # nobody reads standard output

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from service.cli.options import read_settings
 from service.errors import InputError
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 from service.reading.trace_files import BadRecord, scan_records
 from service.wiring import build_limits
 

@@ -13,8 +13,8 @@ from service.cli.serving import StopSignal, bind_listener, log_address, serve_on
 from service.core.report import Report
 from service.engine import Engine
 from service.logs.lines import configure
+from service.reading.request import ScoreRequest
 from service.registry import Registry
-from service.request import ScoreRequest
 
 
 class Busy(Engine):

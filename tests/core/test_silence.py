@@ -27,7 +27,7 @@ from service.core.outcome import Errored
 from service.core.rubric import Rubric
 from service.core.scores import find_deciding_criteria, fold_results, fold_world
 from service.errors import FaultCause
-from service.packaged_files import find_resource, read_yaml
+from service.reading.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import summarize_reports
 from tests.bulk import examples
 from tests.core.strategies import Json, requests

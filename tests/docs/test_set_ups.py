@@ -18,7 +18,7 @@ import pytest
 
 from service import Registry
 from service.core.execution import build_sandbox_request, list_runnable_steps
-from service.request import read_request, read_request_trace
+from service.reading.request import read_request, read_request_trace
 from tests.docs.pages import README, ROOT, Page, find_port, pages_with, shell, wait_for
 from tests.faults.provider import Provider, serving
 from tests.faults.sandbox_server import run

@@ -24,7 +24,7 @@ from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, JudgeError
-from service.predicting import AskSettings, build_request, collect_predictions
+from service.labelling.predictions import AskSettings, build_request, collect_predictions
 from service.registry import Registry
 from service.wiring import build_demo_judging
 from tests.conftest import Run

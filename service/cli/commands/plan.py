@@ -138,7 +138,7 @@ def convert(
     """
     from service.cli.inputs import print_guesses, read_inputs
     from service.intake.own_form import write_record
-    from service.request import read_request_trace
+    from service.reading.request import read_request_trace
 
     inputs = read_inputs(files, input_format=input_format)
     for record, trace in inputs.work_on(read_request_trace):

@@ -32,8 +32,8 @@ def serve(
     from service.api.fairness.connections import raise_file_limit
     from service.cli import serving
     from service.cli.working import supervised_workers
+    from service.fits.own_files import note_own_files
     from service.logs.lines import configure, log_warnings
-    from service.own_files import note_own_files
     from service.scoring_process import ScoringProcess
     from service.store.access.keys import Keys
     from service.web.app import add_pages, make_local_token
@@ -55,8 +55,7 @@ def serve(
     with serving.bind_listener(settings.host, read.port if port is None else port) as listener:
         stop_signal = serving.StopSignal()
         stop_signal.listen()
-        serving.log_address(listener, workers)
-        serving.show_pages(listener, "" if Keys(database).any_key() else token, browser=browser)
+        serving.announce(listener, "" if Keys(database).any_key() else token, workers=workers, browser=browser)
         try:
             with supervised_workers(number, grace=grace, stopping=app.state.stopping):
                 serving.serve_on(app, settings, listener, stop_signal, workers=workers, token=token)
@@ -83,8 +82,8 @@ def worker(
 
     from service import heap
     from service.cli.working import check_worker, count_cores, supervised_workers, work
+    from service.fits.own_files import note_own_files
     from service.logs.lines import configure
-    from service.own_files import note_own_files
     from service.store.jobs.chunks import Chunks
     from service.wiring import prepare_database
 

@@ -18,7 +18,7 @@ from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
 from service.core.models.validation import validate
 from service.errors import InputError, Problem
-from service.judge_standing import list_criteria
+from service.labelling.standings import list_criteria
 from service.reading.strict_json import parse
 from service.web.page import NavLink, PageSet, page, read_form, redirect, render
 from service.wiring import build_limits

@@ -9,8 +9,8 @@ from pydantic import JsonValue
 from service.core.expectations.expectation import Expectation
 from service.core.trace import Trace
 from service.errors import InputError
+from service.reading.request import find_expectation, read_request, read_request_trace
 from service.reporting.summaries import read_report
-from service.request import find_expectation, read_request, read_request_trace
 from service.web.trace.build import ScoredTrace, build_trace_view
 from service.web.trace.payloads import CUT, PayloadChoices, spell_payload
 from service.web.trace.places import find_place

@@ -20,7 +20,7 @@ from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, Problem
-from service.request import read_request, read_request_trace
+from service.reading.request import read_request, read_request_trace
 
 MAX_CONCURRENT_ITEMS = 64
 """Items that are judged at once."""

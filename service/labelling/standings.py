@@ -9,7 +9,7 @@ from typing import Literal
 
 from service.core.judging.judges import JudgeCheck
 from service.engine import Engine
-from service.labelling import LabelDesk
+from service.labelling.desk import LabelDesk
 from service.stats.agreement import ConfusionTable
 from service.stats.intervals import wilson
 from service.store.labelling.opinions import LabelledCase
