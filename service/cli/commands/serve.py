@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import replace
 from typing import Annotated
 
@@ -53,12 +54,11 @@ def serve(
     note_own_files(settings, database)
     number, grace = int(settings.worker), settings.graceful_seconds
     with serving.bind_listener(settings.host, read.port if port is None else port) as listener:
-        stop_signal = serving.StopSignal()
-        stop_signal.listen()
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, until the server handles both
         serving.announce(listener, "" if Keys(database).any_key() else token, workers=workers, browser=browser)
         try:
             with supervised_workers(number, grace=grace, stopping=app.state.stopping):
-                serving.serve_on(app, settings, listener, stop_signal, workers=workers, token=token)
+                serving.serve_on(app, settings, listener, workers=workers, token=token)
         except KeyboardInterrupt:
             serving.LOG.info("stopped")
     return ExitCode.PASSED
