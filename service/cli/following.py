@@ -1,7 +1,8 @@
-"""Show batches of a service, follow one to its end, and fetch its results."""
+"""Show jobs of a service, follow one to its end, and fetch what came of it."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,17 +12,19 @@ import typer
 
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
 from service.cli.screen import build_console, pluralize, print_document, print_line, print_table, say
-from service.client.jobs import BatchClient, Kind
+from service.client.failures import ForeignError
+from service.client.jobs import AnyJob, BatchClient, CalibrationClient, Kind
 from service.core.money import Cost, format_usd
 from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
 from service.store.jobs.batches import Batch
+from service.store.jobs.calibrations import Calibration
 from service.store.jobs.job import ENDED_STATUSES, JobList
 
 
-def _count_done(job: Batch) -> int:
+def _count_done(job: AnyJob) -> int:
     """Count the items that have an outcome."""
     return job.request_counts.completed + job.request_counts.failed
 
@@ -31,7 +34,7 @@ def _render_time(text: str | None) -> str:
     return (text or "").replace("T", " ").replace("Z", " UTC")
 
 
-def show_jobs(page: JobList[Batch], form: Literal["table", "json"]) -> None:
+def show_jobs(page: JobList[Batch] | JobList[Calibration], form: Literal["table", "json"]) -> None:
     """Print several jobs, a line each. Lines never wrap, so that ids can be copied."""
     if form == "json":
         print_document([], form, page)
@@ -46,25 +49,26 @@ def show_jobs(page: JobList[Batch], form: Literal["table", "json"]) -> None:
         print_line("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)]).rstrip())
 
 
-def show_job(job: Batch, form: Literal["table", "json"] = "table") -> None:
+def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
     """Print one job, a row per property."""
     print_table(("", ""), _list_rows(job), form=form, value=job)
 
 
-def _list_rows(job: Batch) -> Iterator[tuple[str, str]]:
-    """List what there is to say of a batch; rows without a value are left out."""
+def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
+    """List what there is to say of a job; rows without a value are left out."""
     webhook = job.webhook and f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
     counts, never_run = job.request_counts, job.request_counts.cancelled + job.request_counts.expired
+    done, scored = f"{_count_done(job)} of {counts.total} done", f"{counts.completed} scored, {counts.failed} failed"
     cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
     asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
     asking = f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
     rows = [
-        ("batch", job.id),
+        ("batch" if isinstance(job, Batch) else "calibration", job.id),
         ("name", job.name),
         ("status", job.status),
         ("reason", job.reason),
         ("resumes at", _render_time(job.resume_at)),
-        ("items", f"{_count_done(job)} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"),
+        *(_list_calibration_rows(job) if isinstance(job, Calibration) else [("items", f"{done}: {scored}")]),
         ("never run", str(never_run or "")),
         ("left out", pluralize(counts.rejected, "line") if counts.rejected else ""),
         ("judges", asking if job.questions or job.cache_hits else ""),
@@ -76,6 +80,17 @@ def _list_rows(job: Batch) -> Iterator[tuple[str, str]]:
     return ((name, value) for name, value in rows if value)
 
 
+def _list_calibration_rows(job: Calibration) -> list[tuple[str, str]]:
+    total, reasons = job.request_counts.total, "; ".join(job.reasons)
+    done = f"{_count_done(job)} of {total} done, {job.repeats} for each item, with {job.rubric}"
+    return [
+        ("items", pluralize(job.items, "labelled item")),
+        ("answers", done if total else ""),
+        ("unanswered", f"{job.unanswered}: {reasons}" if job.unanswered else ""),
+        ("fits", f"{job.fits} ({job.method})" if job.status == "completed" else ""),
+    ]
+
+
 def render_quote(quote: Quote) -> str:
     """Render the questions and the price of a batch."""
     questions = f"{pluralize(quote.questions, 'question')} for judges, {quote.cache_hits} of them in the cache"
@@ -84,7 +99,7 @@ def render_quote(quote: Quote) -> str:
     return f"{pluralize(quote.items, 'item')}: {questions}, {cost}{sampled}"
 
 
-def require_judge(job: Batch) -> None:
+def require_judge(job: AnyJob) -> None:
     """Raise JudgeDownError if a job waits for a judge that is missing until somebody changes the configuration.
 
     An unreachable address may be that of a provider that is restarting, so it counts only if no item is done yet.
@@ -96,17 +111,18 @@ def require_judge(job: Batch) -> None:
     raise JudgeDownError(f"{problem}; {job.id} waits and continues once that is fixed", pause.cause)
 
 
-def watch_to_the_end(client: BatchClient, name: str) -> ExitCode:
+def watch_to_the_end(client: BatchClient | CalibrationClient, name: str) -> ExitCode:
     """Show the progress of a job until it ends or waits for a larger budget; then print how it ended and what to do next."""
     job = _follow(client, name)
     for line in _describe_end(job):
         say(line)
-    return ExitCode.PASSED if job.status == "completed" and not job.request_counts.failed else ExitCode.FAILED
+    has_gaps = isinstance(job, Batch) and job.request_counts.failed > 0
+    return ExitCode.PASSED if job.status == "completed" and not has_gaps else ExitCode.FAILED
 
 
-def _follow(client: BatchClient, name: str) -> Batch:
+def _follow(client: BatchClient | CalibrationClient, name: str) -> AnyJob:
     """Show the progress of a job until it ends or waits for a larger budget, and return it as it then is."""
-    job: Batch | None = None
+    job: AnyJob | None = None
     try:
         with JobProgress() as view:
             for job in client.watch(name, on_disconnect=lambda error: view.print_line(f"{error}; trying again")):
@@ -120,7 +136,7 @@ def _follow(client: BatchClient, name: str) -> Batch:
     return job or client.find(name)
 
 
-def _describe_end(job: Batch) -> Iterator[str]:
+def _describe_end(job: AnyJob) -> Iterator[str]:
     """Say how a job ended, or why it does not go on, and what to do next."""
     if job.status == "paused_budget":
         asked_all = job.max_questions is not None and job.questions >= job.max_questions
@@ -128,13 +144,21 @@ def _describe_end(job: Batch) -> Iterator[str]:
         yield f"to continue it: callgrade jobs resume {job.id} {more}"
         return
     counts = job.request_counts
-    outcomes = [f"{counts.completed} scored"] if counts.total else []
+    what = pluralize(counts.total, "item") if isinstance(job, Batch) else pluralize(job.items, "labelled item")
+    outcomes = [f"{counts.completed} {'scored' if isinstance(job, Batch) else 'judged'}"] if counts.total else []
     outcomes += [f"{counts.failed} failed"] if counts.failed else []
     outcomes += [f"{counts.cancelled + counts.expired} never run"] if counts.cancelled + counts.expired else []
     cost = f", {Cost.read(job)}" if job.questions else ""
-    yield f"{job.status}; {pluralize(counts.total, 'item')}{': ' if outcomes else ''}{', '.join(outcomes)}{cost}"
+    yield f"{job.status}; {what}{': ' if outcomes else ''}{', '.join(outcomes)}{cost}"
     if job.reason:
         yield f"reason: {job.reason}"
+    if isinstance(job, Calibration):
+        if job.unanswered:
+            yield f"{pluralize(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}"
+        if job.status == "completed":
+            fits = pluralize(job.fits, "fit")
+            yield f"to fetch the report and {fits}: callgrade jobs results {job.id} --output FOLDER"
+        return
     yield f"to fetch the reports: callgrade jobs results {job.id}"
     if counts.completed < counts.total:
         yield f"to fetch why items have none: callgrade jobs results {job.id} --errors"
@@ -159,7 +183,7 @@ class JobProgress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def show(self, job: Batch) -> None:
+    def show(self, job: AnyJob) -> None:
         """Show the job's current state, and say when it is paused, cancelled or resumed."""
         done, total = _count_done(job), job.request_counts.total
         failed = f", {job.request_counts.failed} failed" if job.request_counts.failed else ""
@@ -183,16 +207,18 @@ class JobProgress:
             self._bar.console.print(escape_unprintable(text), soft_wrap=True)
 
 
-def _describe_change(job: Batch, before: str) -> str:
+def _describe_change(job: AnyJob, before: str) -> str:
     if job.status.startswith("paused"):
         when = f"; tried again at {_render_time(job.resume_at).partition(' ')[2]}" if job.resume_at else ""
         return f"paused: {job.reason or job.status}{when}"
     if job.status == "cancelling":
         return "cancelling: items under way will finish"
+    if job.status == "finalizing" and isinstance(job, Calibration):
+        return "all items are judged; fitting"
     return "resumed" if before.startswith("paused") else ""
 
 
-# What came of a batch.
+# What came of a job.
 
 
 def fetch(client: BatchClient, batch_id: str, kind: Kind, *, output: Path | None, wait: bool) -> ExitCode:
@@ -215,3 +241,23 @@ def fetch(client: BatchClient, batch_id: str, kind: Kind, *, output: Path | None
     if not ended:
         say("the batch has not ended, so these are not all; --wait waits for the others")
     return ExitCode.PASSED if ended else ExitCode.FAILED
+
+
+def fetch_calibration(client: CalibrationClient, name: str, out: Path, *, wait: bool) -> ExitCode:
+    """Write a completed calibration as `callgrade calibrate run` would."""
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 (only calibrations need these)
+
+    from service.calibration.results import CalibrationRun, read_report  # noqa: PLC0415
+    from service.cli.calibrating import write_run  # noqa: PLC0415
+    from service.core.judging.fits import Fit  # noqa: PLC0415
+
+    if wait and (code := watch_to_the_end(client, name)) != ExitCode.PASSED:
+        return code
+    report, fits, form = client.report(name), client.fits(name), TypeAdapter[Fit](Fit)
+    try:
+        read = [form.validate_json(json.dumps(file["fit"])) for file in json.loads(fits)["data"]]
+        run = CalibrationRun(read_report(report), tuple(read))
+    except (ValidationError, ValueError, LookupError, TypeError):
+        raise ForeignError from None
+    write_run(run, out)
+    return ExitCode.PASSED

@@ -1,4 +1,4 @@
-"""Talk to the service that runs batches: connect, submit, and turn its refusals into errors of the command."""
+"""Talk to the service that runs jobs: connect, submit, and turn its refusals into errors of the command."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from service.cli.inputs import Refusal, locate_error
 from service.cli.screen import pluralize, print_line, say
 from service.client.client import Client
 from service.client.failures import ForeignError, RefusedError, Retries, UnreachableError
-from service.client.jobs import SubmittedJob, build_key
+from service.client.jobs import BatchClient, CalibrationClient, SubmittedJob, build_key
 from service.errors import BusyError, CallgradeError, InputError, Problem, SettingsError
 from service.problems import ProblemDetails
 from service.reading.trace_files import RecordPlace
 from service.store.jobs.batches import Batch
+from service.store.jobs.job import ID_PREFIXES
 
 T = TypeVar("T")
 
@@ -45,6 +46,17 @@ def connect(server: str, key: str | None) -> Generator[Client]:
         raise SettingsError.at("", f"{server}: {error}") from None
     except RefusedError as error:
         raise _build_error(error.problem) from None
+
+
+@contextmanager
+def connect_for(job_id: str, server: str, key: str | None) -> Generator[BatchClient | CalibrationClient]:
+    """Open the client for the kind of job that an id names. A usage error for an id of no kind."""
+    kinds = {ID_PREFIXES["scores"]: "batches", ID_PREFIXES["calibration"]: "calibrations"}
+    kind = kinds.get(job_id.partition("_")[0])
+    if kind is None:
+        raise typer.BadParameter(f"expected the id of a job, such as {'_... or '.join(kinds)}_..., not {job_id}")
+    with connect(server, key) as client:
+        yield client.batches if kind == "batches" else client.calibrations
 
 
 def _build_error(problem: ProblemDetails, *, hint: str = "") -> CallgradeError:

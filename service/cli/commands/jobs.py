@@ -1,4 +1,4 @@
-"""`callgrade jobs`: submit batches to a running service, follow them and fetch their results."""
+"""`callgrade jobs`: submit batches to a running service; follow its batches and calibrations, and fetch what came of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import typer
 from typer import Argument, Option
 
 from service.cli import options
@@ -23,9 +24,11 @@ LOCAL_URL = "http://127.0.0.1:8000"
 
 Server = Annotated[str, Option("--server", metavar="URL", envvar="CALLGRADE_SERVER", help="URL of the service.")]
 Key = Annotated[str | None, Option("--key", metavar="TEXT", envvar="CALLGRADE_API_KEY", help="API key of the service.")]
-Job = Annotated[str, Argument(metavar="ID", help="The id that `submit` printed.")]
+Job = Annotated[str, Argument(metavar="ID", help="The id of a batch or calibration.")]
 
-commands = build_command_group("jobs", "Submit batches to a running service, follow them and fetch their results.")
+commands = build_command_group(
+    "jobs", "Submit batches to a running service; follow batches and calibrations, and fetch their results."
+)
 
 
 @commands.command("submit")
@@ -120,6 +123,7 @@ def _print_not_submitted(refused: list[Refusal], reason: str, *, skips: bool) ->
 
 @commands.command("list")
 def list_jobs(
+    kind: Annotated[Literal["batch", "calibration"], Option(help="Which jobs to list.")] = "batch",
     status: Annotated[str | None, Option(metavar="STATUS", help="List only those with this status.")] = None,
     limit: Annotated[int, Option(metavar="N", min=1, max=100, help="Maximum number to list.")] = 20,
     after: Annotated[str | None, Option(metavar="ID", help="List only those older than this one.")] = None,
@@ -127,32 +131,45 @@ def list_jobs(
     server: Server = LOCAL_URL,
     key: Key = None,
 ) -> int:
-    """List batches, newest first."""
+    """List batches or calibrations, newest first."""
     from service.cli.following import show_jobs
     from service.cli.remote import connect
 
     query = {"limit": str(limit)} | ({"after": after} if after else {}) | ({"status": status} if status else {})
     with connect(server, key) as client:
-        page = client.batches.page(**query)
+        page = client.batches.page(**query) if kind == "batch" else client.calibrations.page(**query)
     show_jobs(page, output_format)
     if page.has_more and output_format == "table":
         say(f"there are more; --after {page.next} shows them")
     return ExitCode.PASSED
 
 
+@commands.command("show")
+def show_one_job(
+    job_id: Job, output_format: options.TableOrJson = "table", server: Server = LOCAL_URL, key: Key = None
+) -> int:
+    """Show the state of a job."""
+    from service.cli.following import show_job
+    from service.cli.remote import connect_for
+
+    with connect_for(job_id, server, key) as jobs:
+        show_job(jobs.find(job_id), output_format)
+    return ExitCode.PASSED
+
+
 @commands.command("watch")
 def watch_job(job_id: Job, server: Server = LOCAL_URL, key: Key = None) -> int:
-    """Show the progress of a batch until it ends. Ctrl-C stops watching, not the batch.
+    """Show the progress of a job until it ends. Ctrl-C stops watching, not the job.
 
     Exit code 0 if it completed, whatever the verdicts (to gate on the results, use `callgrade summarize`); 2 if it failed,
     expired, was cancelled, has items without a report, or waits for a larger budget; 4 if it waits for a judge that is
     missing.
     """
     from service.cli.following import watch_to_the_end
-    from service.cli.remote import connect
+    from service.cli.remote import connect_for
 
-    with connect(server, key) as client:
-        return watch_to_the_end(client.batches, job_id)
+    with connect_for(job_id, server, key) as jobs:
+        return watch_to_the_end(jobs, job_id)
 
 
 @commands.command("results")
@@ -163,70 +180,41 @@ def fetch_results(
         Option(
             "--output",
             "-o",
-            metavar="FILE",
-            help="File to write to, which appears once all is fetched. [default: standard output]",
+            metavar="FILE|FOLDER",
+            help="File to write to, which appears once all is fetched; for a calibration, a folder. "
+            "[default: standard output]",
         ),
     ] = None,
-    errors: Annotated[bool, Option("--errors", help="Fetch why items have no report.")] = False,
-    wait: Annotated[bool, Option("--wait", help="Wait until the batch has ended.")] = False,
+    errors: Annotated[bool, Option("--errors", help="Fetch why items of a batch have no report.")] = False,
+    wait: Annotated[bool, Option("--wait", help="Wait until it has ended.")] = False,
     server: Server = LOCAL_URL,
     key: Key = None,
 ) -> int:
-    """Fetch the reports that a batch has so far, as JSON Lines in the order of its items.
+    """Fetch the reports that a batch has so far, as JSON Lines in the order of its items; or a completed calibration.
 
-    Every item is either here or among the --errors. The exit code is 2 if the batch has not ended, so that more will come.
+    Every item of a batch is either here or among the --errors. The exit code is 2 if the batch has not ended, so that more will
+    come. A calibration is written as `callgrade calibrate run` writes it.
     """
-    from service.cli.following import fetch
-    from service.cli.remote import connect
+    from service.cli.following import fetch, fetch_calibration
+    from service.cli.remote import connect_for
+    from service.client.jobs import BatchClient
 
-    with connect(server, key) as client:
-        return fetch(client.batches, job_id, "errors" if errors else "results", output=output, wait=wait)
-
-
-@commands.command("resume")
-def resume_job(
-    job_id: Job,
-    budget_usd: Annotated[float | None, Option(metavar="X", min=0, help="New budget for the whole batch.")] = None,
-    max_questions: Annotated[int | None, Option(metavar="N", min=0, help="New limit on requests to judges.")] = None,
-    server: Server = LOCAL_URL,
-    key: Key = None,
-) -> int:
-    """Resume a paused batch, with other limits if given."""
-    from service.cli.following import show_job
-    from service.cli.remote import connect
-
-    with connect(server, key) as client:
-        show_job(client.batches.resume(job_id, budget_usd=budget_usd, max_questions=max_questions))
-    return ExitCode.PASSED
-
-
-@commands.command("show")
-def show_one_job(
-    job_id: Job, output_format: options.TableOrJson = "table", server: Server = LOCAL_URL, key: Key = None
-) -> int:
-    """Show the state of a batch."""
-    from service.cli.following import show_job
-    from service.cli.remote import connect
-
-    with connect(server, key) as client:
-        show_job(client.batches.find(job_id), output_format)
-    return ExitCode.PASSED
+    with connect_for(job_id, server, key) as jobs:
+        if isinstance(jobs, BatchClient):
+            return fetch(jobs, job_id, "errors" if errors else "results", output=output, wait=wait)
+        if output is None or errors:
+            raise typer.BadParameter("a calibration is written to a folder as a whole", param_hint="--output")
+        return fetch_calibration(jobs, job_id, output, wait=wait)
 
 
 def _add_verb(verb: Literal["cancel", "pause", "retry", "delete"], text: str) -> None:
     @commands.command(verb, help=text)
     def change_job(job_id: Job, server: Server = LOCAL_URL, key: Key = None) -> int:
         from service.cli.following import show_job
-        from service.cli.remote import connect
+        from service.cli.remote import connect_for
 
-        with connect(server, key) as client:
-            batches = client.batches
-            change = {
-                "cancel": batches.cancel,
-                "pause": batches.pause,
-                "retry": batches.retry,
-                "delete": batches.delete,
-            }[verb]
+        with connect_for(job_id, server, key) as jobs:
+            change = {"cancel": jobs.cancel, "pause": jobs.pause, "retry": jobs.retry, "delete": jobs.delete}[verb]
             job = change(job_id)
         if job is None:
             say(f"{job_id} is deleted, with its items and results")
@@ -235,7 +223,24 @@ def _add_verb(verb: Literal["cancel", "pause", "retry", "delete"], text: str) ->
         return ExitCode.PASSED
 
 
-_add_verb("cancel", "Cancel a batch. Items under way finish, the others never run.")
-_add_verb("pause", "Pause a batch until it is resumed. Items under way finish.")
-_add_verb("retry", "Run the failed items of an ended batch again.")
-_add_verb("delete", "Delete a batch that has ended, with its items and results.")
+_add_verb("cancel", "Cancel a job. Items under way finish, the others never run; nothing is fitted.")
+_add_verb("pause", "Pause a job until it is resumed. Items under way finish.")
+_add_verb("retry", "Run the failed items of an ended job again; a calibration is fitted anew.")
+_add_verb("delete", "Delete a job that has ended, with its items and results.")
+
+
+@commands.command("resume")
+def resume_job(
+    job_id: Job,
+    budget_usd: Annotated[float | None, Option(metavar="X", min=0, help="New budget for the whole job.")] = None,
+    max_questions: Annotated[int | None, Option(metavar="N", min=0, help="New limit on requests to judges.")] = None,
+    server: Server = LOCAL_URL,
+    key: Key = None,
+) -> int:
+    """Resume a paused job, with other limits if given."""
+    from service.cli.following import show_job
+    from service.cli.remote import connect_for
+
+    with connect_for(job_id, server, key) as jobs:
+        show_job(jobs.resume(job_id, budget_usd=budget_usd, max_questions=max_questions))
+    return ExitCode.PASSED

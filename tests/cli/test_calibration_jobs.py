@@ -1,0 +1,159 @@
+"""`callgrade jobs` of calibrations, against a real service with its worker, and a scripted one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service import Client
+from service.core.judging.fits import Fit
+from service.fits.files import build_file_name
+from tests.cli.cli_run import Ran, Run
+from tests.cli.served import Served, served
+from tests.faults.provider import Provider
+from tests.faults.scripted import Answer, scripted
+from tests.labelled import item
+
+ID = "calibration_019aa5b3c4d000112233445566778899"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("service"), Provider(), "calibrate") as running:
+        yield running
+
+
+@pytest.fixture
+def ask(run: Run, service: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs `callgrade jobs`."""
+    monkeypatch.setenv("CALLGRADE_SERVER", service.url)
+    monkeypatch.setenv("CALLGRADE_API_KEY", service.key)
+
+    def ask(*args: object) -> Ran:
+        ran = run("jobs", *args)
+        assert service.key not in ran.out + ran.err
+        return ran
+
+    return ask
+
+
+def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Served, tmp_path: Path) -> None:
+    with Client(service.url, service.key) as client:
+        options = {"repeats": "2", "name": "may", "tags": "team:a", "method": "platt"}
+        name = client.calibrations.submit_items([item(n) for n in range(60)], **options).job.id
+    watched = ask("watch", name)
+    assert watched.code == 0, watched.err
+    told = ["completed; 60 labelled items: 120 judged", f"results {name} --output FOLDER"]
+    places = [watched.err.index(text) for text in told]
+    assert places == sorted(places)
+    shown = ask("show", name).out
+    assert "120 of 120 done, 2 for each item, with four_step@" in shown
+    assert "1 (platt)" in shown
+    assert json.loads(ask("show", name, "--format", "json").out)["tags"] == {"team": "a"}
+    assert name in ask("list", "--kind", "calibration").out
+    assert [one["id"] for one in json.loads(ask("list", "--kind", "calibration", "-f", "json").out)["data"]] == [name]
+
+    fetched = ask("results", name, "--output", "run", "--wait")
+    assert fetched.code == 0, fetched.err
+    assert {file.name for file in (tmp_path / "run").iterdir()} == {"report.json", "report.md", "report.html", "fits"}
+    assert "result_groundedness" in fetched.out
+    [fit] = (tmp_path / "run" / "fits").iterdir()
+    found = Fit.model_validate_json(fit.read_bytes())
+    assert (found.method, found.model, fit.name) == ("platt", "gpt-fine", build_file_name(found))
+
+    cancelled = ask("cancel", name)
+    assert "completed" in cancelled.out  # one that has ended stays as it is
+    assert ask("resume", name).code == 4
+    assert ask("delete", name).code == 0
+    gone = ask("show", name)
+    assert (gone.code, "no calibration of that id" in gone.err) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "told"),
+    [
+        (["show", ID], 4, "no calibration of that id"),
+        (["results", ID, "--output", "x"], 4, "no calibration of that id"),
+        (["show", ID, "--key", "cg_wrong"], 4, "--key: the key is unknown here, revoked or expired"),
+        (["list", "--kind", "calibration", "--after", "x"], 5, "after: expected"),
+        (["show", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
+    ],
+)
+def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code: int, told: str) -> None:
+    ran = ask(*args)
+    assert ran.code == code, ran
+    assert told in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def calibration(status: str, done: int = 0, **more: Any) -> bytes:
+    """A calibration of five items, two answers each, as the service gives it."""
+    counts = {"total": 10, "completed": done, "failed": 0, "rejected": 0, "cancelled": 0, "expired": 0}
+    zeros = {
+        "cost_usd": 0.0,
+        "unpriced_calls": 0,
+        "uncertain_usd": 0.0,
+        "questions": 0,
+        "tokens_in": 0,
+        "tokens_out": 0,
+        "cache_hits": 0,
+    }
+    nothing = dict.fromkeys(
+        (
+            "budget_usd",
+            "max_questions",
+            "reason",
+            "resume_at",
+            "ended_at",
+            "webhook",
+            "judge_model",
+            "unanswered",
+            "rubric",
+            "judges",
+        )
+    )
+    times = {"created_at": "2026-11-21T10:00:00Z", "deadline_at": "2026-11-22T10:00:00Z"}
+    made = {"items": 5, "fits": 0, "reasons": [], "repeats": 2, "method": "auto", "seed": "s"}
+    found = {"id": ID, "name": "", "status": status, "request_counts": counts, "tags": {}}
+    return json.dumps(found | zeros | nothing | times | made | more).encode()
+
+
+def test_a_watch_polls_and_tells_what_happens(run: Run) -> None:
+    """A service tells no events of calibrations."""
+    answers = [
+        Answer(calibration("finalizing", 10)),
+        Answer(calibration("completed", 9, unanswered=1, reasons=["i1: refused"], fits=1)),
+    ]
+    with scripted(lambda _, before: answers[before]) as server:
+        ran = run("jobs", "watch", ID, "--server", server.url)
+    assert ran.code == 0, ran.err
+    assert server.asked == [f"GET /v1/calibrations/{ID}"] * 2
+    told = [
+        "all items are judged; fitting",
+        "10 of 10 items done",
+        "completed; 5 labelled items: 9 judged",
+        "an answer: i1: refused",
+    ]
+    places = [ran.err.index(text) for text in told]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled", "expired", "paused_budget"])
+def test_nothing_is_fetched_of_one_that_did_not_complete(run: Run, tmp_path: Path, status: str) -> None:
+    with scripted(lambda *_: Answer(calibration(status, 3, reason="it is so"))) as server:
+        ran = run("jobs", "results", ID, "--output", "x", "--wait", "--server", server.url)
+    assert ran.code == 2
+    assert "it is so" in ran.err
+    assert ("jobs resume" in ran.err) == (status == "paused_budget")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_server_is_told_as_such(run: Run) -> None:
+    with scripted(lambda *_: Answer(b"{}")) as server:
+        ran = run("jobs", "results", ID, "--output", "x", "--server", server.url)
+    assert ran.code == 4
+    assert "the answer does not come from callgrade" in ran.err
