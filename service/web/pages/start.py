@@ -17,7 +17,6 @@ from service.errors import CallgradeError
 from service.problems import ProblemDetails, describe_error
 from service.reading.pasted import read_pasted
 from service.web.page import NavLink, PageSet, page, read_form, render
-from service.web.trace.payloads import COMPLETE
 from service.web.trace.stored import build_stored_view
 from service.wiring import build_limits
 
@@ -44,7 +43,7 @@ class StartPages:
         except CallgradeError as error:
             return await self._render(request, text=text, keep=keep, refusal=describe_error(error))
         view = await asyncio.to_thread(
-            lambda: build_stored_view(json.loads(pasted.body), json.loads(bytes(answer.body)), "", choices=COMPLETE)
+            lambda: build_stored_view(json.loads(pasted.body), json.loads(bytes(answer.body)), "")
         )
         kept = answer.headers.get("x-callgrade-score-id")
         return await asyncio.to_thread(render, request, "scored.html", pasted=pasted, view=view, keep=keep, kept=kept)
