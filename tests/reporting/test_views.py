@@ -140,7 +140,7 @@ def show_rows(case: Case) -> str:
 
 def show_junit(case: Case) -> str:
     stream = io.BytesIO()
-    junit = JUnit(stream, strict=True)
+    junit = JUnit(stream)
     junit.add(build_record(case))
     junit.close()
     return unescape(stream.getvalue().decode())
