@@ -60,11 +60,11 @@ class ItemQuestion(NamedTuple):
 
 
 async def collect_predictions(
-    engine: Engine, items: Iterable[LabelledItem], settings: AskSettings, *, done: Collection[AnswerId] = ()
+    engine: Engine, items: Iterable[LabelledItem], settings: AskSettings
 ) -> AsyncIterator[Prediction | UnansweredItem]:
     """Ask the rubric's judges about the items, and yield each answer as it arrives; all first answers are asked for first.
 
-    Skips what is `done`. Raises InputError, before anybody is asked, for a criterion that no judge of the rubric decides, for
+    Raises InputError, before anybody is asked, for a criterion that no judge of the rubric decides, for
     a trace that cannot be read, and where no judge is set up.
     """
     judging = engine.judging
@@ -75,7 +75,7 @@ async def collect_predictions(
     questions = settings.list_questions(listed)
     running: set[asyncio.Task[Prediction | UnansweredItem]] = set()
     try:
-        for one in [one for one in questions if one.answer_id not in done]:
+        for one in questions:
             running.add(asyncio.create_task(_ask(engine, judging, one, settings)))
             if len(running) >= MAX_CONCURRENT_ITEMS:
                 ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)

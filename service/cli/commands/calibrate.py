@@ -26,7 +26,7 @@ def calibrate_judge(
 ) -> int:
     """Have judges answer the labelled items, and write the predictions that `calibrate run` fits.
 
-    You can stop it at any time. Run it again with the same --out to ask only for what is missing.
+    You can stop it at any time: run it again, and it asks only for what is missing from the cache.
     """
     from service.cli.calibrating import judge_labels
 
