@@ -57,7 +57,7 @@ def _check_format(name: str) -> str | None:
     return name
 
 
-Files = Annotated[list[Path], Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is stdin.")]
+Files = Annotated[list[Path], Argument(metavar="FILE...", help="Files, folders, ZIP archives or URLs; - is stdin.")]
 Reports = Annotated[list[Path], Argument(metavar="FILE...", help="Reports as JSON (Lines), also gzipped; - is stdin.")]
 Rubric = Annotated[
     str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for all records. [default: four_step]")
@@ -73,6 +73,27 @@ InputFormat = Annotated[
         help="Format of traces that name none; auto guesses it.",
     ),
 ]
+Encoding = Annotated[
+    str | None,
+    Option(metavar="NAME", help="Encoding of text without a byte order mark, such as latin-1. [default: utf-8]"),
+]
+Columns = Annotated[
+    str | None,
+    Option(metavar="NAME=MEMBER,...", help="Members for columns of a table, as in prompt=question,out=answer."),
+]
+Rejected = Annotated[
+    Path | None, Option(metavar="FILE", help="File for the records that cannot be read or scored, as they came.")
+]
+
+
+def read_columns(columns: str | None) -> dict[str, str]:
+    """Read `--columns`; a usage error if a part names no member."""
+    pairs = [part.partition("=") for part in (columns or "").split(",") if part]
+    if not all(name and member for name, _, member in pairs):
+        raise typer.BadParameter("expected NAME=MEMBER,...", param_hint="--columns")
+    return {name.strip(): member.strip() for name, _, member in pairs}
+
+
 Plugin = Annotated[
     list[Path] | None, Option("--plugin", metavar="FILE", help="File with checks of your own; repeatable.")
 ]

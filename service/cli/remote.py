@@ -19,7 +19,7 @@ from service.client.failures import ForeignError, RefusedError, Retries, Unreach
 from service.client.jobs import BatchClient, CalibrationClient, SubmittedJob, build_key
 from service.errors import BusyError, CallgradeError, InputError, Problem, SettingsError
 from service.problems import ProblemDetails
-from service.reading.trace_files import RecordPlace
+from service.reading.places import RecordPlace
 from service.store.jobs.batches import Batch
 from service.store.jobs.job import ID_PREFIXES
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from service.cli.inputs import Inputs, RecordRequest, Refusal
 from service.core.report import Report
 from service.errors import InputError
-from service.reading.trace_files import RecordPlace
+from service.reading.places import RecordPlace
 from service.reporting.comparison import TRIAL
 
 

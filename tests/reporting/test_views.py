@@ -22,8 +22,8 @@ from service.cli.tally import Tally
 from service.cli.views import ResultTable, show_steps
 from service.core.outcome import Errored, Scored, Skipped
 from service.reading.packaged_files import find_resource, read_yaml
+from service.reading.places import RecordPlace
 from service.reading.request import read_request
-from service.reading.trace_files import RecordPlace
 from service.reporting.breaks import describe_break
 from service.reporting.numbers import render_number, render_share
 from service.reporting.statements import find_state, list_reasons, list_statements

@@ -70,6 +70,7 @@ def submit_batch(
     from service.cli.inputs import Refusal, names_file, print_guesses, read_bodies, read_document
     from service.cli.remote import BatchUpload, build_options, connect
     from service.client.failures import RefusedError
+    from service.reading.places import Layout
     from service.wiring import build_limits
 
     sent_rubric: JsonValue = None
@@ -88,7 +89,7 @@ def submit_batch(
     guessed, left_out, refused = Counter[str](), Counter[str](), list[Refusal]()
     with BatchUpload(query, idempotency_key) as upload:
         limits = build_limits(read_settings())
-        for record in read_bodies([file], limits, named=input_format, guessed=guessed, left_out=left_out):
+        for record in read_bodies([file], limits, Layout(input_format), guessed=guessed, left_out=left_out):
             if isinstance(record, Refusal):
                 refused.append(record)
             else:

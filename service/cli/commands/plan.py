@@ -39,8 +39,9 @@ def plan(
 ) -> int:
     """Show which questions judges would be asked about traces, without asking them."""
     from service.cli.inputs import print_guesses, read_inputs
+    from service.reading.places import Layout
 
-    inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, plugins=plugin or ())
+    inputs = read_inputs(files, rubric=rubric, expected=expected, layout=Layout(input_format), plugins=plugin or ())
     if price and inputs.engine.judging is None:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     totals = Totals(inputs.settings.judge_model if price else None)
@@ -131,6 +132,8 @@ def convert(
     input_format: options.InputFormat = "auto",
     *,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also list what is ignored.")] = False,
+    encoding: options.Encoding = None,
+    columns: options.Columns = None,
 ) -> int:
     """Print traces as callgrade reads them, in its own format. Parts that cannot be read are listed on standard error.
 
@@ -138,9 +141,10 @@ def convert(
     """
     from service.cli.inputs import print_guesses, read_inputs
     from service.intake.own_form import write_record
+    from service.reading.places import Layout
     from service.reading.request import read_request_trace
 
-    inputs = read_inputs(files, input_format=input_format)
+    inputs = read_inputs(files, layout=Layout(input_format, encoding, options.read_columns(columns)))
     for record, trace in inputs.work_on(read_request_trace):
         typer.echo(json.dumps(write_record(trace), ensure_ascii=False))
         for part in trace.unread:

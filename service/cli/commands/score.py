@@ -54,6 +54,9 @@ def score(
     verbose: Annotated[bool, Option("--verbose", "-v", help="Show the steps of every trace.")] = False,
     failed: Annotated[bool, Option("--failed", help="Show only what fails or is undecided; count all.")] = False,
     output: options.Output = None,
+    rejected: options.Rejected = None,
+    encoding: options.Encoding = None,
+    columns: options.Columns = None,
 ) -> int:
     """Score traces and write one report for each.
 
@@ -62,12 +65,18 @@ def score(
     skipped, and the exit code is 5. The verdict is undecided, and the exit code 3, if the answer to an open question could change
     it. After Ctrl-C, what was scored before is still written and counted.
     """
-    from service.cli.inputs import Refusal, print_guesses, read_inputs
+    from service.cli.inputs import Refusal, keep_refused, print_guesses, read_inputs
     from service.cli.scoring import score_records
     from service.cli.tally import Tally
+    from service.reading.places import Layout
 
     inputs = read_inputs(
-        files, rubric=rubric, expected=expected, input_format=input_format, judges=judges, plugins=plugin or ()
+        files,
+        rubric=rubric,
+        expected=expected,
+        judges=judges,
+        plugins=plugin or (),
+        layout=Layout(input_format, encoding, options.read_columns(columns)),
     )
     tally, refusals, interrupted = Tally(), list[Refusal](), False
     model, asks = inputs.settings.judge_model, inputs.asks_judges
@@ -77,7 +86,7 @@ def score(
         if asks and fills_terminal:
             say(f"asking {model}; one line per trace follows")
         try:
-            for result in show_count(score_records(inputs), silent=fills_terminal):
+            for result in show_count(keep_refused(score_records(inputs), rejected), silent=fills_terminal):
                 tally.add(result)
                 refused = isinstance(result, Refusal)
                 if refused and len(refusals) < MAX_LISTED_REFUSALS:
