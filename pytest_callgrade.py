@@ -89,8 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and the collector of results."""
-    text = "callgrade(repeats=1, at_least=repeats, cases=FILE): run several times; one test for each case (argument `case`)"
-    config.addinivalue_line("markers", text)
+    config.addinivalue_line("markers", "callgrade(repeats=1, at_least=repeats): run several times")
     config.pluginmanager.register(CheckReports(config), "callgrade_reports")
 
 
@@ -126,26 +125,16 @@ def _find_cassette(config: pytest.Config) -> Path:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test for each case of the file that the marker names; its path is relative to the test file."""
+    """Refuse a marker that cannot be meant, before anything runs."""
     marks = list(metafunc.definition.iter_markers(MARKER))
     if not marks:
         return
-    from service.cli.exits import describe_error  # noqa: PLC0415
-    from service.errors import CallgradeError  # noqa: PLC0415
-    from service.testing.cases import read_cases  # noqa: PLC0415
-    from service.testing.repeats import read_mark, read_run_plan  # noqa: PLC0415
+    from service.testing.repeats import read_run_plan  # noqa: PLC0415 (not before a test has the marker)
 
     try:
-        mark = read_mark(marks)
-        read_run_plan(mark)
-        file = mark.get("cases")
-        cases = [] if file is None else read_cases(metafunc.definition.path.parent / str(file))
-    except CallgradeError as error:
-        raise pytest.Collector.CollectError(describe_error(error, where=metafunc.definition.nodeid)) from None
+        read_run_plan(marks)
     except ValueError as error:
         raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {error}") from None
-    if cases:
-        metafunc.parametrize("case", [case.value for case in cases], ids=[case.name for case in cases])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -154,9 +143,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     marks = list(item.iter_markers(MARKER))
     if not marks:
         return None
-    from service.testing.repeats import read_mark, read_run_plan, run_repeatedly  # noqa: PLC0415
+    from service.testing.repeats import read_run_plan, run_repeatedly  # noqa: PLC0415
 
-    plan = read_run_plan(read_mark(marks))
+    plan = read_run_plan(marks)
     if plan is None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from service.engine import Engine, plan, report_json, score
     from service.errors import CallgradeError, InputError
     from service.own_checks import ask, check
+    from service.reading.request import ScoreRequest
     from service.registry import Registry
-    from service.request import ScoreRequest
     from service.testing.checks import assert_passes
     from service.testing.failures import TraceFailure
 
@@ -47,7 +47,7 @@ _HOMES = {
     "Registry": "service.registry",
     "Report": "service.core.report",
     "Retries": "service.client.failures",
-    "ScoreRequest": "service.request",
+    "ScoreRequest": "service.reading.request",
     "Scored": "service.core.outcome",
     "Skipped": "service.core.outcome",
     "TraceFailure": "service.testing.failures",

@@ -43,8 +43,8 @@ from service.errors import (
 )
 from service.fits.live import LiveFits
 from service.own_checks import add_checks, name_checks
+from service.reading.request import Sandbox, ScoreRequest, check_request, plan_request, read_request_trace
 from service.registry import Registry
-from service.request import Sandbox, ScoreRequest, check_request, plan_request, read_request_trace
 
 if TYPE_CHECKING:
     from service.asking.budget.days import Days
@@ -174,18 +174,18 @@ class Engine:
             return self._loop
 
     async def answer_async(
-        self, request: ScoreRequest, spending: Spending | None = None, *, tenant: str = "", repeat: int = 0
+        self, request: ScoreRequest, spending: Spending | None = None, *, tenant: str = ""
     ) -> Report:
         """Score a request that is already validated, waiting for the sandbox and the judges; always in the same event loop.
 
         The report tells of a sandbox or judge that fails. Besides InputError this raises only JudgeDownError, if
         `on_judge_error` asks for it, and AllowanceSpentError, if a tenant's day is used up before anything is asked.
         `spending`: the budget of a batch, in place of the request's own. `tenant`: who sent the request; judgements
-        made for one tenant are never reused for another. `repeat`: as in `finish`.
+        made for one tenant are never reused for another.
         """
         if not self.must_wait(request):
             return self.answer(request)
-        return await self.finish(request, await self._begin(request), spending, tenant=tenant, repeat=repeat)
+        return await self.finish(request, await self._begin(request), spending, tenant=tenant)
 
     async def _begin(self, request: ScoreRequest) -> Plan:
         """Build the plan in a thread: a long trace would block the event loop."""

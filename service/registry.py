@@ -14,7 +14,7 @@ from service.core.models.validation import list_problems
 from service.core.rubric import Rubric, add_judges
 from service.core.rubric_extension import Extension, extend_rubric
 from service.errors import RubricError, UnknownRubricError
-from service.packaged_files import find_resource, read_yaml
+from service.reading.packaged_files import find_resource, read_yaml
 
 M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R")

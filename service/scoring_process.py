@@ -27,9 +27,9 @@ from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import Engine, report_json
 from service.errors import InputError, Problem
+from service.reading.request import ScoreRequest, read_request
 from service.reading.strict_json import Limits, parse
 from service.reporting.breaks import ReportCounts, count_report, describe_break
-from service.request import ScoreRequest, read_request
 from service.store.labelling.drafts import ScoreDraft
 
 LOG = logging.getLogger("callgrade.apart")

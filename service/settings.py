@@ -166,14 +166,6 @@ class Settings:
     """Port to listen on."""
     max_body_bytes: int = _define("4194304", build_whole(1_024, 2**30))
     """Largest request body, in bytes."""
-    max_depth: int = _define("64", build_whole(1, 64))
-    """Deepest nesting of JSON in a body."""
-    max_digits: int = _define("64", build_whole(1, 64))
-    """Most digits of an integer in a body."""
-    max_string: int = _define("1000000", build_whole(1, 2**30))
-    """Longest string in a body, in characters."""
-    max_items: int = _define("200000", build_whole(1, 2**30))
-    """Most JSON values in a body."""
     max_many: int = _define("1000", build_whole(1, 100_000))
     """Most items in one request to /v1/score/many."""
     max_concurrency: int = _define("200", build_whole(1, 100_000))
@@ -200,8 +192,6 @@ class Settings:
     """Age beyond which a fit is stale, in days; 0: never."""
     store_scores: bool = _define("false", FLAG)
     """Whether traces of /v1/score are kept with their reports if a request does not say (`store`)."""
-    session_hours: int = _define("12", build_whole(1, 8_760))
-    """How long a sign-in to the pages lasts, in hours."""
     sandbox_hosts: tuple[str, ...] = _define("", AUTHORITIES)
     """Hosts, or host:port, of the sandboxes that requests may name, separated by commas."""
     sandbox_allow_private: bool = _define("false", FLAG)
@@ -236,16 +226,6 @@ class Settings:
     """Most requests for one question, including the first."""
     judge_deadline: int = _define("60", build_whole(1, 3_600))
     """Time for one reply of a model, in seconds."""
-    judge_total: int = _define("180", build_whole(1, 3_600))
-    """Time within which retries of one question may start, in seconds."""
-    judge_connect: int = _define("5", build_whole(1, 3_600))
-    """Time to connect to a model's provider, in seconds."""
-    judge_first_byte: int = _define("0", build_whole(0, 3_600))
-    """Time for a model's reply to start, in seconds; 0: as long as for the whole reply."""
-    judge_max_bytes: int = _define("8388608", build_whole(1_024, 2**30))
-    """Largest reply of a model, decompressed, in bytes."""
-    judge_longest_pause: int = _define("60", build_whole(1, 3_600))
-    """Longest pause that a provider's Retry-After, or a used-up quota, imposes, in seconds."""
     judge_in_flight: int = _define("64", build_whole(1, 10_000))
     """Most concurrent calls to one model, across all processes that share a Redis."""
     request_max_questions: int = _define("1000", build_whole(1, 10**6))

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from service.asking.limits.shared import SharedLimits
     from service.asking.model import LiteLLM
     from service.core.judging.fits import Fit
-    from service.outbound.exchanges import ExchangeBounds
     from service.outbound.sandbox import Sandboxes
     from service.outbound.webhooks import Webhooks
     from service.store.database import Database
@@ -97,14 +96,10 @@ def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging 
     from service.asking.model import disconnect  # noqa: PLC0415
 
     model = _build_model(settings)
-    policy = RetryPolicy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
+    policy = RetryPolicy(settings.judge_attempts, settings.judge_deadline, 3.0 * settings.judge_deadline)
     shared_limits = build_shared_limits(settings)
     gates = ProviderGates(
-        make=lambda clock: ProviderGate(
-            clock,
-            concurrency=ConcurrencyLimit(most=settings.judge_in_flight),
-            longest_pause=settings.judge_longest_pause,
-        ),
+        make=lambda clock: ProviderGate(clock, concurrency=ConcurrencyLimit(most=settings.judge_in_flight)),
         shared=shared_limits.build_gate if shared_limits else None,
     )
     observers: list[Observer] = []
@@ -139,13 +134,13 @@ def choose_route(settings: Settings) -> str:
 
 def _build_model(settings: Settings) -> LiteLLM:
     from service.asking.model import LiteLLM  # noqa: PLC0415 (likewise)
+    from service.outbound.exchanges import ExchangeBounds, Timeouts  # noqa: PLC0415
 
     return LiteLLM(
         api_base=settings.judge_api_base or None,
         api_key=settings.judge_api_key or None,
         reply=settings.judge_reply,
-        bounds=_build_bounds(settings),
-        longest_pause=settings.judge_longest_pause,
+        bounds=ExchangeBounds(Timeouts.within(settings.judge_deadline)),
     )
 
 
@@ -184,15 +179,6 @@ async def _run_in_daemon(work: Callable[[], None]) -> None:
 
     Thread(target=run, name="loading", daemon=True).start()
     await asyncio.wrap_future(ended)
-
-
-def _build_bounds(settings: Settings) -> ExchangeBounds:
-    """Build the bounds on one exchange with a model's provider."""
-    from service.outbound.exchanges import ExchangeBounds, Timeouts  # noqa: PLC0415 (likewise)
-
-    first_byte = settings.judge_first_byte or None
-    times = Timeouts.within(settings.judge_deadline, connect=settings.judge_connect, first_byte=first_byte)
-    return ExchangeBounds(times, settings.judge_max_bytes)
 
 
 def build_demo_judging() -> Judging:
@@ -321,10 +307,4 @@ def list_rubric_folders(settings: Settings) -> tuple[Path, ...]:
 
 def build_limits(settings: Settings) -> Limits:
     """Build the limits of a request body, or of one record of a file."""
-    return Limits(
-        max_bytes=settings.max_body_bytes,
-        max_depth=settings.max_depth,
-        max_digits=settings.max_digits,
-        max_string=settings.max_string,
-        max_items=settings.max_items,
-    )
+    return Limits(max_bytes=settings.max_body_bytes)

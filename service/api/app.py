@@ -41,7 +41,7 @@ from service.engine import Engine
 from service.errors import CallgradeError
 from service.fits.manager import FitManager
 from service.jobs.admission import JobBounds
-from service.labelling import LabelDesk
+from service.labelling.desk import LabelDesk
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
 from service.store.access.audit import Audit

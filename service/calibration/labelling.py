@@ -17,7 +17,7 @@ from service.core.judging.withholding import WithheldJudgement
 from service.core.report import Report
 from service.core.rubric import Criterion, Rubric
 from service.core.trace import Trace
-from service.request import read_request, read_request_trace
+from service.reading.request import read_request, read_request_trace
 from service.store.labelling.drafts import LabelItem
 
 LEFT_TO_HUMANS = frozenset({"human", "uncalibrated"})

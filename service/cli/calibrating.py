@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +15,6 @@ from service.calibration import comparison
 from service.calibration.figures import Resampling
 from service.calibration.labels import LabelledItem, read_csv
 from service.calibration.options import ReportOptions
-from service.calibration.prediction_files import PredictionFile, build_basis, open_predictions
 from service.calibration.predictions import JudgedSet, Prediction, read_judged_set, read_predictions
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.report.usefulness import build_usefulness
@@ -25,19 +22,18 @@ from service.calibration.report.wording import FIGURE_NAMES, show_measure
 from service.calibration.report_predictions import UnansweredItem
 from service.calibration.results import CalibrationReport, CalibrationRun, read_report, render_json
 from service.calibration.run import calibrate
-from service.cli.commands.plan import Totals
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
 from service.cli.inputs import read_text
 from service.cli.options import read_settings
 from service.cli.scoring import complete
-from service.cli.screen import build_console, pluralize, print_document, print_line, say, show
+from service.cli.screen import build_console, pluralize, print_document, say, show
 from service.cli.sections import build_section
 from service.core.models.validation import find_problems
 from service.core.report import JudgeMode
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.fits.files import build_file_name, read_fits
-from service.predicting import AskSettings, collect_predictions, estimate_predictions
+from service.labelling.predictions import AskSettings, collect_predictions
 from service.reporting.document import Section, Table
 from service.wiring import build_engine
 
@@ -143,77 +139,57 @@ def build_judging_engine() -> tuple[Engine, Judges]:
     return engine, engine.judging.judges
 
 
-def price_labels(labels: Path, *, rubric: str = "four_step", repeats: int = 1) -> ExitCode:
-    """Print what it would cost at most to have a rubric's judges answer the labelled items, without asking them."""
-    engine, model = build_judging_engine()
-    items = read_labelled(labels).labels.items
-    asking, totals = AskSettings(engine.registry.find(rubric), repeats=repeats), Totals(model.model, len(items))
-
-    async def add_all() -> None:
-        try:
-            async for estimates in estimate_predictions(engine, items, asking):
-                totals.questions += len(estimates)
-                totals.add_estimates(estimates)
-        finally:
-            await engine.close()
-
-    with _naming_file(labels):
-        asyncio.run(add_all())
-    print_line(f"{pluralize(totals.traces, 'item')}: {pluralize(totals.questions, 'question')} for a judge")
-    print_line(totals.describe_price("items"))
-    return ExitCode.PASSED
-
-
 def judge_labels(
     labels: Path, out: Path, *, rubric: str = "four_step", judges: JudgeMode = "live", repeats: int = 1
 ) -> ExitCode:
-    """Have the judges of a rubric answer the labelled items, and write each prediction as soon as it arrives.
+    """Have the judges of a rubric answer the labelled items, and write the predictions.
 
-    A second run with the same `out` asks only for what is missing. Items without an answer are listed and left out; the exit
-    code is then 5, and a second run asks for them again.
+    The cache keeps each answer as it arrives, so a second run asks only for what is missing. Items without an answer are listed
+    and left out; the exit code is then 5.
     """
     engine, model = build_judging_engine()
     items = read_labelled(labels).labels.items
     asking = AskSettings(engine.registry.find(rubric), judges, repeats)
-    basis = build_basis(items, asking.rubric, model=model.model, api_base=model.api_base)
-    counts = Counter[str]()
+    draft = out.with_name(f"{out.name}.part")
     try:
-        with open_predictions(out, basis) as file, _naming_file(labels):
-            if file.known:
-                say(f"resuming: {pluralize(len(file.known), 'prediction')} already in {out}")
-            complete(_write_predictions(engine, items, asking, file, counts))
+        with draft.open("wb") as file, _naming_file(labels):
+            answers = complete(collect_answers(engine, items, asking, model.model))
+            found = sorted([one for one in answers if isinstance(one, Prediction)], key=lambda one: one.answer_id)
+            file.writelines(one.model_dump_json().encode() + b"\n" for one in found)
+        draft.replace(out)
     except OSError as error:
         raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
     except KeyboardInterrupt:
-        say(f"stopped; {pluralize(counts['new'], 'new prediction')} in {out}; run the same command again to continue")
+        say("stopped; the cache has what was answered: run the same command again to continue")
         raise
-    if counts["decided"]:
-        say(f"{pluralize(counts['decided'], 'item')} not asked about: code decides them, or they contain no call")
-    say(f"wrote {pluralize(counts['new'], 'prediction')} to {out}")
-    return ExitCode.DATA if counts["missing"] else ExitCode.PASSED
+    finally:
+        draft.unlink(missing_ok=True)
+    unanswered = [one for one in answers if isinstance(one, UnansweredItem)]
+    missing = [one for one in unanswered if not one.nothing_to_ask]
+    for one in missing:
+        say(f"not judged: {one}")
+    if decided := len(unanswered) - len(missing):
+        say(f"{pluralize(decided, 'item')} not asked about: code decides them, or they contain no call")
+    say(f"wrote {pluralize(len(found), 'prediction')} to {out}")
+    return ExitCode.DATA if missing else ExitCode.PASSED
 
 
-async def _write_predictions(
-    engine: Engine, items: Sequence[LabelledItem], asking: AskSettings, file: PredictionFile, counts: Counter[str]
-) -> None:
-    """Write each answer as it arrives, and count the new, missing and decided ones. SettingsError if the judge is absent."""
-    done = frozenset(one.answer_id for one in file.known)
+async def collect_answers(
+    engine: Engine, items: Sequence[LabelledItem], asking: AskSettings, model: str
+) -> list[Prediction | UnansweredItem]:
+    """Collect all answers. SettingsError as soon as it shows that the judge is absent: nothing is answered before its fault."""
+    found: list[Prediction | UnansweredItem] = []
     try:
-        async for one in collect_predictions(engine, items, asking, done=done):
-            if not isinstance(one, UnansweredItem):
-                file.add(one)
-                counts["new"] += 1
-                continue
-            if one.shared_cause is not None and not counts["new"]:
-                model = engine.judging.judges.model if engine.judging else ""
+        async for one in collect_predictions(engine, items, asking):
+            answered = any(isinstance(other, Prediction) for other in found)
+            if isinstance(one, UnansweredItem) and one.shared_cause is not None and not answered:
                 reason = ABSENT_JUDGE_REASONS[one.shared_cause]
                 message = f"the judge {model} answered nothing: {reason}; then run the same command again"
                 raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
-            counts["decided" if one.nothing_to_ask else "missing"] += 1
-            if not one.nothing_to_ask:
-                say(f"not judged: {one}")
+            found.append(one)
     finally:
         await engine.close()
+    return found
 
 
 # Comparing two judges.

@@ -41,12 +41,11 @@ def build_element(tag: str, text: str = "", /, **attributes: object) -> Element:
 class JUnit:
     """Writes a test case per trace. Only a trace with the verdict fail has failures, one per criterion that did not pass.
 
-    An undecided verdict is skipped unless `strict`; a refused record is an error.
+    An undecided verdict is skipped; a refused record is an error.
     """
 
-    def __init__(self, stream: BinaryIO, *, strict: bool = False) -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self._strict = strict
         self._cases: list[Element] = []
         self._counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
         self._seconds = 0.0
@@ -89,8 +88,6 @@ class JUnit:
         elif report.verdict in ("undecided", "not_applicable"):
             message = "; ".join([statements.describe_verdict(report), *statements.list_waits(report)])
             kind, parts = "skipped", [build_element("skipped", message=message)]
-            if report.verdict == "undecided" and self._strict:
-                kind, parts = "failures", [build_element("failure", type="undecided", message=message)]
         said = f"{result.place}: {statements.describe_result(report)}"
         return kind, [*parts, build_element("system-out", said)]
 
@@ -150,10 +147,9 @@ def write_step_summary(text: str) -> None:
 class GitHub:
     """Writes annotations to standard output as results come, and the reports themselves to `reports`, a line each."""
 
-    def __init__(self, reports: BinaryIO | None, tally: Tally, *, strict: bool = False) -> None:
+    def __init__(self, reports: BinaryIO | None, tally: Tally) -> None:
         self._reports = None if reports is None else JsonReports(reports, lines=True)
         self._tally = tally
-        self._strict = strict
         self._counts: Counter[Level] = Counter()
         self._rows: list[tuple[str, ...]] = []
 
@@ -162,8 +158,7 @@ class GitHub:
         if self._reports is not None:
             self._reports.add(result)
         verdict = "error" if isinstance(result, Refusal) else result.report.verdict
-        levels: dict[str, Level] = {"error": "error", "fail": "error", "warn": "warning"}
-        levels["undecided"] = "error" if self._strict else "warning"
+        levels: dict[str, Level] = {"error": "error", "fail": "error", "warn": "warning", "undecided": "warning"}
         level = levels.get(verdict)
         if level is None:
             return

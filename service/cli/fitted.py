@@ -10,12 +10,11 @@ import typer
 
 from service.calibration.drift import CHECK_VERSION, CheckReport, JudgeDrift, check_judge, draw_sample
 from service.calibration.labels import LabelledItem, LabelledSet
-from service.calibration.predictions import Prediction
 from service.calibration.report.wording import show_number
 from service.calibration.report_predictions import UnansweredItem, list_judges
 from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_json
 from service.calibration.splits import SEED
-from service.cli.calibrating import build_judging_engine, read_labelled, read_run
+from service.cli.calibrating import build_judging_engine, collect_answers, read_labelled, read_run
 from service.cli.commands.keys import find_user
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
@@ -26,12 +25,11 @@ from service.core.judging.fits import Fit
 from service.core.judging.notes import is_same_model
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
-from service.engine import Engine
 from service.errors import InputError, SettingsError
 from service.fits.checks import FitCheck, ItemizedCheck, append_checks, read_checks
 from service.fits.files import IN_USE, AgingFits, build_file_name, describe_state, get_today, read_fits, refuse_useless
-from service.own_files import note_own_files
-from service.predicting import AskSettings, collect_predictions
+from service.fits.own_files import note_own_files
+from service.labelling.predictions import AskSettings
 from service.registry import Registry
 from service.reporting.document import Section
 from service.reporting.numbers import render_number
@@ -155,7 +153,7 @@ def check_calibration(  # noqa: PLR0913 (the options of the command)
     samples = [draw_sample(one, size, seed=SEED) for one in chosen]
     pairs = zip(chosen, samples, strict=True)
     items = {item.key: item for one, sample in pairs for item in _list_items(known, one.criterion, sample)}
-    answers = complete(_collect(engine, list(items.values()), asking))
+    answers = complete(collect_answers(engine, list(items.values()), asking, judged_by.model))
     predictions = [one for one in answers if not isinstance(one, UnansweredItem)]
     missing = [one for one in answers if isinstance(one, UnansweredItem) and not one.nothing_to_ask]
     earlier, drifts = read_checks(folder, ItemizedCheck), list[JudgeDrift]()
@@ -209,15 +207,6 @@ def _list_items(labels: LabelledSet, criterion: str, sample: Sequence[HeldOutIte
         if known[item.id].passes is not item.label:
             raise InputError.at(labels.source, f"the label of {item.id!r} has changed since the run; fit again")
         yield known[item.id]
-
-
-async def _collect(
-    engine: Engine, items: Sequence[LabelledItem], asking: AskSettings
-) -> list[Prediction | UnansweredItem]:
-    try:
-        return [one async for one in collect_predictions(engine, items, asking)]
-    finally:
-        await engine.close()
 
 
 def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> None:

@@ -1,23 +1,21 @@
-"""Show jobs of a service, follow one to its end, and fetch what came of it, resuming where an earlier fetch stopped."""
+"""Show jobs of a service, follow one to its end, and fetch what came of it."""
 
 from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import Literal
 
 import typer
 
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
 from service.cli.screen import build_console, pluralize, print_document, print_line, print_table, say
 from service.client.failures import ForeignError
-from service.client.jobs import AnyJob, BatchClient, CalibrationClient, Kind, OutcomeLines
+from service.client.jobs import AnyJob, BatchClient, CalibrationClient, Kind
 from service.core.money import Cost, format_usd
-from service.errors import CallgradeError, JudgeDownError
+from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
@@ -45,8 +43,6 @@ def show_jobs(page: JobList[Batch] | JobList[Calibration], form: Literal["table"
     for job in page.data:
         counts = job.request_counts
         done = f"{_count_done(job)}/{counts.total}" + (f" ({counts.failed} failed)" if counts.failed else "")
-        if not isinstance(job, Batch) and not counts.total:
-            done = pluralize(job.items, "item")
         rows.append((job.id, job.status, done, _render_time(job.created_at)[:16], job.name or "-"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -61,14 +57,21 @@ def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
 def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
     """List what there is to say of a job; rows without a value are left out."""
     webhook = job.webhook and f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
+    counts, never_run = job.request_counts, job.request_counts.cancelled + job.request_counts.expired
+    done, scored = f"{_count_done(job)} of {counts.total} done", f"{counts.completed} scored, {counts.failed} failed"
+    cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
+    asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
+    asking = f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
     rows = [
         ("batch" if isinstance(job, Batch) else "calibration", job.id),
         ("name", job.name),
         ("status", job.status),
         ("reason", job.reason),
         ("resumes at", _render_time(job.resume_at)),
-        *(_list_item_rows(job) if isinstance(job, Batch) else _list_answer_rows(job)),
-        ("judges", _describe_asking(job) if job.questions or job.cache_hits else ""),
+        *(_list_calibration_rows(job) if isinstance(job, Calibration) else [("items", f"{done}: {scored}")]),
+        ("never run", str(never_run or "")),
+        ("left out", pluralize(counts.rejected, "line") if counts.rejected else ""),
+        ("judges", asking if job.questions or job.cache_hits else ""),
         ("tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())),
         ("created", _render_time(job.created_at)),
         ("ended", _render_time(job.ended_at)) if job.ended_at else ("deadline", _render_time(job.deadline_at)),
@@ -77,28 +80,15 @@ def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
     return ((name, value) for name, value in rows if value)
 
 
-def _list_item_rows(job: Batch) -> list[tuple[str, str]]:
-    counts, never_run = job.request_counts, job.request_counts.cancelled + job.request_counts.expired
-    done = f"{_count_done(job)} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"
-    rejected = pluralize(counts.rejected, "line") if counts.rejected else ""
-    return [("items", done), ("never run", str(never_run or "")), ("left out", rejected)]
-
-
-def _list_answer_rows(job: Calibration) -> list[tuple[str, str]]:
-    total = job.request_counts.total
+def _list_calibration_rows(job: Calibration) -> list[tuple[str, str]]:
+    total, reasons = job.request_counts.total, "; ".join(job.reasons)
     done = f"{_count_done(job)} of {total} done, {job.repeats} for each item, with {job.rubric}"
     return [
         ("items", pluralize(job.items, "labelled item")),
         ("answers", done if total else ""),
-        ("unanswered", f"{job.unanswered}: {'; '.join(job.reasons)}" if job.unanswered else ""),
+        ("unanswered", f"{job.unanswered}: {reasons}" if job.unanswered else ""),
         ("fits", f"{job.fits} ({job.method})" if job.status == "completed" else ""),
     ]
-
-
-def _describe_asking(job: AnyJob) -> str:
-    cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
-    asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
-    return f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
 
 
 def render_quote(quote: Quote) -> str:
@@ -107,12 +97,6 @@ def render_quote(quote: Quote) -> str:
     cost = "price unknown" if quote.cost_usd is None else f"at most {Cost.read(quote)}"
     sampled = f" (estimated from {quote.sampled} of them)" if quote.sampled < quote.items else ""
     return f"{pluralize(quote.items, 'item')}: {questions}, {cost}{sampled}"
-
-
-def explain_pause(job: AnyJob) -> str:
-    """Explain why a job is paused, and when it resumes."""
-    when = f"; tried again at {_render_time(job.resume_at).partition(' ')[2]}" if job.resume_at else ""
-    return f"paused: {job.reason or job.status}{when}"
 
 
 def require_judge(job: AnyJob) -> None:
@@ -159,24 +143,25 @@ def _describe_end(job: AnyJob) -> Iterator[str]:
         more = "--max-questions N" if asked_all else "--budget-usd X"
         yield f"to continue it: callgrade jobs resume {job.id} {more}"
         return
-    counts, is_batch = job.request_counts, isinstance(job, Batch)
+    counts = job.request_counts
     what = pluralize(counts.total, "item") if isinstance(job, Batch) else pluralize(job.items, "labelled item")
-    outcomes = [f"{counts.completed} {'scored' if is_batch else 'judged'}"] if counts.total else []
+    outcomes = [f"{counts.completed} {'scored' if isinstance(job, Batch) else 'judged'}"] if counts.total else []
     outcomes += [f"{counts.failed} failed"] if counts.failed else []
     outcomes += [f"{counts.cancelled + counts.expired} never run"] if counts.cancelled + counts.expired else []
     cost = f", {Cost.read(job)}" if job.questions else ""
     yield f"{job.status}; {what}{': ' if outcomes else ''}{', '.join(outcomes)}{cost}"
     if job.reason:
         yield f"reason: {job.reason}"
-    if isinstance(job, Batch):
-        yield f"to fetch the reports: callgrade jobs results {job.id}"
-        if counts.completed < counts.total:
-            yield f"to fetch why items have none: callgrade jobs results {job.id} --errors"
+    if isinstance(job, Calibration):
+        if job.unanswered:
+            yield f"{pluralize(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}"
+        if job.status == "completed":
+            fits = pluralize(job.fits, "fit")
+            yield f"to fetch the report and {fits}: callgrade jobs results {job.id} --output FOLDER"
         return
-    if job.unanswered:
-        yield f"{pluralize(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}"
-    if job.status == "completed":
-        yield f"to fetch the report and {pluralize(job.fits, 'fit')}: callgrade jobs results {job.id} --output FOLDER"
+    yield f"to fetch the reports: callgrade jobs results {job.id}"
+    if counts.completed < counts.total:
+        yield f"to fetch why items have none: callgrade jobs results {job.id} --errors"
 
 
 class JobProgress:
@@ -224,98 +209,43 @@ class JobProgress:
 
 def _describe_change(job: AnyJob, before: str) -> str:
     if job.status.startswith("paused"):
-        return explain_pause(job)
+        when = f"; tried again at {_render_time(job.resume_at).partition(' ')[2]}" if job.resume_at else ""
+        return f"paused: {job.reason or job.status}{when}"
     if job.status == "cancelling":
         return "cancelling: items under way will finish"
-    if job.status == "finalizing" and not isinstance(job, Batch):
+    if job.status == "finalizing" and isinstance(job, Calibration):
         return "all items are judged; fitting"
     return "resumed" if before.startswith("paused") else ""
 
 
 # What came of a job.
 
-RETRY_DELAYS_S = (0.1, 1.0, 5.0, 20.0, 60.0)
-"""Seconds before each attempt to continue where a connection broke."""
-
 
 def fetch(client: BatchClient, batch_id: str, kind: Kind, *, output: Path | None, wait: bool) -> ExitCode:
     """Fetch results or errors, as JSON Lines in the order of the items; `wait`: once the batch has ended."""
-    if wait:
-        _follow(client, batch_id)
-    gap = "the batch has not ended; the first {} are done"
+    ended = (_follow(client, batch_id) if wait else client.find(batch_id)).ended
+    lines = client.iter_lines(batch_id, kind, wait=False)
     if output is None:
-        outcomes = _copy_lines(client, batch_id, kind, _print_lines, 0)
-        if not outcomes.complete:
-            done = gap.format(pluralize(outcomes.next_offset, "item"))
-            say(f"{done}; with --output FILE the next fetch continues there")
-        return ExitCode.PASSED
-    with _open_partial_file(output, batch_id, kind) as (path, file, offset):
-        outcomes = _copy_lines(client, batch_id, kind, file.write, offset)
-        file.flush()
-        if outcomes.complete:
-            path.replace(output)
-            return ExitCode.PASSED
-    done = gap.format(pluralize(outcomes.next_offset, "item"))
-    say(f"{done}; they are in {path}; run the same command again to continue")
-    return ExitCode.FAILED
-
-
-def _print_lines(lines: bytes) -> None:
-    sys.stdout.buffer.write(lines)
-    sys.stdout.buffer.flush()
-
-
-def _copy_lines(
-    client: BatchClient, batch_id: str, kind: Kind, write: Callable[[bytes], object], offset: int
-) -> OutcomeLines:
-    """Copy whole lines from an offset on, as far as the batch has run. UnreachableError if nobody answers any more."""
-    delays, was_there = iter(RETRY_DELAYS_S), False
-    while True:
-        last = b""
+        sys.stdout.flush()
+        for line in lines:
+            sys.stdout.buffer.write(line + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        draft = output.with_name(f"{output.name}.part")
         try:
-            with client.outcomes(batch_id, kind, offset=offset) as outcomes:
-                for last in outcomes.parts:
-                    write(last)
-        except CallgradeError as error:
-            delay, was_there = next(delays, None), was_there or getattr(error, "connected", True)
-            if delay is None or not (error.retryable and was_there):
-                raise
-            offset = _find_next_offset(last, offset)
-            say(f"{error}; trying again")
-            time.sleep(delay)
-        else:
-            return outcomes
-
-
-def _find_next_offset(lines: bytes, offset: int) -> int:
-    """Return the offset after the last line; `offset` if there are no lines."""
-    return cast("int", json.loads(lines.splitlines()[-1])["index"]) + 1 if lines else offset
-
-
-@contextmanager
-def _open_partial_file(output: Path, batch_id: str, kind: Kind) -> Generator[tuple[Path, BinaryIO, int]]:
-    """Open the file beside `output` that collects lines until all are there; yield it with the offset to continue at.
-
-    Keeps what an earlier fetch wrote, except an incomplete last line. A usage error if the file cannot be written.
-    """
-    path = output.with_name(f"{output.name}.{batch_id}.{kind}.part")
-    try:
-        with path.open("a+b") as file:
-            file.seek(0)
-            end, last = 0, b""
-            for line in file:
-                if line.endswith(b"\n"):
-                    end, last = end + len(line), line
-            file.truncate(end)
-            yield path, file, _find_next_offset(last, 0)
-    except OSError as error:
-        raise typer.BadParameter(f"{output}: {error.strerror}", param_hint="--output") from None
+            with draft.open("wb") as file:
+                file.writelines(line + b"\n" for line in lines)
+            draft.replace(output)
+        except OSError as error:
+            raise typer.BadParameter(f"{output}: {error.strerror}", param_hint="--output") from None
+    if not ended:
+        say("the batch has not ended, so these are not all; --wait waits for the others")
+    return ExitCode.PASSED if ended else ExitCode.FAILED
 
 
 def fetch_calibration(client: CalibrationClient, name: str, out: Path, *, wait: bool) -> ExitCode:
     """Write a completed calibration as `callgrade calibrate run` would."""
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 (only calibrations need these)
-    from pydantic_core import to_json  # noqa: PLC0415
 
     from service.calibration.results import CalibrationRun, read_report  # noqa: PLC0415
     from service.cli.calibrating import write_run  # noqa: PLC0415
@@ -325,7 +255,7 @@ def fetch_calibration(client: CalibrationClient, name: str, out: Path, *, wait: 
         return code
     report, fits, form = client.report(name), client.fits(name), TypeAdapter[Fit](Fit)
     try:
-        read = [form.validate_json(to_json(file["fit"])) for file in json.loads(fits)["data"]]
+        read = [form.validate_json(json.dumps(file["fit"])) for file in json.loads(fits)["data"]]
         run = CalibrationRun(read_report(report), tuple(read))
     except (ValidationError, ValueError, LookupError, TypeError):
         raise ForeignError from None

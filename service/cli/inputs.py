@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import typer
 from pydantic import JsonValue, TypeAdapter
+from pydantic_core import to_json
 
 from service.cli.options import read_settings
 from service.cli.screen import pluralize, print_refusal, print_refusals, say
@@ -25,15 +28,16 @@ from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, Problem, SettingsError
 from service.own_checks import add_checks, load_plugin
-from service.packaged_files import read_yaml
 from service.reading.bare_traces import build_body, is_bare
-from service.reading.records import join_messages, split_samples
+from service.reading.packaged_files import read_yaml
+from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
+from service.reading.records import join_messages, split_pages, split_samples
+from service.reading.request import CustomId, Expected, ScoreRequest, read_request
 from service.reading.span_files import group_spans
 from service.reading.strict_json import Limits, parse
-from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
+from service.reading.trace_files import scan_records
 from service.registry import Registry, read_rubric
 from service.reporting.summaries import read_report
-from service.request import CustomId, Expected, ScoreRequest, read_request
 from service.settings import Settings
 from service.wiring import build_engine, build_limits
 
@@ -49,6 +53,8 @@ class Refusal:
 
     place: RecordPlace
     error: InputError
+    raw: bytes = b""
+    """The record as it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +64,12 @@ class RecordBody:
     place: RecordPlace
     bare: bool
     body: dict[str, JsonValue]
+    source: dict[str, JsonValue]
+    """The record as it was read."""
 
     def refuse(self, error: InputError) -> Refusal:
         """Build the refusal of a record that turns out not to be scorable."""
-        return Refusal(self.place, locate_error(error, self.place, bare=self.bare))
+        return Refusal(self.place, locate_error(error, self.place, bare=self.bare), to_json(self.source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +77,8 @@ class RecordRequest(RecordBody):
     """A record as a request. The command line's options are in `request` alone, not in `body`."""
 
     request: ScoreRequest
-    name: str | None = None
+    name: str | None
     """The `custom_id` of a batch line. It is not part of the request, as in batches."""
-    repeat: int = 0
-    """Which repetition of the same record this is, from 0."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ class Inputs:
     rubric: Rubric | None = None
     expected: object = None
     judges: JudgeMode | None = None
-    format: str | None = None
+    layout: Layout = PLAIN
     checks: frozenset[str] = frozenset()
     """The user's own checks that are added to every rubric."""
     guessed: Counter[str] = field(default_factory=Counter[str])
@@ -112,9 +118,7 @@ class Inputs:
 
     def __iter__(self) -> Iterator[RecordRequest | Refusal]:
         """Yield a request or a refusal for every record, in order."""
-        for record in read_bodies(
-            self.files, self.limits, named=self.format, guessed=self.guessed, left_out=self.left_out
-        ):
+        for record in read_bodies(self.files, self.limits, self.layout, guessed=self.guessed, left_out=self.left_out):
             yield record if isinstance(record, Refusal) else self._build_request(record)
 
     @property
@@ -128,7 +132,7 @@ class Inputs:
         try:
             if "custom_id" in body:  # of a batch line, and no part of the request
                 name = validate(CUSTOM_ID, body.pop("custom_id"), below="/custom_id")
-            return RecordRequest(record.place, record.bare, body, self.build_request(body), name)
+            return RecordRequest(record.place, record.bare, body, record.source, self.build_request(body), name)
         except InputError as error:
             return record.refuse(error)
 
@@ -151,9 +155,9 @@ def read_inputs(
     *,
     rubric: str | None = None,
     expected: Path | None = None,
-    input_format: str | None = None,
     judges: JudgeMode | None = None,
     plugins: Sequence[Path] = (),
+    layout: Layout = PLAIN,
 ) -> Inputs:
     """Read the inputs of a command. RubricError, SettingsError or InputError for an option that cannot be used.
 
@@ -174,7 +178,7 @@ def read_inputs(
         rubric=None if rubric is None else find_rubric(engine.registry, rubric),
         expected=None if expected is None else _read_expected(expected, limits),
         judges=judges,
-        format=input_format,
+        layout=layout,
         checks=checks,
     )
 
@@ -240,28 +244,53 @@ def _read_expected(path: Path, limits: Limits) -> object:
 
 
 def read_bodies(
-    files: Iterable[Path], limits: Limits, *, named: str | None, guessed: Counter[str], left_out: Counter[str]
+    files: Iterable[Path],
+    limits: Limits,
+    layout: Layout = PLAIN,
+    *,
+    guessed: Counter[str],
+    left_out: Counter[str],
 ) -> Iterator[RecordBody | Refusal]:
-    """Yield the records of files, `-` being standard input; spans are grouped by trace across all files.
-
-    `named`: the format of records that name none; None to guess it.
-    """
-    scanned = chain.from_iterable(split_samples(join_messages(_scan(file, limits))) for file in files)
-    for record in group_spans(scanned, limits, left_out=left_out, named=named):
+    """Yield the records of files, `-` being standard input; spans are grouped by trace across all files."""
+    scanned = chain.from_iterable(
+        split_samples(join_messages(split_pages(_scan(file, limits, layout)))) for file in files
+    )
+    notes: set[str] = set()
+    for record in group_spans(scanned, limits, left_out=left_out, named=layout.format):
         bare = not isinstance(record, BadRecord) and is_bare(record)
         try:
             if isinstance(record, BadRecord):
                 raise record.error
-            body = build_body(record, named=named, guessed=guessed)
+            body = build_body(record, named=layout.format, guessed=guessed)
         except InputError as error:
-            yield Refusal(record.place, locate_error(error, record.place, bare=bare))
+            raw = record.raw if isinstance(record, BadRecord) else to_json(record.value)
+            yield Refusal(record.place, locate_error(error, record.place, bare=bare), raw)
         else:
-            yield RecordBody(record.place, bare, body)
+            if record.note and record.note not in notes:
+                notes.add(record.note)
+                say(record.note)
+            yield RecordBody(record.place, bare, body, record.value)
 
 
-def _scan(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:
+def _scan(file: Path, limits: Limits, layout: Layout = PLAIN) -> Iterator[TraceRecord | BadRecord]:
     source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)
-    return scan_records(source, limits=limits, name=name)
+    return scan_records(source, limits=limits, name=name, layout=layout)
+
+
+def keep_refused(results: Iterable[T], rejected: Path | None) -> Iterator[T]:
+    """Yield the results, and write each record that was refused to a file, as it came.
+
+    Raises a usage error if the file cannot be written.
+    """
+    with ExitStack() as stack:
+        try:
+            stream = stack.enter_context(Path(os.devnull if rejected is None else rejected).open("wb"))
+        except OSError as error:
+            raise typer.BadParameter(f"{rejected}: {error.strerror}", param_hint="--rejected") from None
+        for result in results:
+            if isinstance(result, Refusal):
+                stream.write(result.raw.rstrip(b"\n") + b"\n")
+            yield result
 
 
 def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:

@@ -43,9 +43,6 @@ def read_settings() -> Settings:
 
 FORMAT = Option("--format", "-f", help="Output format.")
 TableOrJson = Annotated[Literal["table", "json"], FORMAT]
-LogLevel = Annotated[
-    Literal["debug", "info", "warning", "error", "critical"] | None, Option(help="Log this level and above.")
-]
 
 # Traces and reports.
 
@@ -60,7 +57,7 @@ def _check_format(name: str) -> str | None:
     return name
 
 
-Files = Annotated[list[Path], Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is stdin.")]
+Files = Annotated[list[Path], Argument(metavar="FILE...", help="Files, folders, ZIP archives or URLs; - is stdin.")]
 Reports = Annotated[list[Path], Argument(metavar="FILE...", help="Reports as JSON (Lines), also gzipped; - is stdin.")]
 Rubric = Annotated[
     str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for all records. [default: four_step]")
@@ -76,6 +73,27 @@ InputFormat = Annotated[
         help="Format of traces that name none; auto guesses it.",
     ),
 ]
+Encoding = Annotated[
+    str | None,
+    Option(metavar="NAME", help="Encoding of text without a byte order mark, such as latin-1. [default: utf-8]"),
+]
+Columns = Annotated[
+    str | None,
+    Option(metavar="NAME=MEMBER,...", help="Members for columns of a table, as in prompt=question,out=answer."),
+]
+Rejected = Annotated[
+    Path | None, Option(metavar="FILE", help="File for the records that cannot be read or scored, as they came.")
+]
+
+
+def read_columns(columns: str | None) -> dict[str, str]:
+    """Read `--columns`; a usage error if a part names no member."""
+    pairs = [part.partition("=") for part in (columns or "").split(",") if part]
+    if not all(name and member for name, _, member in pairs):
+        raise typer.BadParameter("expected NAME=MEMBER,...", param_hint="--columns")
+    return {name.strip(): member.strip() for name, _, member in pairs}
+
+
 Plugin = Annotated[
     list[Path] | None, Option("--plugin", metavar="FILE", help="File with checks of your own; repeatable.")
 ]
@@ -110,22 +128,3 @@ def check_cascade(cascade: Sequence[str], guarantee: float | None) -> None:
     """Raise a usage error for a cascade of one judge, or one without a guarantee."""
     if cascade and (guarantee is None or len(cascade) < 2):
         raise typer.BadParameter("expected two judges or more, and --guarantee", param_hint="--cascade")
-
-
-# A running service.
-
-LOCAL_URL = "http://127.0.0.1:8000"
-Server = Annotated[str, Option("--server", metavar="URL", envvar="CALLGRADE_SERVER", help="URL of the service.")]
-Key = Annotated[str | None, Option("--key", metavar="TEXT", envvar="CALLGRADE_API_KEY", help="API key of the service.")]
-Job = Annotated[str, Argument(metavar="ID", help="The id that `submit` printed.")]
-JudgeModel = Annotated[str | None, Option(metavar="MODEL", help="Model to use as the judge.")]
-Name = Annotated[str | None, Option(metavar="TEXT", help="A name to recognize it by.")]
-Tag = Annotated[list[str] | None, Option(metavar="K=V", help="A tag to attach; repeatable.")]
-Budget = Annotated[float | None, Option(metavar="X", min=0, help="Pause when judges have cost this much.")]
-Questions = Annotated[int | None, Option(metavar="N", min=0, help="Pause after this many requests to judges.")]
-Deadline = Annotated[float | None, Option(metavar="N", help="Hours until it expires, up to 8,760.")]
-Webhook = Annotated[str | None, Option(metavar="URL", help="URL to notify when it ends.")]
-Idempotency = Annotated[
-    str | None, Option(metavar="TEXT", help="The same key submits once. [default: from the content]")
-]
-Watch = Annotated[bool, Option("--watch", "--wait", help="Show the progress until it ends.")]

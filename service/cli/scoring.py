@@ -9,9 +9,9 @@ import asyncio
 import signal
 import socket
 from collections import deque
-from collections.abc import Coroutine, Generator, Iterable, Iterator
+from collections.abc import Coroutine, Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import current_thread, main_thread
 from time import perf_counter
 from typing import Any, TypeVar
@@ -19,9 +19,8 @@ from typing import Any, TypeVar
 from service.cli.inputs import Inputs, RecordRequest, Refusal
 from service.core.report import Report
 from service.errors import InputError
-from service.reading.trace_files import RecordPlace
+from service.reading.places import RecordPlace
 from service.reporting.comparison import TRIAL
-from service.reporting.summary.repeats import TASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +55,18 @@ MAX_IN_FLIGHT = 64
 """How many records wait for judges at once."""
 
 
-def score_records(inputs: Inputs, *, repeats: int = 1) -> Iterator[Result]:
-    """Yield the result of every record, in order, each `repeats` times, then tagged `trial` (from 1) and `task` (its name).
-
-    Yields a result as soon as it and all before it are ready.
-    """
+def score_records(inputs: Inputs) -> Iterator[Result]:
+    """Yield the result of every record, in order, as soon as it and all before it are ready."""
     waiting: deque[Result | asyncio.Task[Result]] = deque()
     # One loop for the whole run, because connections to judges and to the cache belong to it.
     with asyncio.Runner() as loop, wake_by_signals(loop.get_loop()):
-        for number, record in enumerate(_repeat(inputs, repeats), start=1):
+        for number, record in enumerate(inputs, start=1):
             waiting.append(_start(number, record, inputs, loop))
             while waiting and (len(waiting) >= MAX_IN_FLIGHT or not isinstance(waiting[0], asyncio.Task)):
                 yield _wait(waiting.popleft(), loop)
         while waiting:
             yield _wait(waiting.popleft(), loop)
         loop.run(inputs.engine.close())
-
-
-def _repeat(records: Iterable[RecordRequest | Refusal], repeats: int) -> Iterator[RecordRequest | Refusal]:
-    for number, record in enumerate(records, start=1):
-        if repeats == 1 or isinstance(record, Refusal):
-            yield record
-            continue
-        yield from (_mark_trial(record, number, n) for n in range(repeats))
-
-
-def _mark_trial(record: RecordRequest, number: int, repeat: int) -> RecordRequest:
-    trace = record.body.get("trace")
-    name = record.name or str((isinstance(trace, dict) and trace.get("id")) or f"#{number}")
-    tags = {TASK: name, **record.request.tags, TRIAL: str(repeat + 1)}
-    return replace(record, request=record.request.model_copy(update={"tags": tags}), repeat=repeat)
 
 
 def _start(
@@ -112,7 +93,7 @@ async def _score_later(number: int, record: RecordRequest, inputs: Inputs) -> Re
     start = perf_counter()
     with _note_place(record):
         try:
-            report = await inputs.engine.answer_async(record.request, repeat=record.repeat)
+            report = await inputs.engine.answer_async(record.request)
         except InputError as error:
             return record.refuse(error)
     return ScoredRecord(number, record, report, perf_counter() - start)

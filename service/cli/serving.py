@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import socket
 import sys
 import threading
@@ -45,26 +44,6 @@ machine loading takes longer than uvicorn's default of 5 s, so processes were re
 
 CLOSING_S = 3.0
 """Seconds for closing connections and files, after the grace period of requests under way."""
-
-
-class StopSignal:
-    """Records whether this process was told to stop since it began to listen.
-
-    A signal raises KeyboardInterrupt, but Python drops one that is raised during garbage collection. So a server checks here
-    once it handles signals itself.
-    """
-
-    received = False
-
-    def listen(self) -> None:
-        """Make SIGTERM, and SIGINT unless it is ignored, interrupt this process."""
-        signal.signal(signal.SIGTERM, self._interrupt)
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._interrupt)
-
-    def _interrupt(self, *_: object) -> None:
-        self.received = True
-        raise KeyboardInterrupt
 
 
 def force_exit_after(stopping: threading.Event, *, grace: float, last: Callable[[], None] = lambda: None) -> None:
@@ -130,22 +109,7 @@ def make_first_key(settings: Settings, keys: Keys) -> None:
         raise SettingsError.at("CALLGRADE_HOST", message)
 
 
-class Server(uvicorn.Server):
-    """The single server process."""
-
-    def __init__(self, config: uvicorn.Config, stop_signal: StopSignal) -> None:
-        super().__init__(config)
-        self._notice = stop_signal
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to answer, or stop at once if a signal came before the server handled signals."""
-        await super().startup(sockets)
-        self.should_exit = self.should_exit or self._notice.received
-
-
-def serve_on(
-    app: FastAPI, settings: Settings, listener: socket.socket, stop_signal: StopSignal, *, workers: int, token: str
-) -> None:
+def serve_on(app: FastAPI, settings: Settings, listener: socket.socket, *, workers: int, token: str) -> None:
     """Serve until told to stop. `token` opens the pages of further processes while there is no key."""
     stopping, grace = app.state.stopping, settings.graceful_seconds
     if workers > 1:
@@ -154,13 +118,11 @@ def serve_on(
             _build_config(partial(build_application, settings, token), settings, workers), listener, stopping
         )
         force_exit_after(stopping, grace=grace, last=processes.kill)
-        if stop_signal.received:
-            processes.should_exit.set()
         processes.run()
         return
     _tune_process()
     force_exit_after(stopping, grace=grace)
-    Server(_build_config(lambda: app, settings, workers), stop_signal).run(sockets=[listener])
+    uvicorn.Server(_build_config(lambda: app, settings, workers)).run(sockets=[listener])
 
 
 def _build_config(factory: object, settings: Settings, workers: int) -> uvicorn.Config:
@@ -194,18 +156,13 @@ def bind_listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def log_address(listener: socket.socket, workers: int) -> None:
-    """Log where the service listens."""
-    host, port = listener.getsockname()[:2]
-    LOG.info("listening", extra={"fields": {"host": host, "port": port, "workers": workers}})
+def announce(listener: socket.socket, token: str, *, workers: int, browser: bool) -> None:
+    """Log where the service listens; print the URL of the pages, with the token that signs the visitor in, and open it.
 
-
-def show_pages(listener: socket.socket, token: str, *, browser: bool) -> None:
-    """Print the URL of the pages, with the token that signs the visitor in, and open it.
-
-    It is printed, not logged, because its token may open everything.
+    The URL is not logged, because its token may open everything.
     """
     bound, port = listener.getsockname()[:2]
+    LOG.info("listening", extra={"fields": {"host": bound, "port": port, "workers": workers}})
     host = str({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bound, bound))  # noqa: S104 (a wildcard is reachable on loopback)
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}/" + (f"sign-in?token={token}" if token else "")
     with suppress(OSError):  # nobody reads standard output

@@ -128,8 +128,8 @@ def _sweep(batches: Batches, settings: Settings) -> None:
 class Supervisor:
     """Keeps one worker running: restarts it with growing delays. `options`: further ones of `callgrade worker`."""
 
-    def __init__(self, *options: str, log_level: str, grace: float) -> None:
-        program = (sys.executable, "-P", "-m", "service.cli", "worker", "--beside", "--log-level", log_level.lower())
+    def __init__(self, *options: str, grace: float) -> None:
+        program = (sys.executable, "-P", "-m", "service.cli", "worker", "--beside")
         self._command = [*program, *options]
         self._grace = grace
         self._stopping = threading.Event()
@@ -168,14 +168,12 @@ class Supervisor:
 
 
 @contextmanager
-def supervised_workers(
-    number: int, *options: str, log_level: str, grace: float, stopping: threading.Event
-) -> Generator[None]:
+def supervised_workers(number: int, *options: str, grace: float, stopping: threading.Event) -> Generator[None]:
     """Run so many workers during the block.
 
     They are told to end as soon as `stopping` is set, so that they have the same grace period as requests.
     """
-    supervisors = [Supervisor(*options, log_level=log_level, grace=grace) for _ in range(number)]
+    supervisors = [Supervisor(*options, grace=grace) for _ in range(number)]
 
     def end_all() -> None:
         stopping.wait()

@@ -66,7 +66,3 @@ class Retries:
             return retry_after if retry_after <= self.longest_wait_s else None
         longest = min(self.longest_wait_s, self.first_wait_s * 2 ** (attempt - 1))
         return longest * (0.5 + 0.5 * self.draw())
-
-
-ONCE = Retries(attempts=1)
-"""No second attempt."""

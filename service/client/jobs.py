@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from tempfile import SpooledTemporaryFile
@@ -48,16 +48,6 @@ class SubmittedJob(Generic[J]):
 
     job: J
     earlier: bool
-
-
-@dataclass(slots=True)
-class OutcomeLines:
-    """Some lines of results or errors, as they arrive. `next_offset` and `complete` hold once all have arrived."""
-
-    next_offset: int
-    complete: bool
-    parts: Iterator[bytes]
-    """Whole lines, several in each part."""
 
 
 class JobClient(Generic[J]):
@@ -183,34 +173,28 @@ class BatchClient(JobClient[Batch]):
         """Ask what a submission would ask of judges; nothing is stored."""
         return parse_answer(QUOTE, self._send_lines(lines, {**options, "dry_run": "true"}, key).content)
 
-    @contextmanager
-    def outcomes(self, batch_id: str, kind: Kind, *, offset: int = 0) -> Generator[OutcomeLines]:
-        """Open the lines of a batch from an offset on, as far as it has run."""
-        with self._connection.stream(f"{self._path}/{batch_id}/{kind}", params={"offset": str(offset)}) as answer:
-            next_offset = answer.headers.get("x-callgrade-next-offset", "")
-            if not next_offset.isdigit():
-                raise ForeignError
-            complete = answer.headers.get("x-callgrade-complete") == "true"
-            yield OutcomeLines(int(next_offset), complete, cut_lines(answer.iter_bytes()))
-
-    def iter_outcomes(
+    def iter_lines(
         self, batch_id: str, kind: Kind = "results", *, offset: int = 0, wait: bool = True
-    ) -> Iterator[dict[str, JsonValue]]:
-        """Yield each outcome from an offset on as it arrives, until the batch ends; `wait` False: those so far.
+    ) -> Iterator[bytes]:
+        """Yield each outcome from an offset on as its line arrives, until the batch ends; `wait` False: those so far.
 
         Reconnects if a connection breaks, and continues after the last line that arrived whole.
         """
-        attempt = 1
+        attempt, path = 1, f"{self._path}/{batch_id}/{kind}"
         while True:
+            line = b""
             try:
-                with self.outcomes(batch_id, kind, offset=offset) as lines:
-                    for part in lines.parts:
-                        for line in part.splitlines():
-                            outcome = cast("dict[str, JsonValue]", json.loads(line))
-                            yield outcome
-                            offset, attempt = int(str(outcome["index"])) + 1, 1
-                    offset, complete = lines.next_offset, lines.complete
+                with self._connection.stream(path, params={"offset": str(offset)}) as answer:
+                    next_offset = answer.headers.get("x-callgrade-next-offset", "")
+                    if not next_offset.isdigit():
+                        raise ForeignError
+                    for part in cut_lines(answer.iter_bytes()):
+                        for line in part.split(b"\n")[:-1]:
+                            yield line
+                            attempt = 1
+                    offset, complete = int(next_offset), answer.headers.get("x-callgrade-complete") == "true"
             except CallgradeError as error:
+                offset = int(json.loads(line)["index"]) + 1 if line else offset
                 pause = self._connection.retries.find_wait(attempt, error)
                 if pause is None:
                     raise
@@ -220,6 +204,13 @@ class BatchClient(JobClient[Batch]):
                     return
                 pause, attempt = POLL_S, 1
             self._connection.sleep(pause)
+
+    def iter_outcomes(
+        self, batch_id: str, kind: Kind = "results", *, offset: int = 0, wait: bool = True
+    ) -> Iterator[dict[str, JsonValue]]:
+        """Yield each outcome as a value, in the same way."""
+        for line in self.iter_lines(batch_id, kind, offset=offset, wait=wait):
+            yield cast("dict[str, JsonValue]", json.loads(line))
 
 
 class CalibrationClient(JobClient[Calibration]):

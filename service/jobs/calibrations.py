@@ -23,8 +23,8 @@ from service.errors import InputError, MalformedError, TooLargeError
 from service.jobs.admission import JobBounds
 from service.jobs.chunking import Cutter
 from service.jobs.submissions import BadItems, PointerOf, RunOptions, SubmittedEntry, point_to_line
-from service.predicting import AskSettings, ItemQuestion, build_request, check_item
-from service.request import ScoreRequest
+from service.labelling.predictions import AskSettings, ItemQuestion, build_request, check_item
+from service.reading.request import ScoreRequest
 from service.store.jobs.submission import Material
 
 MAX_BODY_BYTES = 64 * 2**20

@@ -25,8 +25,8 @@ from service.engine import REPORT
 from service.errors import InputError
 from service.fits.files import build_file_name, get_today
 from service.jobs.fitting import FIT_OUTCOME
-from service.predicting import AskSettings, build_request, find_own_steps
-from service.request import read_request, read_request_trace
+from service.labelling.predictions import AskSettings, build_request, find_own_steps
+from service.reading.request import read_request, read_request_trace
 from service.store.jobs.calibrations import FitOutcome
 
 MAX_REASONS = 20

@@ -29,9 +29,9 @@ from service.errors import (
 )
 from service.jobs.pauses import describe_pause
 from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
+from service.reading.request import ScoreRequest, read_request
 from service.reading.strict_json import Limits, parse
 from service.reporting.breaks import describe_break
-from service.request import ScoreRequest, read_request
 from service.scoring_process import LARGE_BYTES, LargeScorer, ProcessRefusal, ScoringProcessError
 from service.store.jobs.items import ERROR_VERDICT, ItemFacts
 from service.store.jobs.leases import QUARANTINE_DEATHS, ChunkItem, OutcomeRow

@@ -16,8 +16,8 @@ from service.asking.judging import Judging
 from service.core.money import Cost
 from service.core.plan import Plan
 from service.engine import Engine
+from service.reading.request import ScoreRequest, read_request
 from service.reading.strict_json import Limits, parse
-from service.request import ScoreRequest, read_request
 from service.store.jobs.submission import Chunk
 
 MAX_SAMPLED_ITEMS = 2_000

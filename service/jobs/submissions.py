@@ -21,9 +21,10 @@ from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, Problem, TooLargeError
 from service.jobs.chunking import Cutter
 from service.problems import Place
+from service.reading.places import BadRecord
+from service.reading.request import CustomId, RubricChoice, ScoreRequest, read_request_trace, refuse_other_shape
 from service.reading.strict_json import Limits, parse
-from service.reading.trace_files import BadRecord, scan_lines
-from service.request import CustomId, RubricChoice, ScoreRequest, read_request_trace, refuse_other_shape
+from service.reading.trace_files import scan_lines
 from service.store.jobs.job import Rejected, SkippedItems
 
 LOG = logging.getLogger("callgrade.batches")

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from service.core.json.pointers import escape_token
 from service.errors import InputError
 from service.intake import require_format
-from service.reading.trace_files import TraceRecord
+from service.reading.places import TraceRecord
 
 REQUEST_FIELDS = ("custom_id", "expected", "judges", "rubric", "tags")
 """Fields of a request or of a batch line that a bare trace may have beside its own."""

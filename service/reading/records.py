@@ -7,7 +7,11 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from service.reading.trace_files import BadRecord, TraceRecord
+from service.core.json.members import list_items
+from service.core.json.values import name_type
+from service.errors import InputError
+from service.intake import guess_format
+from service.reading.places import BadRecord, TraceRecord
 
 Record = Mapping[str, JsonValue]
 
@@ -19,6 +23,37 @@ LANGCHAIN_TYPES = frozenset({"human", "ai", "system", "tool", "function"})
 ITEM_TYPES = frozenset(
     {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
 )
+
+
+PAGES = ("data", "results", "records", "rows", "traces", "samples", "test_cases")
+"""Members that hold the records of a page, as APIs and exports wrap them."""
+
+
+def split_pages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
+    """Yield the records, with the elements of a page instead of a record that is nothing but a list of them.
+
+    A page that is itself a trace of a known format stays as it is.
+    """
+    for record in records:
+        name = None if isinstance(record, BadRecord) else _find_page(record.value)
+        if name is None or isinstance(record, BadRecord):
+            yield record
+            continue
+        for index, item in enumerate(list_items(record.value[name])):
+            place = replace(record.place, pointer=f"{record.place.pointer}/{name}/{index}")
+            if isinstance(item, dict):
+                yield TraceRecord(place, item)
+            else:
+                yield BadRecord(place, InputError.at("", f"expected an object, not {name_type(item)}"))
+
+
+def _find_page(value: Record) -> str | None:
+    """Name the member that holds a page of records, if nothing else in it could be a trace."""
+    names = [name for name in PAGES if isinstance(value.get(name), list) and value[name]]
+    others = any(isinstance(item, (dict, list)) and item for name, item in value.items() if name not in PAGES)
+    if len(names) != 1 or others or "trace" in value or guess_format(value) is not None:
+        return None
+    return names[0]
 
 
 def join_messages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:

@@ -21,8 +21,8 @@ from service.errors import InputError, TooLargeError
 from service.intake import guess_format
 from service.intake.spans.otlp import is_span, list_exported, read_spans, read_trace_id
 from service.intake.spans.selection import has_content
+from service.reading.places import BadRecord, RecordPlace, TraceRecord
 from service.reading.strict_json import Limits
-from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord
 
 NO_CONTENT = "without a span of a model or a tool"
 """Why a trace is left out."""

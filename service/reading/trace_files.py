@@ -1,7 +1,8 @@
-"""Read files of traces: JSON, JSON Lines, OTLP in protobuf, each also gzipped.
+"""Read files of traces: JSON, JSON Lines, an event stream, rows of a table, OTLP in protobuf.
 
-A file is JSON Lines if its first line is a complete object, else one document: an object, or a list of objects. The layout is
-recognized by content, never by name. What cannot be read is yielded in its place too, so nothing is lost.
+A file is JSON Lines if its first line is a complete object, else documents one after the other: an object, or a list of objects.
+The layout is recognized by content; only a table in text goes by its name (`.csv`, `.tsv`). How the file is packed and encoded is
+for `opening`. What cannot be read is yielded in its place too, so nothing is lost.
 
 Protobuf is the body of a request, or what the OpenTelemetry Collector's file exporter writes: requests, each after its length.
 
@@ -11,13 +12,11 @@ and a line of the collector, which contains many spans.
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
-import zlib
-from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -25,54 +24,28 @@ from pydantic import JsonValue
 
 from service.errors import InputError, MalformedError, Problem, TooLargeError
 from service.intake.spans.otlp_protobuf import looks_like_request, read_request
+from service.reading.documents import SEPARATORS, Elements, is_whole, split_documents
+from service.reading.event_streams import EVENT_STARTS, read_events
+from service.reading.opening import DAMAGED, HEAD_BYTES, explain_damage, list_files, open_files
+from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
 from service.reading.strict_json import Limits, parse
+from service.reading.tables import is_table, read_table
 
 MAX_DOCUMENT_BYTES = 64 * 2**20
 """The largest JSON document; also how far to search for the end of a line that is too long to be read."""
 
 CHUNK_BYTES = 64 * 2**10
-HEAD_BYTES = 4_096
-"""How many bytes are examined to tell text from protobuf."""
-
 _EXPORT_START = b'{"resourceSpans":'
 """The start of a line of the collector, which contains many spans and may be as long as a document."""
 
-_GZIP = b"\x1f\x8b"
-_ENCODING_MARKS = {b"\xef\xbb\xbf": "UTF-8 with a byte order mark", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
-"""The structural tokens of JSON text: strings, brackets and commas; a lone quote is a string without an end."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordPlace:
-    """Where a record is: its file, its first line (from 1; None: the file as a whole) and its pointer in the document."""
-
-    source: str
-    line: int | None = None
-    pointer: str = ""
-
-    def __str__(self) -> str:
-        return self.source if self.line is None else f"{self.source}:{self.line}"
-
-
-@dataclass(frozen=True, slots=True)
-class TraceRecord:
-    """An object that was read, and its place."""
-
-    place: RecordPlace
-    value: dict[str, JsonValue]
-
-
-@dataclass(frozen=True, slots=True)
-class BadRecord:
-    """A record that could not be read, and why. The error's pointers start at the record."""
-
-    place: RecordPlace
-    error: InputError
-
 
 def scan_records(
-    source: Path | BinaryIO, *, limits: Limits, name: str | None = None, max_document: int = MAX_DOCUMENT_BYTES
+    source: Path | str | BinaryIO,
+    *,
+    limits: Limits,
+    name: str | None = None,
+    max_document: int = MAX_DOCUMENT_BYTES,
+    layout: Layout = PLAIN,
 ) -> Iterator[TraceRecord | BadRecord]:
     """Yield every record of a file or stream, in order; one that cannot be read is a BadRecord, and the rest is still read.
 
@@ -80,15 +53,34 @@ def scan_records(
     each one BadRecord. `limits` applies to each record; `max_document` (bytes) applies to a whole document, and to the search
     for the end of a line that is too long; `name` replaces the file name in places. A stream that is passed in stays open.
     """
-    source_name = name or (str(source) if isinstance(source, Path) else "stdin")
+    if isinstance(source, (Path, str)):
+        files = list(list_files(source))
+        for file in files:
+            yield from _scan_file(file, name or str(file), limits, max_document, layout)
+        if not files:
+            yield BadRecord(RecordPlace(str(source)), InputError.at("", "there is no file in it"))
+    else:
+        yield from _scan_file(source, name or "stdin", limits, max_document, layout)
+
+
+def _scan_file(
+    source: Path | str | BinaryIO,
+    name: str,
+    limits: Limits,
+    max_document: int,
+    layout: Layout,
+) -> Iterator[TraceRecord | BadRecord]:
     try:
-        with _open(source) as stream:
-            if looks_like_request(_peek(stream)):
-                yield from _read_requests(stream, source_name, max_document)
-            else:
-                yield from _RecordReader(stream, source_name, limits, max_document).read()
-    except OSError as error:
-        yield BadRecord(RecordPlace(source_name), InputError.at("", _explain_error(error)))
+        with open_files(source, name, layout.encoding) as files:
+            for file in files:
+                if looks_like_request(_peek(file.stream)):
+                    yield from _read_requests(file.stream, file.name, max_document)
+                elif is_table(file.name, _peek(file.stream)):
+                    yield from read_table(file.stream, file.name, layout.columns)
+                else:
+                    yield from _RecordReader(file.stream, file.name, limits, max_document).read()
+    except DAMAGED as error:
+        yield BadRecord(RecordPlace(name), InputError.at("", explain_damage(error)))
 
 
 def scan_lines(
@@ -101,36 +93,11 @@ def scan_lines(
     yield from _RecordReader(stream, name, limits, max_line).read(as_lines=True)
 
 
-@contextmanager
-def _open(source: Path | BinaryIO) -> Generator[BinaryIO]:
-    """Open the stream, and unpack it if it starts like gzip."""
-    if isinstance(source, Path):
-        with source.open("rb") as file, _unpack(file) as stream:
-            yield stream
-    elif isinstance(source, io.BufferedReader):
-        with _unpack(cast("io.BufferedReader[Any]", source)) as stream:
-            yield stream
-    else:
-        # A buffer makes any stream peekable; it must be detached, or it would close the stream.
-        buffer = io.BufferedReader(cast("io.RawIOBase", source))
-        try:
-            with _unpack(buffer) as stream:
-                yield stream
-        finally:
-            buffer.detach()
-
-
-def _unpack(stream: io.BufferedReader[Any]) -> AbstractContextManager[BinaryIO]:
-    if stream.peek(2).startswith(_GZIP):
-        return cast("AbstractContextManager[BinaryIO]", gzip.GzipFile(fileobj=stream, mode="rb"))
-    return nullcontext(cast("BinaryIO", stream))
-
-
 def _peek(stream: BinaryIO) -> bytes:
     """Return the next bytes without consuming them; nothing if they cannot be read, which reading will report."""
     try:
         return cast("io.BufferedReader[Any]", stream).peek(HEAD_BYTES)[:HEAD_BYTES]
-    except (OSError, EOFError, zlib.error):
+    except DAMAGED:
         return b""
 
 
@@ -144,8 +111,8 @@ def _read_requests(stream: BinaryIO, source: str, max_size: int) -> Iterator[Tra
     except InputError as error:
         problems = [Problem("", f"request {number + 1} of the file: {problem.message}") for problem in error.problems]
         yield BadRecord(RecordPlace(source), type(error)(problems))
-    except (OSError, EOFError, zlib.error) as error:
-        yield BadRecord(RecordPlace(source), InputError.at("", _explain_error(error)))
+    except DAMAGED as error:
+        yield BadRecord(RecordPlace(source), InputError.at("", explain_damage(error)))
 
 
 def _list_requests(stream: BinaryIO, max_size: int) -> Iterator[bytes]:
@@ -166,14 +133,6 @@ def _list_requests(stream: BinaryIO, max_size: int) -> Iterator[bytes]:
         yield data
 
 
-def _explain_error(error: OSError | EOFError | zlib.error) -> str:
-    if isinstance(error, EOFError):
-        return "the gzip data ends too early; everything before that was read"
-    if isinstance(error, zlib.error | gzip.BadGzipFile):
-        return f"the gzip data is damaged ({error}); everything before that was read"
-    return f"cannot be read: {error.strerror or error}"
-
-
 class _RecordReader:
     """Reads the records of a stream in one pass."""
 
@@ -192,8 +151,8 @@ class _RecordReader:
             for record in self._read_lines(self._read_next_line()) if as_lines else self._read_all():
                 empty = False
                 yield record
-        except (OSError, EOFError, zlib.error) as error:
-            yield self._build_bad_record(InputError.at("", _explain_error(error)))
+        except DAMAGED as error:
+            yield self._build_bad_record(InputError.at("", explain_damage(error)))
         except TooLargeError as error:
             yield self._build_bad_record(error)
         else:
@@ -202,13 +161,11 @@ class _RecordReader:
 
     def _read_all(self) -> Iterator[TraceRecord | BadRecord]:
         first = self._read_next_line()
-        mark = next((mark for mark in _ENCODING_MARKS if first.startswith(mark)), None)
-        if mark is not None:
-            yield self._build_bad_record(
-                MalformedError.at("", f"expected UTF-8 without a byte order mark, not {_ENCODING_MARKS[mark]}")
-            )
-        elif first.lstrip().startswith(b"["):
+        if first.lstrip().startswith(b"["):
             yield from self._read_list(first)
+        elif first.startswith(EVENT_STARTS):
+            place = self._locate()
+            yield from read_events(self._read_document(first), place, partial(self._parse, limits=None))
         elif first:
             yield from self._read_lines_or_document(first)
 
@@ -218,21 +175,21 @@ class _RecordReader:
         Unless it ends where a document would continue: after an opening bracket or a comma.
         """
         place, begins = self._locate(), self._line
-        if self._is_too_long(first) or _is_whole(first):
-            yield self._read_record(first, place)
+        if self._is_too_long(first) or is_whole(first):
+            yield from self._read_record(first, place)
         else:
             second = self._read_next_line()
-            if not _is_whole(second) or first.rstrip().endswith((b"{", b"[", b",")):
+            if not is_whole(second) or first.rstrip().endswith((b"{", b"[", b",")):
                 blank = b"\n" * (self._line - begins - 1)
-                yield self._parse(self._read_document(first + blank + second), place)
+                yield from self._read_documents(self._read_document(first + blank + second), place)
                 return
-            yield self._read_record(first, place)
-            yield self._read_record(second, self._locate())
+            yield from self._read_record(first, place)
+            yield from self._read_record(second, self._locate())
         yield from self._read_lines(self._read_next_line())
 
     def _read_lines(self, line: bytes) -> Iterator[TraceRecord | BadRecord]:
         while line:
-            yield self._read_record(line, self._locate())
+            yield from self._read_record(line, self._locate())
             line = self._read_next_line()
 
     def _read_next_line(self) -> bytes:
@@ -240,20 +197,33 @@ class _RecordReader:
         while line := self._stream.readline(self._limits.max_bytes + 2):
             self._line += self._at_start
             self._at_start = line.endswith(b"\n")
-            if not line.isspace():
-                return line
+            if line.strip(SEPARATORS):
+                return line.removeprefix(b"\x1e")
         return b""
 
     def _is_too_long(self, line: bytes) -> bool:
         return len(line.strip()) > self._limits.max_bytes
 
-    def _read_record(self, line: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
+    def _read_record(self, line: bytes, place: RecordPlace) -> Iterator[TraceRecord | BadRecord]:
+        """Read a line: a record, or several that follow one another."""
         if not self._is_too_long(line):
-            return self._parse(line, place)
-        if line.startswith(_EXPORT_START):
-            return self._read_export(line, place)
-        self._skip_line()
-        return BadRecord(place, TooLargeError.at("", f"a record of more than {self._limits.max_bytes} bytes"))
+            yield from self._read_documents(line, place)
+        elif line.startswith(_EXPORT_START):
+            yield self._read_export(line, place)
+        else:
+            self._skip_line()
+            yield BadRecord(place, TooLargeError.at("", f"a record of more than {self._limits.max_bytes} bytes"), line)
+
+    def _read_documents(self, data: bytes, place: RecordPlace) -> Iterator[TraceRecord | BadRecord]:
+        """Read one document, or several that follow one another."""
+        record = self._parse(data, place)
+        pieces = split_documents(data) if isinstance(record, BadRecord) else []
+        if len(pieces) < 2 or not all(data[start : start + 1] in b"{[" for start, _ in pieces):
+            yield record
+            return
+        for start, end in pieces:
+            line = None if place.line is None else place.line + data.count(b"\n", 0, start)
+            yield self._parse(data[start:end], replace(place, line=line))
 
     def _read_export(self, line: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
         """Read a long line of the collector; the limits apply to its traces later, not to the line."""
@@ -280,9 +250,9 @@ class _RecordReader:
         try:
             value = parse(data.strip(), limits or self._limits)
         except InputError as error:
-            return _place_error(error, place)
+            return _place_error(error, place, data)
         if not isinstance(value, dict):
-            return BadRecord(place, InputError.at("", f"expected an object, not {_name_kind(value)}"))
+            return BadRecord(place, InputError.at("", f"expected an object, not {_name_kind(value)}"), data)
         return TraceRecord(place, value)
 
     def _read_document(self, start: bytes) -> bytes:
@@ -295,7 +265,7 @@ class _RecordReader:
     def _read_list(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
         """Read each element separately, so that a broken one does not spoil the others."""
         data = self._read_document(first)
-        elements = _Elements(data)
+        elements = Elements(data)
         counted_to = 0
         for index, (start, end) in enumerate(elements):
             piece = data[start:end]
@@ -317,47 +287,6 @@ class _RecordReader:
         return BadRecord(self._locate() if self._line else RecordPlace(self._source), error)
 
 
-_DEPTH_CHANGES = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
-
-
-def _is_whole(line: bytes) -> bool:
-    """Whether a line looks like a complete object: it starts with a brace, and every bracket is closed."""
-    if not line.lstrip().startswith(b"{"):
-        return False
-    depth = 0
-    for token in _TOKEN.finditer(line):
-        if token[0] == b'"':
-            return False
-        depth += _DEPTH_CHANGES.get(token[0], 0)
-    return depth == 0
-
-
-class _Elements:
-    """Yields where each element of a JSON list starts and ends. `end` is the position after the list; None if not closed."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.end: int | None = None
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        start = self._data.index(b"[") + 1
-        depth, several = 0, False
-        for token in _TOKEN.finditer(self._data):
-            if token[0] == b'"':
-                break
-            depth += _DEPTH_CHANGES.get(token[0], 0)
-            if depth == 0:
-                self.end = token.end()
-                if several or self._data[start : token.start()].strip():
-                    yield start, token.start()
-                return
-            if depth == 1 and token[0] == b",":
-                yield start, token.start()
-                start, several = token.end(), True
-        if self._data[start:].strip():
-            yield start, len(self._data)
-
-
 _KIND_NAMES: dict[type, str] = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
 
 
@@ -368,10 +297,10 @@ def _name_kind(value: JsonValue) -> str:
 _LINE_IN_MESSAGE = re.compile(r"line (\d+), (column \d+: .*)", re.DOTALL)
 
 
-def _place_error(error: InputError, place: RecordPlace) -> BadRecord:
+def _place_error(error: InputError, place: RecordPlace, data: bytes) -> BadRecord:
     """Place an error in the file: a line counted from the start of its record becomes a line of the file."""
     match = _LINE_IN_MESSAGE.fullmatch(error.problems[0].message)
     if match is None or place.line is None:
-        return BadRecord(place, error)
+        return BadRecord(place, error, data)
     line = place.line + int(match[1]) - 1
-    return BadRecord(replace(place, line=line), type(error).at(error.problems[0].path, match[2]))
+    return BadRecord(replace(place, line=line), type(error).at(error.problems[0].path, match[2]), data)

@@ -1,1 +1,1 @@
-"""callgrade in other people's tests: a check that raises, cases from files, judged replies on a cassette, repeated runs."""
+"""callgrade in other people's tests: a check that raises, judged replies on a cassette, repeated runs."""

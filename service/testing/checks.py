@@ -16,10 +16,10 @@ from service.cli.options import read_settings
 from service.core.report import JudgeMode, Report
 from service.engine import Engine
 from service.errors import InputError
-from service.packaged_files import read_yaml
 from service.reading.bare_traces import wrap_trace
+from service.reading.packaged_files import read_yaml
+from service.reading.request import ScoreRequest, check_request
 from service.reporting.regression import may_be_undecided
-from service.request import ScoreRequest, check_request
 from service.testing.failures import TraceFailure, render_failure
 from service.wiring import build_engine
 

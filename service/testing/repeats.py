@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
 import pytest
@@ -16,8 +16,6 @@ Reports = list[pytest.TestReport]
 RUN_KIND_KEY = pytest.StashKey[RunKind]()
 """How the current run ended: passed, failed, undecided, or broke (it raised something other than an AssertionError)."""
 
-MARK_ARGUMENTS = ("repeats", "at_least", "cases")
-
 
 class RunPlan(NamedTuple):
     """How many times a test runs, and how many times it must pass."""
@@ -26,22 +24,18 @@ class RunPlan(NamedTuple):
     at_least: int
 
 
-def read_mark(marks: Iterable[pytest.Mark]) -> dict[str, object]:
-    """Merge the arguments of a test's `callgrade` marks; the closest mark wins. ValueError for unknown arguments."""
-    arguments: dict[str, object] = {}
-    for mark in marks:
-        unknown = sorted(mark.kwargs.keys() - set(MARK_ARGUMENTS))
-        if mark.args or unknown:
-            raise ValueError(
-                f"@pytest.mark.callgrade takes the keyword arguments {', '.join(f'{one}=' for one in MARK_ARGUMENTS)}; "
-                f"not {', '.join(unknown) or 'positional ones'}"
-            )
-        arguments = {**mark.kwargs, **arguments}
-    return arguments
+def read_run_plan(marks: Iterable[pytest.Mark]) -> RunPlan | None:
+    """Read the run plan of a test from its `callgrade` marks, of which the closest wins; None if it runs once.
 
-
-def read_run_plan(mark: Mapping[str, object]) -> RunPlan | None:
-    """Read a test's run plan; None if it runs once. ValueError for numbers that make no sense."""
+    ValueError for unknown arguments, and for numbers that make no sense.
+    """
+    mark: dict[str, object] = {}
+    for one in marks:
+        unknown = sorted(one.kwargs.keys() - {"repeats", "at_least"})
+        if one.args or unknown:
+            what = ", ".join(unknown) or "positional ones"
+            raise ValueError(f"@pytest.mark.callgrade takes the keyword arguments repeats=, at_least=; not {what}")
+        mark = {**one.kwargs, **mark}
     repeats = mark.get("repeats", 1)
     at_least = mark.get("at_least", repeats)
     whole = all(isinstance(one, int) and not isinstance(one, bool) for one in (repeats, at_least))

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from service.calibration.labelling import read_subject_trace
 from service.core.trace import Step, Trace
 from service.errors import InputError
-from service.labelling import LabelTask
+from service.labelling.desk import LabelTask
 from service.web.trace.marks import escape_invisible
 from service.web.trace.payloads import FOLD_CHARS, format_compact
 

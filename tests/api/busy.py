@@ -9,12 +9,12 @@ from contextlib import suppress
 
 from service.api.app import create_app
 from service.cli.options import read_settings
-from service.cli.serving import StopSignal, bind_listener, log_address, serve_on
+from service.cli.serving import announce, bind_listener, serve_on
 from service.core.report import Report
 from service.engine import Engine
 from service.logs.lines import configure
+from service.reading.request import ScoreRequest
 from service.registry import Registry
-from service.request import ScoreRequest
 
 
 class Busy(Engine):
@@ -34,8 +34,8 @@ def main() -> None:
     configure(settings.log_level)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with bind_listener(settings.host, 0) as listener, suppress(KeyboardInterrupt):
-        log_address(listener, 1)
-        serve_on(create_app(settings, engine=Busy(Registry())), settings, listener, StopSignal(), workers=1, token="")
+        announce(listener, "", workers=1, browser=False)
+        serve_on(create_app(settings, engine=Busy(Registry())), settings, listener, workers=1, token="")
 
 
 if __name__ == "__main__":

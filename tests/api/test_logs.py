@@ -15,7 +15,7 @@ from service.api.app import create_app
 from service.core.report import Report
 from service.engine import Engine
 from service.logs.lines import MAX_LINE_BYTES, JsonFormatter, fit_line
-from service.request import ScoreRequest
+from service.reading.request import ScoreRequest
 from service.settings import Settings
 from service.wiring import build_engine
 from tests.api.asgi_caller import JSON, Ask

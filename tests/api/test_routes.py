@@ -20,9 +20,9 @@ from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import Engine, build_default_engine, report_json
 from service.errors import BusyError
+from service.reading.request import ScoreRequest
 from service.reading.strict_json import Limits
 from service.registry import Registry
-from service.request import ScoreRequest
 from service.settings import Settings
 from tests.api.asgi_caller import JSON, Ask, exchange
 from tests.jobs.process import until

@@ -29,9 +29,9 @@ from service.engine import Engine, report_json
 from service.jobs.items import ItemScorer, WaitingItem, widen_limits
 from service.jobs.runner import Runner, Work
 from service.jobs.worker import Worker, keep_working
+from service.reading.request import read_request
 from service.reading.strict_json import Limits
 from service.registry import Registry
-from service.request import read_request
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.leases import ChunkItem, OutcomeRow
 from tests.benchmarks import judging

@@ -26,8 +26,8 @@ from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine
+from service.reading.request import ScoreRequest, read_request
 from service.registry import Registry
-from service.request import ScoreRequest, read_request
 from tests.benchmarks.http import rate
 
 REQUESTS = 600

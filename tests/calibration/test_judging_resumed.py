@@ -1,24 +1,25 @@
-"""`callgrade calibrate judge` can be stopped at any time: what was written stays, and nothing of it is asked again."""
+"""`callgrade calibrate judge` can be stopped at any time: the cache keeps what was answered, and nothing of it is asked again."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import time
+import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from service.calibration.prediction_files import PredictionBasis, build_basis_path, open_predictions
 from service.calibration.predictions import Prediction, read_predictions
-from service.cli.calibrating import judge_labels, price_labels
+from service.cli.calibrating import judge_labels
 from service.cli.exits import ExitCode
-from service.errors import InputError, SettingsError
+from service.errors import SettingsError
+from tests.cli.test_score_again import count_kept
 from tests.faults.provider import Provider, serving
 from tests.forked import Command, Forked
+from tests.jobs.process import until
 
 ITEMS, REPEATS = 40, 2
 ANSWERED = 25
@@ -72,95 +73,26 @@ def written(out: Path) -> tuple[Prediction, ...]:
     return read_predictions(out.read_text("utf-8").split("\n"))
 
 
-def wait_until(holds: Callable[[], bool], process: Forked) -> None:
-    """Until it holds; the test fails where the process ends first."""
-    while not holds():
-        assert process.poll() is None, "the command ended before it could be killed"
-        time.sleep(0.02)
-
-
 @pytest.mark.usefixtures("environ")
-def test_killed_in_the_middle_it_goes_on_and_asks_nothing_twice(
-    silent: Provider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`fresh` reads no cache: only the file can tell what is there."""
+def test_stopped_in_the_middle_it_asks_only_for_what_is_missing(silent: Provider, tmp_path: Path) -> None:
     file, out = labels(tmp_path), tmp_path / "said.jsonl"
-    words = ("calibrate", "judge", "--labels", str(file), "--out", str(out), "--judges", "fresh")
-    process = Forked(Command("service.cli", (*words, "--repeats", str(REPEATS)), os.environ.copy(), tmp_path / "log"))
-    wait_until(lambda: out.exists() and out.read_bytes().count(b"\n") == ANSWERED, process)
-    process.kill()
-    process.wait()
-    before = written(out)
-    assert len(before) == ANSWERED
-    with out.open("ab") as cut:
-        cut.write(b'{"id": "i39", "criterion": "gro')
+    words = ("calibrate", "judge", "--labels", str(file), "--out", str(out), "--repeats", str(REPEATS))
+    process = Forked(Command("service.cli", words, os.environ.copy(), tmp_path / "log"))
+    until(lambda: count_kept(tmp_path) == ANSWERED or process.poll() is not None)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == ExitCode.INTERRUPTED
+    assert "run the same command again" in (tmp_path / "log").read_text()
+    assert not out.exists()
+    before = asked(silent)
 
     silent.seed, silent.latency = 0, 0.0
     silent.requests.clear()
-    assert judge_labels(file, out, judges="fresh", repeats=REPEATS) == ExitCode.PASSED
-    assert f"resuming: {ANSWERED} predictions" in capsys.readouterr().err
-    found = written(out)
-    assert found[:ANSWERED] == before
-    assert sorted(one.answer_id for one in found) == sorted(
+    assert judge_labels(file, out, repeats=REPEATS) == ExitCode.PASSED
+    assert len(silent.requests) == ITEMS * REPEATS - ANSWERED
+    assert set(before | asked(silent)) == {str(n) for n in range(ITEMS)}
+    assert [one.answer_id for one in written(out)] == sorted(
         (f"i{n}", "result_groundedness", k, "result_groundedness") for n in range(ITEMS) for k in range(2)
     )
-    known = Counter(one.id[1:] for one in before)
-    assert asked(silent) == Counter({str(n): REPEATS for n in range(ITEMS)}) - known
-
-    silent.requests.clear()
-    assert judge_labels(file, out, judges="fresh", repeats=REPEATS) == ExitCode.PASSED
-    assert not silent.requests
-
-
-BEGUN = PredictionBasis(labels="a", rubric="r", judges={"j": "1"}, model="m")
-SAID = Prediction(id="i", criterion="c", raw=0.5)
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"labels": "b"}, "the labelled set has changed"),
-        ({"rubric": "s"}, "the rubric is a different one"),
-        ({"judges": {"j": "2"}}, "a judge has changed"),
-        ({"model": "n"}, "a different model is set"),
-        ({"api_base": "http://x"}, "the model is at a different address"),
-        ({"assembly": 9}, "asks questions differently"),
-    ],
-)
-def test_each_thing_that_makes_another_file(tmp_path: Path, change: dict[str, object], why: str) -> None:
-    out = tmp_path / "said.jsonl"
-    with open_predictions(out, BEGUN) as file:
-        file.add(SAID)
-    with pytest.raises(InputError, match=why), open_predictions(out, BEGUN.model_copy(update=change)):
-        pass
-    with open_predictions(out, BEGUN) as file:
-        assert file.known == (SAID,)
-
-
-def test_files_that_are_not_ours_stay_as_they_are(tmp_path: Path) -> None:
-    foreign = tmp_path / "foreign.jsonl"
-    foreign.write_text("mine\n", "utf-8")
-    with pytest.raises(InputError, match="not started by this command"), open_predictions(foreign, BEGUN):
-        pass
-    assert foreign.read_text("utf-8") == "mine\n"
-    build_basis_path(foreign).write_text("{}", "utf-8")
-    with pytest.raises(InputError, match="cannot be read"), open_predictions(foreign, BEGUN):
-        pass
-    build_basis_path(foreign).write_text(BEGUN.model_dump_json(), "utf-8")
-    with pytest.raises(InputError, match=r"foreign\.jsonl:1: not valid JSON"), open_predictions(foreign, BEGUN):
-        pass
-
-
-def test_an_empty_file_begins_anew_and_two_do_not_write_one_file(tmp_path: Path) -> None:
-    out = tmp_path / "said.jsonl"
-    with open_predictions(out, BEGUN):
-        pass
-    other = BEGUN.model_copy(update={"labels": "b"})
-    with open_predictions(out, other) as file:
-        file.add(SAID)
-        with pytest.raises(InputError, match="another process is writing it"), open_predictions(out, other):
-            pass
-    assert written(out) == (SAID,)
 
 
 @pytest.mark.usefixtures("environ")
@@ -175,22 +107,3 @@ def test_a_key_that_is_refused_ends_it_at_once(
     assert len(silent.requests) == 1
     assert judge_labels(labels(tmp_path, count=5), out) is ExitCode.PASSED
     assert len(written(out)) == 5
-
-
-@pytest.mark.usefixtures("environ")
-def test_the_price_of_all_is_told_and_nobody_is_asked(
-    silent: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, answers = labels(tmp_path, count=3), []
-    for model, repeats in (("gpt-4o", 1), ("gpt-4o", 2), ("of-our-own", 1)):
-        monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", f"openai/{model}")
-        assert price_labels(file, repeats=repeats) == ExitCode.PASSED
-        answers.append(capsys.readouterr().out)
-    assert not silent.requests
-    dollars = [float(found[1]) for told in answers[:2] if (found := re.search(r", \$([0-9.]+): ", told))]
-    assert dollars[1] == pytest.approx(2 * dollars[0], abs=1e-3)
-    assert dollars[0] > 0
-    assert answers[0].startswith("3 items: 3 questions for a judge\nat most ")
-    assert answers[1].startswith("3 items: 6 questions for a judge\nat most ")
-    assert "for 1,000 such items" in answers[0]
-    assert answers[2].endswith("tokens of openai/of-our-own, price unknown\n")

@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from service.cli.commands.demo import list_demo_cases
-from tests.forked import Command, Forked
 from tests.jobs.process import until
 from tests.launchers import find_launchers
 
@@ -149,13 +148,3 @@ def check_answer(host: str, port: int) -> None:
     assert json.loads(answer.read())["verdict"] == "pass"
     assert "server" not in {name.lower() for name, _ in answer.getheaders()}
     connection.close()
-
-
-def test_it_ends_though_it_was_told_while_python_looked_for_garbage(tmp_path: Path) -> None:
-    alone = os.environ | {"CALLGRADE_WORKER": "false"}
-    process = Forked(Command("tests.cli.told_while_collecting", (), alone, tmp_path / "log"))
-    try:
-        assert process.wait(SOON) == 0
-    finally:
-        process.kill()
-    assert "Exception ignored" in (tmp_path / "log").read_text()

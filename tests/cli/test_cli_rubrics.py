@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from service.api.app import create_app
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 from service.registry import Registry, read_rubric
 from tests.bulk import share
 from tests.cli.cli_run import Run

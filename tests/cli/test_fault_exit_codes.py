@@ -39,15 +39,14 @@ LABELLED = {
 
 COMMANDS = {
     "score": ("score", "trace.json"),
-    "strict": ("score", "trace.json", "--strict"),
     "allowed": ("score", "trace.json", "--allow-undecided"),
     "under": ("score", "trace.json", "--fail-under", "0.5"),
     "judge": ("calibrate", "judge", "--labels", "labels.jsonl", "--out", "said.jsonl"),
 }
 CODES = {
-    "nobody": {"score": 4, "strict": 4, "allowed": 4, "under": 4, "judge": 4},
-    "silent": {"score": 3, "strict": 2, "allowed": 3, "under": 3, "judge": 5},
-    "answered": {"score": 0, "strict": 0, "allowed": 0, "under": 0, "judge": 0},
+    "nobody": {"score": 4, "allowed": 4, "under": 4, "judge": 4},
+    "silent": {"score": 3, "allowed": 3, "under": 3, "judge": 5},
+    "answered": {"score": 0, "allowed": 0, "under": 0, "judge": 0},
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from service import InputError, Report, score
 from service.core.outcome import MethodScore, Outcome, Scored, Skipped
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 from tests import own_checks  # noqa: F401 (registers the checks that tables name)
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "gates").glob("*.yaml"))

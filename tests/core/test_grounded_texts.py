@@ -10,7 +10,7 @@ from service import score
 from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.texts import MAX_MENTIONS_OF_ALL, GroundedText, ground_texts
 from service.intake import read_trace
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 from tests.benchmarks.grounding.rows import DATA
 
 TABLE: Any = read_yaml((DATA / "findings.yaml").read_text("utf-8"), source="findings.yaml")

@@ -22,7 +22,7 @@ from service.core.grounding.reading.values import MAX_MENTIONS, MAX_TEXT_CHARS, 
 from service.core.grounding.texts import GroundedText, ground_texts
 from service.core.trace import Trace
 from service.intake import read_trace
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 from tests.benchmarks.grounding.rows import DATA
 
 TODAY = date(2024, 5, 15)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 from tests.benchmarks.grounding.measure import count_findings
 from tests.benchmarks.grounding.rows import DATA, HELD_BACK, SEEN
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from service.core.injection.signals import MAX_CHARACTERS, MAX_FINDINGS, find_suspicions
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 
 FILE = Path(__file__).parents[1] / "data" / "evidence" / "injection.yaml"
 TABLE: Any = read_yaml(FILE.read_text("utf-8"), source=FILE.name)

@@ -22,9 +22,9 @@ from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import report_json
 from service.errors import InputError, RubricError
+from service.reading.request import plan_request, read_request
 from service.registry import Registry
 from service.reporting.summaries import read_report
-from service.request import plan_request, read_request
 from tests.core.test_require_calibration import body, votes
 from tests.fits import make_fit
 

@@ -24,7 +24,7 @@ from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import JudgedClaim, Judgement
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, is_open
-from service.packaged_files import find_resource, read_yaml
+from service.reading.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import read_report
 from tests.fits import make_fit
 

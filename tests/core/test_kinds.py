@@ -19,7 +19,7 @@ from service.core.results.structure import FORMS
 from service.core.rubric_extension import build_rubric_schema
 from service.intake import FORMATS
 from service.intake.gold import GoldForm
-from service.packaged_files import find_resource
+from service.reading.packaged_files import find_resource
 from tests.core.test_gates import TABLES, request_of
 from tests.core.test_nesting import JUDGED, MATCHERS
 from tests.docs.pages import Page

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from service import Report, conclude, plan, report_json, score
 from service.core.outcome import PERFECT, Errored, Scored, Skipped
 from service.core.report import StepVerdict
-from service.packaged_files import find_resource, read_yaml
+from service.reading.packaged_files import find_resource, read_yaml
 from tests.bulk import examples
 from tests.core.strategies import GHOST, Json, call_of, requests
 

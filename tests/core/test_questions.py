@@ -21,7 +21,7 @@ from service.core.judging.questions import (
     order_menu,
 )
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 
 BOUNDARY, TOKEN = "8f1d6c0e5b7a49328f1d6c0e5b7a4932", "5e1f00d5"
 EVERYTHING: tuple[PartName, ...] = (

@@ -16,7 +16,7 @@ from service.core.judging.focus import Focus, render_part
 from service.core.results.failures.marking import find_failure
 from service.core.results.structure import MAX_TEXT_CHARS, list_forms, read_text
 from service.core.trace import ToolDef
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 from tests.replies import make_reply
 
 Json = Any

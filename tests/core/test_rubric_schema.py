@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 
 from service.core.rubric_extension import build_rubric_schema
-from service.packaged_files import find_resource, read_yaml
+from service.reading.packaged_files import find_resource, read_yaml
 
 RUBRICS = sorted(find_resource("rubrics").glob("*.yaml"))
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from service import Plan, Report, conclude, plan
-from service.cli.commands.score import VerdictPolicy as RunJudgement
+from service.cli.commands.score import choose_code
 from service.cli.scoring import ScoredRecord
 from service.cli.tally import Tally
 from service.core.criterion_results import CriterionResult, CriterionWorth
@@ -27,7 +27,7 @@ from service.core.outcome import Errored
 from service.core.rubric import Rubric
 from service.core.scores import find_deciding_criteria, fold_results, fold_world
 from service.errors import FaultCause
-from service.packaged_files import find_resource, read_yaml
+from service.reading.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import summarize_reports
 from tests.bulk import examples
 from tests.core.strategies import Json, requests
@@ -145,13 +145,8 @@ def codes_of(report: Report) -> list[int]:
     """The exit codes of a run of this trace alone, under each of the options."""
     tally = Tally()
     tally.add(ScoredRecord(1, None, report))  # type: ignore[arg-type] (a tally looks at the report alone)
-    options = [
-        RunJudgement(),
-        RunJudgement(strict=True),
-        RunJudgement(allow_undecided=True),
-        RunJudgement(fail_under=0.7),
-    ]
-    return [int(option.choose_code(tally)) for option in options]
+    codes = choose_code(tally), choose_code(tally, allow_undecided=True), choose_code(tally, fail_under=0.7)
+    return list(map(int, codes))
 
 
 def assert_not_greener(before: Report, after: Report) -> None:

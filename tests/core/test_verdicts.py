@@ -16,9 +16,9 @@ from service.core.judging.questions import ASSEMBLY
 from service.core.outcome import Errored, Skipped
 from service.core.trace import UnreadablePart
 from service.engine import Engine
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
+from service.reading.request import plan_request, read_request, read_request_trace
 from service.registry import Registry
-from service.request import plan_request, read_request, read_request_trace
 from tests.fits import make_fit
 from tests.replies import make_reply
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from service import plan
 from service.core.judging.focus import Focus, PartName, render_part
 from service.core.trace import Trace
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 from tests.core.strategies import traces
 
 FILE = Path(__file__).parents[1] / "data" / "judges" / "views.yaml"

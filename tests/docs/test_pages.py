@@ -21,7 +21,6 @@ SET_UPS = {
         "http",
         "batches",
         "batching",
-        "calibrating",
         "hosted",
         "local",
         "keys",

@@ -18,7 +18,7 @@ import pytest
 
 from service import Registry
 from service.core.execution import build_sandbox_request, list_runnable_steps
-from service.request import read_request, read_request_trace
+from service.reading.request import read_request, read_request_trace
 from tests.docs.pages import README, ROOT, Page, find_port, pages_with, shell, wait_for
 from tests.faults.provider import Provider, serving
 from tests.faults.sandbox_server import run
@@ -99,15 +99,6 @@ def test_a_batch_runs_as_its_page_says(tmp_path: Path, port: int):
     shown = json.loads(BATCHES.noted("shown", "batch"))
     assert {name: batch[name] for name in shown} == shown
     assert left["data"] == []
-
-
-@showing("calibrating")
-def test_a_calibration_runs_as_its_page_says(page: Page, kind: str, tmp_path: Path, port: int):
-    page.place(tmp_path)
-    done = shell(f"set -e\nexport CALLGRADE_SERVER=http://127.0.0.1:{port}\n{page.block(kind)}", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "submitted 2 labelled items with 2 recorded predictions" in done.stderr
-    assert {file.name for file in (tmp_path / "run").iterdir()} == {"report.json", "report.md", "report.html", "fits"}
 
 
 @showing("hosted", "local")

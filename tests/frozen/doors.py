@@ -23,7 +23,7 @@ from service.cli import main
 from service.cli.app import app as commands
 from service.core.judging.questions import build_question
 from service.core.report import STAND_IN
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 from service.settings import list_settings
 from service.store.database import open_database
 from service.wiring import build_demo_judging

@@ -8,5 +8,5 @@ import time
 from service.cli.working import supervised_workers
 
 if __name__ == "__main__":
-    with supervised_workers(1, log_level="INFO", grace=5.0, stopping=threading.Event()):
+    with supervised_workers(1, grace=5.0, stopping=threading.Event()):
         time.sleep(600)

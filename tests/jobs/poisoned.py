@@ -18,8 +18,8 @@ from service.core.plan import Plan
 from service.engine import Engine
 from service.jobs import worker
 from service.logs.lines import configure
+from service.reading.request import ScoreRequest
 from service.registry import Registry
-from service.request import ScoreRequest
 from service.settings import Settings
 from service.store.jobs.workers import WorkerWatch
 from service.wiring import build_cache, prepare_database

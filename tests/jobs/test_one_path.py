@@ -27,9 +27,9 @@ from service.core.judging.prompts import Completion, Prompt
 from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import Engine
-from service.predicting import AskSettings, collect_predictions
+from service.labelling.predictions import AskSettings, collect_predictions
+from service.reading.request import plan_request, read_request
 from service.registry import Registry
-from service.request import plan_request, read_request
 from service.settings import Settings
 from service.wiring import choose_route
 from tests.bulk import examples

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, JudgeError
-from service.predicting import AskSettings, build_request, collect_predictions
+from service.labelling.predictions import AskSettings, build_request, collect_predictions
 from service.registry import Registry
 from service.wiring import build_demo_judging
 from tests.conftest import Run
@@ -87,12 +87,9 @@ def predicted(
     judging: Judging | None = None,
     *,
     repeats: int = 1,
-    done: Collection[AnswerId] = (),
 ) -> tuple[list[Prediction], list[str]]:
     asking = AskSettings(REGISTRY.find("four_step"), repeats=repeats)
-    found = run(
-        listed(collect_predictions(Engine(REGISTRY, judging=judging or build_demo_judging()), items, asking, done=done))
-    )
+    found = run(listed(collect_predictions(Engine(REGISTRY, judging=judging or build_demo_judging()), items, asking)))
     missing = [str(one) for one in found if isinstance(one, UnansweredItem)]
     return [one for one in found if isinstance(one, Prediction)], missing
 
@@ -196,14 +193,6 @@ def test_votes_of_a_judge_are_taken_anew_for_each_repeat(run: Run):
     assert (len(found), calls.asked, len(cache.texts)) == (2, 4, 4)
 
 
-def test_what_is_there_is_not_asked_again(run: Run):
-    calls = Counted()
-    judging = Judging(calls, NoCache(), Judges("openai/m"))
-    made, _ = predicted(run, TWO, judging, repeats=2, done={said_of("a", 0), said_of("b", 1)})
-    assert sorted(one.answer_id for one in made) == [said_of("a", 1), said_of("b", 0)]
-    assert calls.asked == 2
-
-
 def test_a_trace_that_cannot_be_read_is_told_with_its_item_before_anybody_is_asked(run: Run):
     calls = Counted()
     with pytest.raises(InputError) as refused:
@@ -245,8 +234,6 @@ def test_each_judge_of_a_cascade_is_asked_of_every_item(run: Run):
         [AnswerId(name, "result_groundedness", n, judge) for name in ("a", "b") for n in range(2) for judge in JUDGES]
     )
     assert len({one.evidence for one in made if isinstance(one, Prediction)}) == 1
-    done = {AnswerId("a", "result_groundedness", n, "second") for n in range(2)}
-    assert len(run(listed(collect_predictions(engine, TWO, asking, done=done)))) == 6
     only = replace(asking, only={"second"})
     assert len(run(listed(collect_predictions(engine, TWO, only)))) == 4
 

@@ -33,9 +33,9 @@ from service.jobs.submissions import (
     read_document_entries,
     read_line_entries,
 )
+from service.reading.request import read_request
 from service.reading.strict_json import Limits, parse
 from service.registry import Registry
-from service.request import read_request
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ def run(light: str, folder: Path, *args: str, **environ: str) -> subprocess.Comp
 
 
 def test_what_scores_needs_no_extra(light: str, tmp_path: Path) -> None:
-    done = run(light, tmp_path, "calibrate --help", "rubrics list", "cache stats", "demo --save cases.jsonl", "demo")
+    done = run(light, tmp_path, "calibrate --help", "rubrics list", "demo --save cases.jsonl", "demo")
     assert (done.returncode, done.stderr) == (0, "11 requests written; next: callgrade score cases.jsonl\n")
 
 

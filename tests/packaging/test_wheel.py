@@ -114,7 +114,7 @@ def test_installed_it_runs_from_the_environment_not_the_checkout(installed: Path
 
 
 def test_installed_it_finds_its_rubrics(installed: Path, elsewhere: Path) -> None:
-    code = "from service.packaged_files import find_resource; print(find_resource('rubrics', 'four_step.yaml'))"
+    code = "from service.reading.packaged_files import find_resource; print(find_resource('rubrics', 'four_step.yaml'))"
     done = run(installed, elsewhere, "python", "-c", code)
     assert done.stderr == ""
     assert Path(done.stdout.strip()).is_relative_to(installed)

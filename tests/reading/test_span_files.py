@@ -22,9 +22,10 @@ from pydantic import TypeAdapter
 from service.core.trace import Trace
 from service.intake import TraceInput, read_trace
 from service.intake.spans.otlp_protobuf import read_request
+from service.reading.places import BadRecord, TraceRecord
 from service.reading.span_files import NO_CONTENT, group_spans
 from service.reading.strict_json import Limits
-from service.reading.trace_files import BadRecord, TraceRecord, scan_records
+from service.reading.trace_files import scan_records
 
 DATA = Path(__file__).parents[1] / "data" / "formats" / "spans"
 FORMS = sorted((DATA / "forms").iterdir())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.calibration.predictions import JudgedSet
-from service.request import read_request, read_request_trace
+from service.reading.request import read_request, read_request_trace
 from tests.real.published import read_published
 
 pytestmark = pytest.mark.shared_data

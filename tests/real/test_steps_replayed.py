@@ -34,9 +34,9 @@ from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import read_judgement
 from service.core.judging.withholding import WithheldJudgement
 from service.engine import Engine
-from service.predicting import find_own_steps
+from service.labelling.predictions import find_own_steps
+from service.reading.request import read_request, read_request_trace
 from service.registry import Registry
-from service.request import read_request, read_request_trace
 from service.settings import Settings
 from service.stats.agreement import ConfusionTable
 from service.wiring import build_judging

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from service import Report, score
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 
 DATA = Path(__file__).parents[1] / "data" / "summary"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from service import InputError, Report
 from service.core.outcome import Errored
 from service.core.report import OpenOutcome
-from service.packaged_files import read_yaml
+from service.reading.packaged_files import read_yaml
 from service.reporting.assertions import judge_assertions, parse_assertion
 from service.reporting.summaries import read_gate, summarize_reports
 from service.reporting.summary import read_samples

@@ -17,9 +17,9 @@ from service.core.judging.prompts import Usage
 from service.core.judging.replies import Judgement
 from service.core.report import OpenOutcome
 from service.engine import Engine
+from service.reading.request import read_request
 from service.registry import Registry
 from service.reporting.regression import judge_reports
-from service.request import read_request
 from tests.bulk import examples
 from tests.reporting.report_sets import report_of
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from service.reading.places import TraceRecord
 from service.reading.records import join_messages
 from service.reading.strict_json import Limits
-from service.reading.trace_files import TraceRecord, scan_records
+from service.reading.trace_files import scan_records
 
 SAID = {"role": "user", "content": "Hi"}
 CHUNK = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "a"}}]}

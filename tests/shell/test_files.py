@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from service.errors import InputError, RubricError, TooLargeError
-from service.packaged_files import MAX_BYTES, MAX_DEPTH, find_resource, read_yaml
+from service.reading.packaged_files import MAX_BYTES, MAX_DEPTH, find_resource, read_yaml
 
 SPELT: list[tuple[str, JsonValue]] = [
     ("a: 1", {"a": 1}),

@@ -17,11 +17,12 @@ from service.intake import read_trace
 from service.jobs.chunking import Cutter
 from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.submissions import BatchDefaults, ItemIntake, read_line_entries
+from service.reading.places import TraceRecord
+from service.reading.request import ScoreRequest
 from service.reading.span_files import group_spans
 from service.reading.strict_json import Limits
-from service.reading.trace_files import TraceRecord, scan_records
+from service.reading.trace_files import scan_records
 from service.registry import Registry
-from service.request import ScoreRequest
 from service.store.jobs.leases import ChunkItem
 from tests.bulk import WHOLE
 from tests.mutations import HARMLESS, find_outcome, mutate, read_seeds, run, write

@@ -10,8 +10,8 @@ import pytest
 from service.core.rubric import Rubric, Thresholds
 from service.engine import Engine
 from service.errors import InputError
+from service.reading.request import read_request
 from service.registry import MAX_RECENT_RUBRICS, Registry
-from service.request import read_request
 
 TRACE = {
     "format": "openai",

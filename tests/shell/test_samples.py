@@ -8,8 +8,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from service.intake import TraceInput, guess_format, read_trace
+from service.reading.places import RecordPlace, TraceRecord
 from service.reading.records import split_samples
-from service.reading.trace_files import RecordPlace, TraceRecord
 
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
 ASKED = {"messages": [{"role": "user", "content": "q"}]}

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.errors import JobStateError, UnknownJobError
-from service.own_files import MAX_FILES_NAMED, note_own_files
+from service.fits.own_files import MAX_FILES_NAMED, note_own_files
 from service.settings import Settings
 from service.store.access.audit import Actor, Audit, AuditEntry
 from service.store.access.keys import Keys

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.errors import InputError, OthersLabelError, UnknownItemError
-from service.judge_standing import StandingPoint, measure_judge
+from service.labelling.standings import measure_judge
 from service.store.access.audit import Actor, Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
@@ -269,7 +269,6 @@ def test_what_was_left_open_differs_from_nothing(database: Database) -> None:
     found = measure_judge([case], "j", "result_groundedness")
     assert found is not None
     assert (found.items, found.undecided, found.equal, found.share, found.trust) == (0, 1, 0, None, "unknown")
-    assert (found.reliability, found.coverage) == ((StandingPoint(0.9, 0.0, 1),), ())
 
 
 def test_what_replaces_deletes_and_forgets_labels_is_noted_with_its_count(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""The pytest plugin, as pytest itself runs it: failures, cases, repeats, cassettes, xdist, JUnit."""
+"""The pytest plugin, as pytest itself runs it: failures, repeats, cassettes, xdist, JUnit."""
 
 from __future__ import annotations
 
@@ -246,39 +246,14 @@ def test_a_run_that_crashes_is_no_noise(project: pytest.Pytester):
     ("mark", "message"),
     [
         ("repeats=2, at_least=3", "*expected repeats >= at_least >= 1; got repeats=2, at_least=3"),
-        ("repeat=2", "*takes the keyword arguments repeats=, at_least=, cases=; not repeat"),
-        ("cases='none.yaml'", "*none.yaml cannot be read*"),
-        ("cases='empty.jsonl'", "*there is no record in it"),
-        ("cases='empty.yaml'", "*has no cases, so the test would check nothing"),
+        ("repeat=2", "*takes the keyword arguments repeats=, at_least=; not repeat"),
     ],
 )
 def test_a_marker_that_cannot_be_meant_stops_the_run(project: pytest.Pytester, mark: str, message: str):
-    (project.path / "empty.jsonl").touch()
-    (project.path / "empty.yaml").write_text("cases: []", "utf-8")
-    project.makepyfile(f"import pytest\n\n@pytest.mark.callgrade({mark})\ndef test_it(case=None):\n    pass")
+    project.makepyfile(f"import pytest\n\n@pytest.mark.callgrade({mark})\ndef test_it():\n    pass")
     done = run(project)
     assert done.ret == pytest.ExitCode.INTERRUPTED
     done.stdout.fnmatch_lines([message])
-
-
-@pytest.mark.parametrize("suffix", ["yaml", "jsonl"])
-def test_cases_come_from_a_file(project: pytest.Pytester, suffix: str):
-    cases = [{"id": "right", "order": "9104"}, {"id": "wrong", "order": "1"}]
-    text = "\n".join(map(json.dumps, cases)) if suffix == "jsonl" else json.dumps(cases)
-    (project.path / f"cases.{suffix}").write_text(text, "utf-8")
-    project.makepyfile(
-        f"""
-        import pytest
-        from traces import EXPECTED, trace
-
-        @pytest.mark.callgrade(cases="cases.{suffix}")
-        def test_order(callgrade, case):
-            callgrade.check(trace(case["order"]), expected=EXPECTED)
-        """
-    )
-    done = run(project, "-v")
-    done.assert_outcomes(passed=1, failed=1)
-    done.stdout.fnmatch_lines(["*::test_order?right? PASSED*", "*::test_order?wrong? FAILED*"])
 
 
 JUDGED = """

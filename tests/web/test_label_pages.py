@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from service.web.wording import format_share
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import build_ask
 from tests.api.played_client import PlayedClient
-from tests.api.test_calibrations import items, said
 from tests.api.test_fits import fit, sent
 from tests.api.test_fits import verdict as verdict_of
 from tests.api.test_labels import LINES, body, jsonl
@@ -210,56 +208,6 @@ def test_a_judge_beside_people_is_as_its_twin_says(site: Site) -> None:
     assert "Yes, so far:" in text
     for side, words in (("passes", "people pass"), ("fails", "people fail")):
         assert f"Of {told[side]['items']} that it {side}, {words} {told[side]['equal']}" in strip_tags(text)
-    [reliability, coverage] = read_plots(text)
-    assert reliability == [place(x, y) for x, y, _ in told["reliability"]]
-    assert sorted(coverage) == sorted(place(x, y) for x, y, _ in told["coverage"])
-
-
-@pytest.mark.usefixtures("forked_python")
-def test_what_was_held_out_from_a_fit_is_shown_as_its_calibration_run_reports_it(site: Site) -> None:
-    rng = random.Random(4)  # noqa: S311
-    rows, recorded = items(160), list[dict[str, object]]()
-    for n, one in enumerate(rows):
-        raw = round(rng.random(), 2)
-        passes = rng.random() < raw
-        one["labels"] = [
-            {"annotator": who, "label": passes ^ (n % 10 == odd)} for who, odd in (("ana", -1), ("ben", 3))
-        ]
-        recorded.append(said(one, raw, judge="result_groundedness"))
-    name = site.client.submit(jsonl(*rows, *recorded), LINES)["id"]
-    site.client.work()
-    path = "/judges/result_groundedness"
-    assert site.visitor.fill_in(path, f"{path}/install", calibration=name, fit="").status == 303
-    [judge] = site.client.find(name, "/report").json["judges"]
-    text = site.text(path)
-    told = strip_tags(text)
-    assert f"On {judge['held_out']} items of {judge['held_out_groups']} groups that were held out" in told
-    band = judge["review_band"]
-    decides = f"it decides {format_share(band['coverage'])} of them, and {format_share(band['accuracy'])} of these"
-    assert decides in told
-    [reliability, _] = read_plots(text)
-    assert reliability == [place(*one[-2:]) for one in (*judge["table_before"], *judge["table_after"])]
-    curve = re.findall(r"[ML]([\d.]+) ([\d.]+)", text.split('class="curve" d="')[1].split('"')[0])
-    drawn = [(float(x), float(y)) for x, y in curve]
-    assert drawn == [place(*one[-2:]) for one in sorted(judge["curve"], key=lambda point: point[1])]
-    human = judge["humans"]["measures"]["accuracy"]["value"]
-    assert 0.8 < human < 1
-    assert f'class="human" d="M30 {place(0, human)[1]} H230"' in text
-    rows_told = dict(re.findall(r'on held-out">(\w+)</td><td data-label="judge">([\d.]+)', text))
-    assert rows_told["accuracy"] == f"{judge['after']['measures']['accuracy']['value']:.3f}"
-    assert site.client("DELETE", f"/v1/calibrations/{name}").status == 204
-    assert "held out from the fit" not in site.text(path)
-
-
-def read_plots(text: str) -> list[list[tuple[float, float]]]:
-    """The dots of each plot of a page."""
-    drawn = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
-    return [[(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', one)] for one in drawn]
-
-
-def place(x: float, y: float) -> tuple[float, float]:
-    """Where a point of a plot is drawn: 200 units wide and high, 30 from the left and 10 from above."""
-    return round(30 + 200 * x, 1), round(10 + 200 * (1 - y), 1)
 
 
 def test_hostile_texts_stay_texts(site: Site) -> None:

@@ -3,7 +3,7 @@
 # be made), of the comparison, of the assertions.
 set -euo pipefail
 
-words=(--format github --output "$REPORTS" --repeats "${REPEATS:-1}")
+words=(--format github --output "$REPORTS")
 [ -z "${RUBRIC:-}" ] || words+=(--rubric "$RUBRIC")
 [ -z "${EXPECTED:-}" ] || words+=(--expected "$EXPECTED")
 [ -z "${JUDGES:-}" ] || words+=(--judges "$JUDGES")

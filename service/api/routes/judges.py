@@ -12,7 +12,7 @@ from service.api.queries import read_query
 from service.api.routes.labels import LabelRoutes
 from service.core.models.kinds import FrozenModel
 from service.engine import Engine
-from service.judge_standing import JudgeStanding, JudgeStandings, list_standings
+from service.labelling.standings import JudgeStanding, JudgeStandings, list_standings
 
 
 class JudgeQuery(FrozenModel):

@@ -20,7 +20,7 @@ from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
 from service.jobs.calibrations import MAX_BODY_BYTES
 from service.jobs.spool import Spool
-from service.labelling import (
+from service.labelling.desk import (
     Between,
     LabelDesk,
     LabelledPage,

@@ -43,10 +43,10 @@ from service.errors import (
     UnknownRubricError,
 )
 from service.problems import PROBLEM, Place, ProblemDetails, build_details, describe_error, list_places
+from service.reading.request import ScoreRequest, read_request
 from service.reading.strict_json import Limits
 from service.registry import read_rubric
 from service.reporting.breaks import count_report
-from service.request import ScoreRequest, read_request
 from service.scoring_process import LargeScorer, ProcessRefusal, draft_score
 from service.store.labelling.drafts import ScoreDraft
 

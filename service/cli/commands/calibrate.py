@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
-import typer
 from typer import Argument, Option
 
 from service.cli import options
-from service.cli.exits import ExitCode
 from service.cli.options import build_command_group
-from service.cli.screen import pluralize, print_refusals, say
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 commands = build_command_group("calibrate", "Fit judges to human labels, and show how well they agree.")
 
@@ -23,24 +17,19 @@ commands = build_command_group("calibrate", "Fit judges to human labels, and sho
 @commands.command("judge")
 def calibrate_judge(
     labels: options.Labels,
-    out: Annotated[Path | None, Option(metavar="FILE", help="File to write the predictions to, as JSON Lines.")] = None,
+    out: Annotated[Path, Option(metavar="FILE", help="File to write the predictions to, as JSON Lines.")],
     rubric: options.JudgedRubric = "four_step",
     judges: options.Asking = "live",
     repeats: Annotated[
         int, Option(metavar="K", min=1, max=100, help="Answers per question; several measure its noise.")
     ] = 1,
-    price: Annotated[bool, Option("--price", help="Only print the price if nothing were cached.")] = False,
 ) -> int:
     """Have judges answer the labelled items, and write the predictions that `calibrate run` fits.
 
-    You can stop it at any time. Run it again with the same --out to ask only for what is missing.
+    You can stop it at any time: run it again, and it asks only for what is missing from the cache.
     """
-    from service.cli.calibrating import judge_labels, price_labels
+    from service.cli.calibrating import judge_labels
 
-    if price:
-        return price_labels(labels, rubric=rubric, repeats=repeats)
-    if out is None:
-        raise typer.BadParameter("name a file for the predictions, or use --price", param_hint="--out")
     return judge_labels(labels, out, rubric=rubric, judges=judges, repeats=repeats)
 
 
@@ -128,81 +117,3 @@ def calibrate_compare(
     from service.cli.calibrating import compare_judges
 
     return compare_judges(a, b, labels=labels, judges=(judge_a, judge_b), draws=draws, output_format=output_format)
-
-
-@commands.command("submit")
-def calibrate_submit(
-    labels: Annotated[Path, Argument(metavar="LABELS", help="The labelled set: JSON Lines (also gzipped) or CSV.")],
-    predictions: options.Predictions = None,
-    rubric: options.JudgedRubric = "four_step",
-    judges: Annotated[
-        Literal["cached", "live", "fresh"] | None, Option(help="Ask them in this way, even if there are predictions.")
-    ] = None,
-    judge_model: options.JudgeModel = None,
-    repeats: Annotated[int, Option(metavar="K", min=1, max=10, help="Answers per question.")] = 1,
-    method: options.Method = "auto",
-    seed: options.Seed = None,
-    guarantee: options.Guarantee = None,
-    cascade: options.Cascade = None,
-    name: options.Name = None,
-    tag: options.Tag = None,
-    budget_usd: options.Budget = None,
-    max_questions: options.Questions = None,
-    deadline_hours: options.Deadline = None,
-    webhook: options.Webhook = None,
-    idempotency_key: options.Idempotency = None,
-    watch: options.Watch = False,
-    server: options.Server = options.LOCAL_URL,
-    key: options.Key = None,
-) -> int:
-    """Submit labelled items to a running service for calibration, and print the id.
-
-    The service asks its judges about the items, unless there are recorded predictions, and fits them. Only the id goes to
-    standard output.
-    """
-    from service.cli.calibrating import read_labelled, read_prediction_files
-    from service.cli.remote import JobUpload, build_options, connect
-    from service.client.failures import RefusedError
-    from service.reading.trace_files import RecordPlace
-
-    if judges is not None and predictions:
-        text = "--judges asks the judges, so recorded predictions cannot be used"
-        raise typer.BadParameter(text, param_hint="--predictions")
-    options.check_cascade(cascade or (), guarantee)
-    query = build_options(
-        name=name,
-        rubric=rubric,
-        judges=judges,
-        judge_model=judge_model,
-        repeats=None if repeats == 1 else repeats,
-        method=None if method == "auto" else method,
-        seed=seed,
-        guarantee=guarantee,
-        cascade=",".join(cascade or ()) or None,
-        tags=tag,
-        budget_usd=budget_usd,
-        max_questions=max_questions,
-        deadline_hours=deadline_hours,
-        webhook=webhook,
-    )
-    labelled = read_labelled(labels)
-    recorded = read_prediction_files(predictions or ()) or (() if judges is not None else labelled.predictions)
-    with JobUpload("calibration", query, idempotency_key) as upload, connect(server, key) as client:
-        lines = labelled.labels.lines
-        for item in sorted(labelled.labels.items, key=lambda item: lines[item.key]):  # a report names the same lines
-            upload.add(_write_line(item), RecordPlace(str(labels), lines[item.key]))
-        for one in recorded:
-            upload.add(_write_line(one), RecordPlace(f"the prediction of {one.id} by {one.judge}"))
-        try:
-            submitted = upload.send(client.calibrations.submit)
-        except RefusedError as error:
-            print_refusals(upload.list_refusals(error))
-            say(f"nothing was submitted: {error.problem.detail}")
-            return ExitCode.DATA
-        more = f" with {pluralize(len(recorded), 'recorded prediction')}" if recorded else ""
-        what = pluralize(len(labelled.labels.items), "labelled item") + more
-        return upload.print_submitted(client.calibrations, submitted, what, watch=watch)
-
-
-def _write_line(one: BaseModel) -> bytes:
-    return one.model_dump_json(exclude_defaults=True).encode() + b"\n"

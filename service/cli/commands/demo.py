@@ -80,7 +80,7 @@ def demo(
 
     from service.cli.views import show_steps
     from service.engine import Engine
-    from service.request import read_request
+    from service.reading.request import read_request
     from service.wiring import build_demo_judging, build_engine
 
     cases = list_demo_cases()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,14 +13,18 @@ from service.cli import options
 from service.cli.exits import ExitCode
 from service.cli.options import build_command_group, read_settings
 from service.cli.screen import pluralize, print_line, print_refusals, say
-from service.errors import CallgradeError, InputError, Problem
+from service.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from service.cli.inputs import Refusal
-    from service.cli.remote import AnyJobs, JobUpload
-    from service.client.jobs import AnyJob
+
+LOCAL_URL = "http://127.0.0.1:8000"
+
+Server = Annotated[str, Option("--server", metavar="URL", envvar="CALLGRADE_SERVER", help="URL of the service.")]
+Key = Annotated[str | None, Option("--key", metavar="TEXT", envvar="CALLGRADE_API_KEY", help="API key of the service.")]
+Job = Annotated[str, Argument(metavar="ID", help="The id of a batch or calibration.")]
 
 commands = build_command_group(
     "jobs", "Submit batches to a running service; follow batches and calibrations, and fetch their results."
@@ -37,20 +40,24 @@ def submit_batch(
     judges: Annotated[
         Literal["off", "cached", "live", "fresh"] | None, Option(help="How to ask judges, unless a record says.")
     ] = None,
-    judge_model: options.JudgeModel = None,
+    judge_model: Annotated[str | None, Option(metavar="MODEL", help="Model to use as the judge.")] = None,
     input_format: options.InputFormat = "auto",
-    name: options.Name = None,
-    tag: options.Tag = None,
-    budget_usd: options.Budget = None,
-    max_questions: options.Questions = None,
-    deadline_hours: options.Deadline = None,
-    webhook: options.Webhook = None,
+    name: Annotated[str | None, Option(metavar="TEXT", help="A name to recognize it by.")] = None,
+    tag: Annotated[list[str] | None, Option(metavar="K=V", help="A tag to attach; repeatable.")] = None,
+    budget_usd: Annotated[
+        float | None, Option(metavar="X", min=0, help="Pause when judges have cost this much.")
+    ] = None,
+    max_questions: Annotated[
+        int | None, Option(metavar="N", min=0, help="Pause after this many requests to judges.")
+    ] = None,
     skip_invalid: Annotated[bool, Option("--skip-invalid", help="Leave out records that cannot be scored.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Only print the number of questions and the price.")] = False,
-    idempotency_key: options.Idempotency = None,
-    watch: options.Watch = False,
-    server: options.Server = options.LOCAL_URL,
-    key: options.Key = None,
+    idempotency_key: Annotated[
+        str | None, Option(metavar="TEXT", help="The same key submits once. [default: from the content]")
+    ] = None,
+    watch: Annotated[bool, Option("--watch", "--wait", help="Show the progress until it ends.")] = False,
+    server: Server = LOCAL_URL,
+    key: Key = None,
 ) -> int:
     """Submit traces as a batch, and print its id.
 
@@ -59,10 +66,11 @@ def submit_batch(
     """
     from pydantic_core import to_json
 
-    from service.cli.following import render_quote
+    from service.cli.following import render_quote, watch_to_the_end
     from service.cli.inputs import Refusal, names_file, print_guesses, read_bodies, read_document
-    from service.cli.remote import JobUpload, build_options, connect
+    from service.cli.remote import BatchUpload, build_options, connect
     from service.client.failures import RefusedError
+    from service.reading.places import Layout
     from service.wiring import build_limits
 
     sent_rubric: JsonValue = None
@@ -76,23 +84,20 @@ def submit_batch(
         tags=tag,
         budget_usd=budget_usd,
         max_questions=max_questions,
-        deadline_hours=deadline_hours,
-        webhook=webhook,
         skip_invalid=skip_invalid or None,
     )
-    guessed, left_out = Counter[str](), Counter[str]()
-    with JobUpload("batch", query, idempotency_key) as upload:
+    guessed, left_out, refused = Counter[str](), Counter[str](), list[Refusal]()
+    with BatchUpload(query, idempotency_key) as upload:
         limits = build_limits(read_settings())
-        for record in read_bodies([file], limits, named=input_format, guessed=guessed, left_out=left_out):
+        for record in read_bodies([file], limits, Layout(input_format), guessed=guessed, left_out=left_out):
             if isinstance(record, Refusal):
-                upload.refused.append(record)
+                refused.append(record)
             else:
                 body = record.body if sent_rubric is None else {"rubric": sent_rubric, **record.body}
                 upload.add(to_json(body) + b"\n", record.place, bare=record.bare)
         print_guesses(guessed, left_out)
-        if upload.refused and not (skip_invalid and upload.places):
-            reason = f"{pluralize(len(upload.refused), 'record')} cannot be read"
-            refused = [*upload.refused, *_list_service_refusals(upload, server, key)]
+        if refused and not (skip_invalid and upload.places):
+            reason = f"{pluralize(len(refused), 'record')} cannot be read"
             return _print_not_submitted(refused, reason, skips=skip_invalid or not upload.places)
         with connect(server, key) as client:
             try:
@@ -101,15 +106,20 @@ def submit_batch(
                     return ExitCode.PASSED
                 submitted = upload.send(client.batches.submit)
             except RefusedError as error:
-                refused = [*upload.refused, *upload.list_refusals(error)]
+                refused += upload.list_refusals(error)
                 return _print_not_submitted(refused, error.problem.detail, skips=skip_invalid)
-            skipped = list(upload.refused)
             for one in submitted.job.rejected:
                 problems = InputError([Problem(place.pointer, place.detail) for place in one.errors])
-                skipped.append(upload.refuse_line(one.line, problems))
-            print_refusals(skipped, "left out")
-            what = pluralize(submitted.job.request_counts.total, "item")
-            return upload.print_submitted(client.batches, submitted, what, watch=watch)
+                refused.append(upload.refuse_line(one.line, problems))
+            print_refusals(refused, "left out")
+            upload.print_submitted(submitted)
+            return watch_to_the_end(client.batches, submitted.job.id) if watch else ExitCode.PASSED
+
+
+def _print_not_submitted(refused: list[Refusal], reason: str, *, skips: bool) -> ExitCode:
+    print_refusals(sorted(refused, key=lambda one: one.place.line or 0))
+    say(f"nothing was submitted: {reason}" + ("" if skips else "; --skip-invalid leaves them out"))
+    return ExitCode.DATA
 
 
 @commands.command("list")
@@ -119,8 +129,8 @@ def list_jobs(
     limit: Annotated[int, Option(metavar="N", min=1, max=100, help="Maximum number to list.")] = 20,
     after: Annotated[str | None, Option(metavar="ID", help="List only those older than this one.")] = None,
     output_format: options.TableOrJson = "table",
-    server: options.Server = options.LOCAL_URL,
-    key: options.Key = None,
+    server: Server = LOCAL_URL,
+    key: Key = None,
 ) -> int:
     """List batches or calibrations, newest first."""
     from service.cli.following import show_jobs
@@ -136,19 +146,20 @@ def list_jobs(
 
 
 @commands.command("show")
-def show_job(
-    job_id: options.Job,
-    output_format: options.TableOrJson = "table",
-    server: options.Server = options.LOCAL_URL,
-    key: options.Key = None,
+def show_one_job(
+    job_id: Job, output_format: options.TableOrJson = "table", server: Server = LOCAL_URL, key: Key = None
 ) -> int:
     """Show the state of a job."""
-    with _use(job_id, server, key) as client:
-        return _show(client.find(job_id), output_format)
+    from service.cli.following import show_job
+    from service.cli.remote import connect_for
+
+    with connect_for(job_id, server, key) as jobs:
+        show_job(jobs.find(job_id), output_format)
+    return ExitCode.PASSED
 
 
 @commands.command("watch")
-def watch_job(job_id: options.Job, server: options.Server = options.LOCAL_URL, key: options.Key = None) -> int:
+def watch_job(job_id: Job, server: Server = LOCAL_URL, key: Key = None) -> int:
     """Show the progress of a job until it ends. Ctrl-C stops watching, not the job.
 
     Exit code 0 if it completed, whatever the verdicts (to gate on the results, use `callgrade summarize`); 2 if it failed,
@@ -156,108 +167,81 @@ def watch_job(job_id: options.Job, server: options.Server = options.LOCAL_URL, k
     missing.
     """
     from service.cli.following import watch_to_the_end
+    from service.cli.remote import connect_for
 
-    with _use(job_id, server, key) as client:
-        return watch_to_the_end(client, job_id)
+    with connect_for(job_id, server, key) as jobs:
+        return watch_to_the_end(jobs, job_id)
 
 
 @commands.command("results")
 def fetch_results(
-    job_id: options.Job,
+    job_id: Job,
     output: Annotated[
         Path | None,
         Option(
             "--output",
             "-o",
             metavar="FILE|FOLDER",
-            help="File to write to, which appears once it is complete; for a calibration, a folder. "
+            help="File to write to, which appears once all is fetched; for a calibration, a folder. "
             "[default: standard output]",
         ),
     ] = None,
     errors: Annotated[bool, Option("--errors", help="Fetch why items of a batch have no report.")] = False,
     wait: Annotated[bool, Option("--wait", help="Wait until it has ended.")] = False,
-    server: options.Server = options.LOCAL_URL,
-    key: options.Key = None,
+    server: Server = LOCAL_URL,
+    key: Key = None,
 ) -> int:
     """Fetch the reports that a batch has so far, as JSON Lines in the order of its items; or a completed calibration.
 
-    Every item of a batch is either here or among the --errors. With --output the exit code is 2 until all are there; run the
-    same command again to continue. A calibration is written as `callgrade calibrate run` writes it.
+    Every item of a batch is either here or among the --errors. The exit code is 2 if the batch has not ended, so that more will
+    come. A calibration is written as `callgrade calibrate run` writes it.
     """
     from service.cli.following import fetch, fetch_calibration
+    from service.cli.remote import connect_for
     from service.client.jobs import BatchClient
 
-    with _use(job_id, server, key) as client:
-        if isinstance(client, BatchClient):
-            return fetch(client, job_id, "errors" if errors else "results", output=output, wait=wait)
+    with connect_for(job_id, server, key) as jobs:
+        if isinstance(jobs, BatchClient):
+            return fetch(jobs, job_id, "errors" if errors else "results", output=output, wait=wait)
         if output is None or errors:
             raise typer.BadParameter("a calibration is written to a folder as a whole", param_hint="--output")
-        return fetch_calibration(client, job_id, output, wait=wait)
+        return fetch_calibration(jobs, job_id, output, wait=wait)
 
 
-def _add_verb(verb: Literal["cancel", "pause", "retry"], text: str) -> None:
+def _add_verb(verb: Literal["cancel", "pause", "retry", "delete"], text: str) -> None:
     @commands.command(verb, help=text)
-    def change_job(job_id: options.Job, server: options.Server = options.LOCAL_URL, key: options.Key = None) -> int:
-        with _use(job_id, server, key) as client:
-            change = {"cancel": client.cancel, "pause": client.pause, "retry": client.retry}[verb]
-            return _show(change(job_id))
+    def change_job(job_id: Job, server: Server = LOCAL_URL, key: Key = None) -> int:
+        from service.cli.following import show_job
+        from service.cli.remote import connect_for
+
+        with connect_for(job_id, server, key) as jobs:
+            change = {"cancel": jobs.cancel, "pause": jobs.pause, "retry": jobs.retry, "delete": jobs.delete}[verb]
+            job = change(job_id)
+        if job is None:
+            say(f"{job_id} is deleted, with its items and results")
+        else:
+            show_job(job)
+        return ExitCode.PASSED
 
 
 _add_verb("cancel", "Cancel a job. Items under way finish, the others never run; nothing is fitted.")
 _add_verb("pause", "Pause a job until it is resumed. Items under way finish.")
 _add_verb("retry", "Run the failed items of an ended job again; a calibration is fitted anew.")
+_add_verb("delete", "Delete a job that has ended, with its items and results.")
 
 
 @commands.command("resume")
 def resume_job(
-    job_id: options.Job,
+    job_id: Job,
     budget_usd: Annotated[float | None, Option(metavar="X", min=0, help="New budget for the whole job.")] = None,
     max_questions: Annotated[int | None, Option(metavar="N", min=0, help="New limit on requests to judges.")] = None,
-    server: options.Server = options.LOCAL_URL,
-    key: options.Key = None,
+    server: Server = LOCAL_URL,
+    key: Key = None,
 ) -> int:
     """Resume a paused job, with other limits if given."""
-    with _use(job_id, server, key) as client:
-        return _show(client.resume(job_id, budget_usd=budget_usd, max_questions=max_questions))
-
-
-@commands.command("delete")
-def delete_job(job_id: options.Job, server: options.Server = options.LOCAL_URL, key: options.Key = None) -> int:
-    """Delete a job that has ended, with its items and results."""
-    with _use(job_id, server, key) as client:
-        client.delete(job_id)
-    say(f"{job_id} is deleted, with its items and results")
-    return ExitCode.PASSED
-
-
-def _use(job_id: str, server: str, key: str | None) -> AbstractContextManager[AnyJobs]:
+    from service.cli.following import show_job
     from service.cli.remote import connect_for
 
-    return connect_for(job_id, server, key)
-
-
-def _show(job: AnyJob, form: Literal["table", "json"] = "table") -> ExitCode:
-    from service.cli import following
-
-    following.show_job(job, form)
+    with connect_for(job_id, server, key) as jobs:
+        show_job(jobs.resume(job_id, budget_usd=budget_usd, max_questions=max_questions))
     return ExitCode.PASSED
-
-
-def _list_service_refusals(upload: JobUpload, server: str, key: str | None) -> list[Refusal]:
-    """Ask the service which readable lines it would refuse, so that all errors show at once. Empty if it cannot be asked."""
-    from service.cli.remote import connect
-    from service.client.failures import RefusedError
-
-    with suppress(CallgradeError), connect(server, key) as client:
-        try:
-            if upload.places:
-                upload.send(client.batches.quote)
-        except RefusedError as error:
-            return upload.list_refusals(error)
-    return []
-
-
-def _print_not_submitted(refused: list[Refusal], reason: str, *, skips: bool) -> ExitCode:
-    print_refusals(sorted(refused, key=lambda one: one.place.line or 0))
-    say(f"nothing was submitted: {reason}" + ("" if skips else "; --skip-invalid leaves them out"))
-    return ExitCode.DATA

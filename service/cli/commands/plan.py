@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from service.asking.judging import AskEstimate
     from service.cli.inputs import Inputs
     from service.core.judging.judges import Ask
     from service.core.plan import Plan
@@ -40,8 +39,9 @@ def plan(
 ) -> int:
     """Show which questions judges would be asked about traces, without asking them."""
     from service.cli.inputs import print_guesses, read_inputs
+    from service.reading.places import Layout
 
-    inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, plugins=plugin or ())
+    inputs = read_inputs(files, rubric=rubric, expected=expected, layout=Layout(input_format), plugins=plugin or ())
     if price and inputs.engine.judging is None:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     totals = Totals(inputs.settings.judge_model if price else None)
@@ -66,18 +66,6 @@ class Totals:
     cost: Cost = NOTHING
     """The cost at most, if nothing were cached."""
 
-    def add_estimates(self, estimates: Iterable[AskEstimate]) -> None:
-        """Count the tokens and the cost that answers would take."""
-        for one in estimates:
-            self.tokens += one.tokens
-            self.cost += Cost.of(one.cost_usd)
-
-    def describe_price(self, things: str) -> str:
-        """Render the cost at most, in words."""
-        tokens = f"at most {self.tokens:,} tokens of {self.priced_model}, {self.cost}"
-        per_thousand = format_usd(1_000 * self.cost.usd / max(1, self.traces))
-        return tokens if self.cost.unpriced else f"{tokens}: {per_thousand} for 1,000 such {things}"
-
 
 def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[tuple[str, Plan]]:
     """Yield the name and plan of every record and count it; list records without one on standard error."""
@@ -89,7 +77,9 @@ def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[tuple[str, Plan]]:
             totals.questions += len(made.asks)
             totals.blocked += len(made.blocked_asks)
             if totals.priced_model is not None and inputs.engine.judging is not None:
-                totals.add_estimates(loop.run(inputs.engine.judging.estimate(made.asks, made.trace)).values())
+                for one in loop.run(inputs.engine.judging.estimate(made.asks, made.trace)).values():
+                    totals.tokens += one.tokens
+                    totals.cost += Cost.of(one.cost_usd)
             yield made.trace.id or f"#{totals.traces + len(inputs.refused)}", made
         loop.run(inputs.engine.close())
 
@@ -110,7 +100,9 @@ def _show_table(plans: Iterator[tuple[str, Plan]], totals: Totals) -> None:
     questions = f"{pluralize(totals.questions, 'question')} for a judge"
     out.print(f"{pluralize(totals.traces, 'trace')}: {questions}, {totals.blocked} blocked by a failed check")
     if totals.priced_model is not None:
-        out.print(totals.describe_price("traces"))
+        tokens = f"at most {totals.tokens:,} tokens of {totals.priced_model}, {totals.cost}"
+        per_thousand = format_usd(1_000 * totals.cost.usd / max(1, totals.traces))
+        out.print(tokens if totals.cost.unpriced else f"{tokens}: {per_thousand} for 1,000 such traces")
 
 
 def _build_table(made: Plan) -> Table | Text:
@@ -140,6 +132,8 @@ def convert(
     input_format: options.InputFormat = "auto",
     *,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also list what is ignored.")] = False,
+    encoding: options.Encoding = None,
+    columns: options.Columns = None,
 ) -> int:
     """Print traces as callgrade reads them, in its own format. Parts that cannot be read are listed on standard error.
 
@@ -147,9 +141,10 @@ def convert(
     """
     from service.cli.inputs import print_guesses, read_inputs
     from service.intake.own_form import write_record
-    from service.request import read_request_trace
+    from service.reading.places import Layout
+    from service.reading.request import read_request_trace
 
-    inputs = read_inputs(files, input_format=input_format)
+    inputs = read_inputs(files, layout=Layout(input_format, encoding, options.read_columns(columns)))
     for record, trace in inputs.work_on(read_request_trace):
         typer.echo(json.dumps(write_record(trace), ensure_ascii=False))
         for part in trace.unread:

@@ -75,7 +75,8 @@ def summarize(
 
 def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
     """Read labels from a file, JSON Lines or a list; InputError with the place of one that cannot be read."""
-    from service.reading.trace_files import BadRecord, scan_records
+    from service.reading.places import BadRecord
+    from service.reading.trace_files import scan_records
     from service.reporting.summaries import read_label
     from service.wiring import build_limits
 
@@ -223,11 +224,12 @@ def _find_scored_traces(
 def _read_sent(files: Sequence[Path], named: str | None) -> Iterator[tuple[set[str], SentTrace | None]]:
     """Yield the names of each record in order, and its contents unless they cannot be read: it was not scored either."""
     from service.cli.inputs import Refusal, read_bodies
+    from service.reading.places import Layout
     from service.web.trace.stored import read_sent
     from service.wiring import build_limits
 
     limits, counts = build_limits(read_settings()), Counter[str]()
-    for record in read_bodies(files, limits, named=named, guessed=counts, left_out=counts):
+    for record in read_bodies(files, limits, Layout(named), guessed=counts, left_out=counts):
         body = {} if isinstance(record, Refusal) else dict(record.body)
         custom_id = body.pop("custom_id", None)
         try:

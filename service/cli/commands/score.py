@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
@@ -44,7 +43,6 @@ def score(
     fail_under: Annotated[
         float | None, Option(metavar="X", min=0, max=1, help="Exit 2 if the mean is below X, 3 if it may be.")
     ] = None,
-    strict: Annotated[bool, Option("--strict", help="Treat undecided as a failure: exit 2 instead of 3.")] = False,
     allow_undecided: options.AllowUndecided = False,
     judges: Annotated[
         Literal["off", "cached", "live", "fresh"] | None,
@@ -53,10 +51,12 @@ def score(
             "not cached, fresh = ask everything again. [default: CALLGRADE_JUDGES, else live if CALLGRADE_JUDGE_MODEL is set]"
         ),
     ] = None,
-    repeats: Annotated[int, Option(metavar="N", min=1, max=100, help="Score each trace N times.")] = 1,
     verbose: Annotated[bool, Option("--verbose", "-v", help="Show the steps of every trace.")] = False,
     failed: Annotated[bool, Option("--failed", help="Show only what fails or is undecided; count all.")] = False,
     output: options.Output = None,
+    rejected: options.Rejected = None,
+    encoding: options.Encoding = None,
+    columns: options.Columns = None,
 ) -> int:
     """Score traces and write one report for each.
 
@@ -65,25 +65,28 @@ def score(
     skipped, and the exit code is 5. The verdict is undecided, and the exit code 3, if the answer to an open question could change
     it. After Ctrl-C, what was scored before is still written and counted.
     """
-    from service.cli.inputs import Refusal, print_guesses, read_inputs
+    from service.cli.inputs import Refusal, keep_refused, print_guesses, read_inputs
     from service.cli.scoring import score_records
     from service.cli.tally import Tally
+    from service.reading.places import Layout
 
     inputs = read_inputs(
-        files, rubric=rubric, expected=expected, input_format=input_format, judges=judges, plugins=plugin or ()
+        files,
+        rubric=rubric,
+        expected=expected,
+        judges=judges,
+        plugins=plugin or (),
+        layout=Layout(input_format, encoding, options.read_columns(columns)),
     )
-    policy = VerdictPolicy(fail_under, strict=strict, allow_undecided=allow_undecided)
     tally, refusals, interrupted = Tally(), list[Refusal](), False
     model, asks = inputs.settings.judge_model, inputs.asks_judges
     fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
     with _open_output(output, files) as stream:
-        sink = _build_sink(
-            output_format, stream, tally, strict=strict, verbose=verbose, at_once=asks and fills_terminal, kept=output
-        )
+        sink = _build_sink(output_format, stream, tally, verbose=verbose, at_once=asks and fills_terminal, kept=output)
         if asks and fills_terminal:
             say(f"asking {model}; one line per trace follows")
         try:
-            for result in show_count(score_records(inputs, repeats=repeats), silent=fills_terminal):
+            for result in show_count(keep_refused(score_records(inputs), rejected), silent=fills_terminal):
                 tally.add(result)
                 refused = isinstance(result, Refusal)
                 if refused and len(refusals) < MAX_LISTED_REFUSALS:
@@ -100,44 +103,37 @@ def score(
     print_refusals(refusals, total=tally.refused)
     if tally.absent_judge_cause is not None:
         say(f"error: the judge {model} answered nothing: {ABSENT_JUDGE_REASONS[tally.absent_judge_cause]}")
-    reached = policy.reaches(tally)
+    reached = _reaches(tally, fail_under)
     if reached is not True:
         say(f"the mean score is {'below' if reached is False else 'not certain to reach'} {fail_under}")
-    return ExitCode.INTERRUPTED if interrupted else policy.choose_code(tally)
+    return ExitCode.INTERRUPTED if interrupted else choose_code(tally, fail_under, allow_undecided=allow_undecided)
 
 
-@dataclass(frozen=True)
-class VerdictPolicy:
-    """When a run counts as failed, and when as undecided."""
+def choose_code(tally: Tally, fail_under: float | None = None, *, allow_undecided: bool = False) -> ExitCode:
+    """Choose the exit code. An absent judge and unreadable data come before verdicts, some of which they prevent.
 
-    fail_under: float | None = None
-    strict: bool = False
-    allow_undecided: bool = False
+    No verdict at all is undecided too. An undecided verdict caused by a fault is never allowed.
+    """
+    if tally.absent_judge_cause is not None:
+        return ExitCode.CONFIG
+    if tally.refused:
+        return ExitCode.DATA
+    reached, verdicts = _reaches(tally, fail_under), tally.verdicts
+    if verdicts["fail"] or reached is False:
+        return ExitCode.FAILED
+    allowed = verdicts["undecided"] - tally.unforgiven if allow_undecided else 0
+    decided = verdicts["pass"] + verdicts["warn"] + allowed
+    undecided = verdicts["undecided"] > allowed or not decided
+    return ExitCode.UNDECIDED if reached is None or undecided else ExitCode.PASSED
 
-    def choose_code(self, tally: Tally) -> ExitCode:
-        """Choose the exit code. An absent judge and unreadable data come before verdicts, some of which they prevent.
 
-        No verdict at all is undecided too. An undecided verdict caused by a fault is never allowed.
-        """
-        if tally.absent_judge_cause is not None:
-            return ExitCode.CONFIG
-        if tally.refused:
-            return ExitCode.DATA
-        reached, verdicts = self.reaches(tally), tally.verdicts
-        if verdicts["fail"] or (self.strict and verdicts["undecided"]) or reached is False:
-            return ExitCode.FAILED
-        allowed = verdicts["undecided"] - tally.unforgiven if self.allow_undecided else 0
-        decided = verdicts["pass"] + verdicts["warn"] + allowed
-        undecided = verdicts["undecided"] > allowed or not decided
-        return ExitCode.UNDECIDED if reached is None or undecided else ExitCode.PASSED
-
-    def reaches(self, tally: Tally) -> bool | None:
-        """Whether the mean reaches `fail_under`; None if that depends on open questions, or if no trace has a score."""
-        if self.fail_under is None:
-            return True
-        least = self.fail_under - 1e-9
-        low, high = tally.mean_range or (0.0, 1.0)
-        return True if low >= least else None if high >= least else False
+def _reaches(tally: Tally, fail_under: float | None) -> bool | None:
+    """Whether the mean reaches `fail_under`; None if that depends on open questions, or if no trace has a score."""
+    if fail_under is None:
+        return True
+    least = fail_under - 1e-9
+    low, high = tally.mean_range or (0.0, 1.0)
+    return True if low >= least else None if high >= least else False
 
 
 @contextmanager
@@ -161,7 +157,7 @@ def _open_output(output: Path | None, files: list[Path]) -> Generator[BinaryIO]:
 
 
 def _build_sink(
-    output_format: str, stream: BinaryIO, tally: Tally, *, strict: bool, verbose: bool, at_once: bool, kept: Path | None
+    output_format: str, stream: BinaryIO, tally: Tally, *, verbose: bool, at_once: bool, kept: Path | None
 ) -> GitHub | JUnit | JsonReports | ResultTable:
     from service.cli.ci import GitHub, JUnit
     from service.cli.views import LOOKAHEAD, JsonReports, ResultTable
@@ -169,7 +165,7 @@ def _build_sink(
     if output_format in ("json", "ndjson"):
         return JsonReports(stream, lines=output_format == "ndjson")
     if output_format == "junit":
-        return JUnit(stream, strict=strict)
+        return JUnit(stream)
     if output_format == "github":
-        return GitHub(None if kept is None else stream, tally, strict=strict)
+        return GitHub(None if kept is None else stream, tally)
     return ResultTable(stream, tally, verbose=verbose, lookahead=1 if at_once else LOOKAHEAD)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 from typer import Option
 
-from service.cli import options
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
 
@@ -25,7 +25,6 @@ def serve(
     port: Annotated[
         int | None, Option(metavar="N", min=0, max=65_535, help="0 picks a free one. [default: CALLGRADE_PORT]")
     ] = None,
-    log_level: options.LogLevel = None,
     workers: Annotated[int, Option(metavar="N", min=1, max=256, help="Number of server processes.")] = 1,
     browser: Annotated[bool, Option("--open", help="Open the pages in a browser.")] = False,
 ) -> int:
@@ -34,17 +33,16 @@ def serve(
     from service.api.fairness.connections import raise_file_limit
     from service.cli import serving
     from service.cli.working import supervised_workers
+    from service.fits.own_files import note_own_files
     from service.logs.lines import configure, log_warnings
-    from service.own_files import note_own_files
     from service.scoring_process import ScoringProcess
     from service.store.access.keys import Keys
     from service.web.app import add_pages, make_local_token
     from service.wiring import build_engine, prepare_database
 
     read = read_settings()
-    level = (log_level or read.log_level).upper()
-    settings = replace(read, log_level=level, host=host or read.host)
-    configure(level)
+    settings = replace(read, host=host or read.host)
+    configure(settings.log_level)
     raise_file_limit()
     database = prepare_database(settings)
     serving.make_first_key(settings, Keys(database))
@@ -56,13 +54,11 @@ def serve(
     note_own_files(settings, database)
     number, grace = int(settings.worker), settings.graceful_seconds
     with serving.bind_listener(settings.host, read.port if port is None else port) as listener:
-        stop_signal = serving.StopSignal()
-        stop_signal.listen()
-        serving.log_address(listener, workers)
-        serving.show_pages(listener, "" if Keys(database).any_key() else token, browser=browser)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, until the server handles both
+        serving.announce(listener, "" if Keys(database).any_key() else token, workers=workers, browser=browser)
         try:
-            with supervised_workers(number, log_level=level, grace=grace, stopping=app.state.stopping):
-                serving.serve_on(app, settings, listener, stop_signal, workers=workers, token=token)
+            with supervised_workers(number, grace=grace, stopping=app.state.stopping):
+                serving.serve_on(app, settings, listener, workers=workers, token=token)
         except KeyboardInterrupt:
             serving.LOG.info("stopped")
     return ExitCode.PASSED
@@ -70,7 +66,6 @@ def serve(
 
 @commands.command("worker")
 def worker(
-    log_level: options.LogLevel = None,
     workers: Annotated[
         int | None, Option(metavar="N", min=1, max=256, help="Processes. [default: the number of cores]")
     ] = None,
@@ -87,16 +82,15 @@ def worker(
 
     from service import heap
     from service.cli.working import check_worker, count_cores, supervised_workers, work
+    from service.fits.own_files import note_own_files
     from service.logs.lines import configure
-    from service.own_files import note_own_files
     from service.store.jobs.chunks import Chunks
     from service.wiring import prepare_database
 
     if check:
         return check_worker()
     settings, stopping = read_settings(), threading.Event()
-    level = (log_level or settings.log_level).upper()
-    configure(level)
+    configure(settings.log_level)
     if beside and workers is None:  # the worker of a server, not one of a worker
         os.nice(NICE_INCREMENT)
     database = prepare_database(settings)
@@ -107,7 +101,7 @@ def worker(
         options = ("--workers", "1", *([] if settings.cache_url else ["--code"]))
         more, grace = (workers or count_cores()) - 1, settings.graceful_seconds
         build_chunks = partial(Chunks, judges=not code)
-        with supervised_workers(more, *options, log_level=level, grace=grace, stopping=stopping):
+        with supervised_workers(more, *options, grace=grace, stopping=stopping):
             asyncio.run(work(settings, database, beside=beside, stopping=stopping, build_chunks=build_chunks))
     finally:
         database.close()

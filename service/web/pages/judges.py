@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from urllib.parse import quote
 
 from pydantic import JsonValue
@@ -18,12 +17,10 @@ from service.api.routes.fits import REQUEST
 from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
 from service.core.models.validation import validate
-from service.errors import InputError, JobStateError, Problem, UnknownJobError
-from service.fits.manager import FitState
-from service.judge_standing import list_criteria
+from service.errors import InputError, Problem
+from service.labelling.standings import list_criteria
 from service.reading.strict_json import parse
 from service.web.page import NavLink, PageSet, page, read_form, redirect, render
-from service.web.plots import MIN_ITEMS, HeldOutView, build_held_out, build_plots
 from service.wiring import build_limits
 
 
@@ -35,7 +32,6 @@ class JudgePages:
         self._labels = parts.labels
         self._standings = parts.judges
         self._fits = parts.fits
-        self._calibrations = parts.calibrations
         self._limits = build_limits(parts.settings)
 
     async def list_judges(self, request: Request) -> Response:
@@ -100,14 +96,8 @@ class JudgePages:
             status=status,
             twin=f"/v1/judges?judge={judge.id}",
             judge=judge,
-            build_plots=build_plots,
-            fewest=MIN_ITEMS,
             criteria=criteria,
-            fits=[
-                (one, fits_by_id[one.id], await self._find_held_out(request, one))
-                for one in fits
-                if one.id in fits_by_id
-            ],
+            fits=[(one, fits_by_id[one.id]) for one in fits if one.id in fits_by_id],
             standings=standings,
             humans={one.progress.criterion: one for one in summary},
             disputed=[case for one in pages for case in one.data],
@@ -115,17 +105,6 @@ class JudgePages:
             refusal=refusal,
             places={case.item: build_item_path(case.item) for one in pages for case in one.data},
         )
-
-    async def _find_held_out(self, request: Request, state: FitState) -> HeldOutView | None:
-        """Find the items held out from a fit; None if no run of this tenant made the fit, or it was deleted."""
-        name, tenant = state.calibration, find_caller(request).tenant
-        if not name:
-            return None
-        with suppress(UnknownJobError, JobStateError):
-            return await self._calibrations.read_report(
-                request, lambda read: build_held_out(read(tenant, name), state.id)
-            )
-        return None
 
     def _find_judge(self, request: Request) -> Judge:
         judge = self._engine.registry.judges.get(request.path_params["name"])

@@ -14,7 +14,7 @@ from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
 from service.api.routes.labels import REQUEST, build_draft, choose_annotator, find_own_name
 from service.core.models.validation import validate
-from service.labelling import LabelTask
+from service.labelling.desk import LabelTask
 from service.store.labelling.labels import HumanLabel
 from service.web.label_view import build_item_view
 from service.web.page import NavLink, PageSet, page, read_form, redirect, render

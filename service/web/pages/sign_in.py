@@ -20,6 +20,7 @@ from service.store.access.callers import UNKNOWN
 from service.store.access.sessions import Sessions
 from service.web.page import PageSet, page, read_form, redirect, render
 
+SESSION_HOURS = 12
 HOUR_S = 3_600
 WRONG_TOKEN = "the token is not the one that `callgrade serve` printed when it started"  # noqa: S105 (a text)
 
@@ -44,7 +45,6 @@ class SignInDesk:
         self._keys = parts.keys
         self._cache = parts.sessions
         self._sessions = Sessions(parts.database)
-        self._hours = parts.settings.session_hours
         self._threads = Threads(2, name="sessions")
 
     async def show_form(self, request: Request) -> Response:
@@ -81,7 +81,7 @@ class SignInDesk:
         by_key = await self._keys.any_key()
         onwards = _read_next(request)
         return render(
-            request, "sign_in.html", status=status, by_key=by_key, onwards=onwards, refusal=problem, hours=self._hours
+            request, "sign_in.html", status=status, by_key=by_key, onwards=onwards, refusal=problem, hours=SESSION_HOURS
         )
 
     async def _check_key(self, request: Request, key: str) -> str:
@@ -101,7 +101,7 @@ class SignInDesk:
         return ""
 
     async def _enter(self, request: Request, key_id: str) -> Response:
-        peer, lasts_s = find_peer(request.scope), self._hours * HOUR_S
+        peer, lasts_s = find_peer(request.scope), SESSION_HOURS * HOUR_S
         by = Actor(f"key {key_id}" if key_id else "nobody", peer)
         token = await self._threads.run(peer, partial(self._sessions.create, key_id, lasts_s=lasts_s, by=by))
         response = redirect(_read_next(request))

@@ -17,9 +17,7 @@ from service.errors import CallgradeError
 from service.problems import ProblemDetails, describe_error
 from service.reading.pasted import read_pasted
 from service.web.page import NavLink, PageSet, page, read_form, render
-from service.web.trace.payloads import COMPLETE
 from service.web.trace.stored import build_stored_view
-from service.web.trace.view import TraceView
 from service.wiring import build_limits
 
 
@@ -44,7 +42,9 @@ class StartPages:
             answer = await self._scoring.score_data(request, pasted.body)
         except CallgradeError as error:
             return await self._render(request, text=text, keep=keep, refusal=describe_error(error))
-        view = await asyncio.to_thread(_build_view, pasted.body, bytes(answer.body))
+        view = await asyncio.to_thread(
+            lambda: build_stored_view(json.loads(pasted.body), json.loads(bytes(answer.body)), "")
+        )
         kept = answer.headers.get("x-callgrade-score-id")
         return await asyncio.to_thread(render, request, "scored.html", pasted=pasted, view=view, keep=keep, kept=kept)
 
@@ -63,10 +63,6 @@ class StartPages:
             keep=keep,
             refusal=refusal,
         )
-
-
-def _build_view(sent: bytes, report: bytes) -> TraceView:
-    return build_stored_view(json.loads(sent), json.loads(report), "", choices=COMPLETE)
 
 
 @cache

@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,8 +16,7 @@ from service.api.queries import read_query
 from service.api.routes.batch_items import ItemChoiceQuery, ItemPageQuery, build_choice
 from service.store.jobs.items import count_items
 from service.web.page import PageSet, build_twin, page, render
-from service.web.trace.payloads import COMPLETE
-from service.web.trace.stored import build_stored_view, find_payload
+from service.web.trace.stored import build_stored_view
 
 
 class TracePages:
@@ -68,16 +66,6 @@ class TracePages:
             query=f"?{query}" if query else "",
         )
 
-    async def download_payload(self, request: Request) -> Response:
-        """Download the whole of a text or value that the page shows cut; `at` is its pointer."""
-        item = await self._batches.items.find_item(request)
-        at = request.query_params.get("at", "")
-        payload = await asyncio.to_thread(find_payload, item.request, at)
-        if payload is None:
-            raise HTTPException(404, "no such part of the trace")
-        headers = {"content-disposition": f'attachment; filename="item-{item.index}.txt"', "cache-control": "no-store"}
-        return Response(payload.encode(errors="backslashreplace"), 200, headers, "text/plain")
-
     async def list_scores(self, request: Request) -> Response:
         """List kept scores, by outcome."""
         chosen = _read_choice(request)
@@ -95,7 +83,7 @@ class TracePages:
     async def show_score(self, request: Request) -> Response:
         """Show a kept score with its trace, and a way to label it."""
         score = json.loads(bytes((await self._scores.show_score(request)).body))
-        view = await asyncio.to_thread(build_stored_view, score["request"], score["report"], "", choices=COMPLETE)
+        view = await asyncio.to_thread(build_stored_view, score["request"], score["report"], "")
         criteria = [one["id"] for one in score["report"]["criteria"]]
         name: str = score["id"]
         return await asyncio.to_thread(
@@ -114,7 +102,6 @@ def build_trace_pages(parts: ApiParts) -> Sequence[PageRoute]:
     return [
         page("/runs/{batch_id}/traces", pages.list_traces, needs="batch"),
         page("/runs/{batch_id}/traces/{index}", pages.show_trace, needs="batch"),
-        page("/runs/{batch_id}/traces/{index}/payload", pages.download_payload, needs="batch"),
         page("/scores", pages.list_scores, needs="score"),
         page("/scores/{score_id}", pages.show_score, needs="score"),
     ]

@@ -27,7 +27,7 @@ from service.web.trace.comparison import BY_CODE, CallComparer, StateComparer, S
 from service.web.trace.grounding import Links, list_values
 from service.web.trace.marks import escape_invisible
 from service.web.trace.outcomes import OutcomeView, build_outcome, split_outcomes
-from service.web.trace.payloads import CUT, Payload, PayloadChoices, build_payload
+from service.web.trace.payloads import Payload, build_payload
 from service.web.trace.places import (
     MAX_SHOWN,
     QUIET,
@@ -68,7 +68,7 @@ class ScoredTrace(NamedTuple):
     """The name of the trace on the page; empty: its own id."""
 
 
-def build_trace_view(scored: ScoredTrace, *, prefix: str = "", choices: PayloadChoices = CUT) -> TraceView:
+def build_trace_view(scored: ScoredTrace, *, prefix: str = "") -> TraceView:
     """Build the page of one scored trace.
 
     `prefix` precedes every id, so that several traces can share a page; use letters, digits and hyphens.
@@ -82,7 +82,7 @@ def build_trace_view(scored: ScoredTrace, *, prefix: str = "", choices: PayloadC
     for one, sign in values:
         links.add(one, sign)
     statements = list_statements(scored.report)
-    return _Builder(scored, prefix, choices, links, refuting, errors, visible, statements).build()
+    return _Builder(scored, prefix, links, refuting, errors, visible, statements).build()
 
 
 def _list_errors(scored: ScoredTrace) -> dict[int, str]:
@@ -99,7 +99,6 @@ def _list_errors(scored: ScoredTrace) -> dict[int, str]:
 class _Builder(NamedTuple):
     scored: ScoredTrace
     prefix: str
-    choices: PayloadChoices
     links: Links
     refuting: frozenset[int]
     """The steps with results or arguments that contradict what was said."""
@@ -115,12 +114,12 @@ class _Builder(NamedTuple):
         problems = list_problems(report, self.statements, parts)
         first = find_first_failing(report, problems, parts)
         expectation = None if trace is None else leave_out_arguments(self.scored.expectation, trace)
-        comparer = CallComparer(list_patterns(expectation), self.links, self.choices)
+        comparer = CallComparer(list_patterns(expectation), self.links)
         steps = self._build_steps(comparer, first)
         state, loose, strip = tuple[StateRow, ...](), self._group_loose(parts), self._build_strip()
         expected_state = None if self.scored.expectation is None else self.scored.expectation.state
         if trace is not None and (trace.state is not None or expected_state is not None):
-            state = tuple(StateComparer(trace.state or State(), expected_state, self.choices).list_rows())
+            state = tuple(StateComparer(trace.state or State(), expected_state).list_rows())
         return TraceView(
             name=escape_invisible(self.scored.name or report.trace_id or "trace"),
             prefix=self.prefix,
@@ -171,7 +170,7 @@ class _Builder(NamedTuple):
         )
 
     def _show(self, value: JsonValue, path: str) -> Payload:
-        return build_payload(value, path, self.links.marks.get(path), self.choices)
+        return build_payload(value, self.links.marks.get(path))
 
     def _build_steps(self, comparer: CallComparer, first: str) -> Mapping[int, StepView]:
         """Build the visible steps, by their position in the report."""

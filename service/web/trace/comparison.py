@@ -23,7 +23,7 @@ from service.errors import InputError
 from service.reporting.statements import OutcomeState, find_state
 from service.web.trace.grounding import Links, RootMarks
 from service.web.trace.marks import escape_invisible
-from service.web.trace.payloads import Payload, PayloadChoices, build_cell
+from service.web.trace.payloads import Payload, build_cell
 
 RowStatus = Literal["same", "close", "differs", "missing", "extra", "open", "optional", "ignored", "quiet"]
 
@@ -117,7 +117,6 @@ class CallComparer(NamedTuple):
 
     patterns: Mapping[str, CallPattern]
     links: Links
-    choices: PayloadChoices
 
     def compare(self, step: Step, verdict: StepVerdict) -> ExpectedCallView | None:
         """Compare a step with its expected call; None if it is paired with none."""
@@ -153,7 +152,7 @@ class CallComparer(NamedTuple):
         root = f"/steps/{step.index}/call/arguments"
         marks = _narrow(self.links.marks.get(root), f"/{token}")
         matcher, expected = self._show_expected(expected_args[name]) if name in expected_args else ("", None)
-        actual = self._show(actual_args[name], f"{root}/{token}", marks) if name in actual_args else None
+        actual = build_cell(actual_args[name], marks) if name in actual_args else None
         return ArgumentRow(
             name=escape_invisible(name),
             status=status,
@@ -169,12 +168,9 @@ class CallComparer(NamedTuple):
         """Return the kind of a matcher and what it compares with; an empty kind for a plain value."""
         value = spell_template(expected)
         if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
-            return "", self._show(value, "", None)
+            return "", build_cell(value, None)
         rest = {name: item for name, item in value.items() if name != "kind"}
-        return str(value["kind"]), self._show(rest["value"] if rest.keys() == {"value"} else rest, "", None)
-
-    def _show(self, value: JsonValue, path: str, marks: RootMarks | None) -> Payload:
-        return build_cell(value, path, marks, self.choices)
+        return str(value["kind"]), build_cell(rest["value"] if rest.keys() == {"value"} else rest, None)
 
 
 def _build(pattern: CallPattern, rows: tuple[ArgumentRow, ...]) -> ExpectedCallView:
@@ -254,7 +250,6 @@ class StateComparer(NamedTuple):
 
     state: State
     expected: StateExpectation | None
-    choices: PayloadChoices
 
     def list_rows(self) -> Iterator[StateRow]:
         """Yield what changed, and what should have; nothing if the state was not captured."""
@@ -297,17 +292,14 @@ class StateComparer(NamedTuple):
             yield replace(row, after=None) if is_removed else row
 
     def _build(self, status: str, change: JsonChange, due: JsonChange | None) -> StateRow:
-        def show(value: JsonValue) -> Payload:
-            return build_cell(value, f"/state/final{change.path}", None, self.choices)
-
         still = due.op if due is not None and status == "missing" else ""
         return StateRow(
             path=escape_invisible(change.path) or "(the whole)",
             status=status,  # pyright: ignore[reportArgumentType] (one of the names in `list_rows`)
             words=STATE_WORDS[status],
-            before=None if "add" in (change.op, still) else show(change.before),
-            after=None if change.op == "remove" or still == "add" else show(change.after),
-            expected=None if due is None or due.op == "remove" else show(due.after),
+            before=None if "add" in (change.op, still) else build_cell(change.before, None),
+            after=None if change.op == "remove" or still == "add" else build_cell(change.after, None),
+            expected=None if due is None or due.op == "remove" else build_cell(due.after, None),
         )
 
 

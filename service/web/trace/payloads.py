@@ -16,10 +16,6 @@ from service.web.trace.marks import Mark, TextPiece, cut_pieces, escape_invisibl
 
 FOLD_CHARS = 16_000
 """Size, in characters, from which a payload is folded."""
-HEAD_CHARS = 2_000
-"""Characters of a folded payload that a page shows; the rest is a download."""
-AROUND_CHARS = 160
-"""Characters shown around a mark in a part that is cut."""
 MAX_QUOTED_CHARS = 200
 """Longest text, in characters, that a table shows in quotes."""
 MAX_DEPTH = 200
@@ -34,14 +30,10 @@ MAX_JOINED_CHARS = 256 * 2**10
 class Payload:
     """A text or a JSON value."""
 
-    path: str
-    """Its pointer in the trace."""
     pieces: tuple[TextPiece, ...]
     size: int
     """Characters of the whole."""
     folded: bool = False
-    cut: bool = False
-    """Whether `pieces` hold only its first characters."""
     whole: Mark | None = None
     """The mark of the whole."""
 
@@ -51,23 +43,8 @@ class Payload:
         return self.pieces[0].text if len(self.pieces) == 1 and self.pieces[0].mark is None else None
 
 
-class PayloadChoices(NamedTuple):
-    """How large payloads are shown: cut if the whole is available elsewhere, else complete."""
-
-    fold: int = FOLD_CHARS
-    head: int | None = HEAD_CHARS
-    """Characters shown of a folded payload; None: all."""
-
-
-CUT = PayloadChoices()
-"""For a page that can link to the rest."""
-
-COMPLETE = PayloadChoices(head=None)
-"""For a page without a server."""
-
-
-def build_payload(value: JsonValue, path: str, marks: RootMarks | None, choices: PayloadChoices) -> Payload:
-    """Build the payload of a value at a pointer, with the marks below it."""
+def build_payload(value: JsonValue, marks: RootMarks | None) -> Payload:
+    """Build the payload of a value, with the marks below it."""
     whole = marks.leaves.get("") if marks is not None else None
     if isinstance(value, str):
         pieces = cut_pieces(value, () if marks is None else marks.spans.get("", ())) or (TextPiece(""),)
@@ -76,14 +53,12 @@ def build_payload(value: JsonValue, path: str, marks: RootMarks | None, choices:
     else:
         pieces = tuple(_write(value, marks))
     size = sum([len(piece.text) for piece in pieces])
-    if size > choices.fold and choices.head is not None:
-        return Payload(path, tuple(_take_head(pieces, choices.head)), size, folded=True, cut=True, whole=whole)
-    return Payload(path, pieces, size, folded=size > choices.fold, whole=whole)
+    return Payload(pieces, size, folded=size > FOLD_CHARS, whole=whole)
 
 
-def build_cell(value: JsonValue, path: str, marks: RootMarks | None, choices: PayloadChoices) -> Payload:
+def build_cell(value: JsonValue, marks: RootMarks | None) -> Payload:
     """Build the payload of a table cell: a short text is in quotes, because "1" is not 1. It contains the whole's mark."""
-    payload = build_payload(value, path, marks, choices)
+    payload = build_payload(value, marks)
     pieces = payload.pieces
     if isinstance(value, str) and len(value) <= MAX_QUOTED_CHARS and "\n" not in value:
         pieces = (TextPiece('"'), *pieces, TextPiece('"'))
@@ -92,23 +67,6 @@ def build_cell(value: JsonValue, path: str, marks: RootMarks | None, choices: Pa
         text = "".join([piece.text for piece in pieces])
         pieces = (TextPiece(text, payload.whole),) if is_plain else (TextPiece("", payload.whole), *pieces)
     return replace(payload, pieces=pieces)
-
-
-def spell_payload(value: JsonValue) -> str:
-    """Spell the whole of a value for download: a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else format_json(value)
-
-
-def _take_head(pieces: tuple[TextPiece, ...], left: int) -> Iterator[TextPiece]:
-    """Yield the first characters, then of what follows only the marked pieces with a little around them."""
-    for n, piece in enumerate(pieces):
-        if left > 0:
-            yield TextPiece(piece.text[:left], piece.mark)
-        elif piece.mark is not None:
-            yield TextPiece(f"\n…{pieces[n - 1].text[-AROUND_CHARS:] if pieces[n - 1].mark is None else ''}")
-            yield TextPiece(piece.text[:HEAD_CHARS], piece.mark)
-            yield from [TextPiece(after.text[:AROUND_CHARS]) for after in pieces[n + 1 : n + 2] if after.mark is None]
-        left -= len(piece.text)
 
 
 def _write(value: JsonValue, marks: RootMarks) -> Iterator[TextPiece]:

@@ -12,7 +12,6 @@ from service.reporting.breaks import describe_break
 from service.reporting.statements import list_reasons, read_score
 from service.web.trace.build import ScoredTrace, build_trace_view
 from service.web.trace.marks import escape_invisible
-from service.web.trace.payloads import COMPLETE
 from service.web.trace.problems import clip
 from service.web.trace.view import TraceView
 
@@ -88,7 +87,7 @@ def build_run_view(title: str, scored: Sequence[ScoredTrace], full: frozenset[in
 def _build_entry(number: int, scored: ScoredTrace, full: bool) -> RunEntry:  # noqa: FBT001 (of a row)
     report, anchor = scored.report, f"trace-{number + 1}"
     name = scored.name or report.trace_id or f"#{number + 1}"
-    view = build_trace_view(scored._replace(name=name), prefix=f"t{number + 1}-", choices=COMPLETE) if full else None
+    view = build_trace_view(scored._replace(name=name), prefix=f"t{number + 1}-") if full else None
     return RunEntry(
         anchor,
         escape_invisible(name[:MAX_NAME_CHARS]),

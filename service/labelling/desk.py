@@ -16,7 +16,7 @@ from service.core.judging.judges import Judge, JudgeCheck
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, Problem
-from service.request import RUBRIC
+from service.reading.request import RUBRIC
 from service.store.access.audit import Actor
 from service.store.database import Database
 from service.store.labelling.choice import LabelChoice, LabelChooser, LabelProgress

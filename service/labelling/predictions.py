@@ -15,14 +15,12 @@ from service.calibration.labels import LabelledItem
 from service.calibration.predictions import AnswerId, Prediction
 from service.calibration.report_predictions import UnansweredItem, find_criterion, list_judges, read_prediction
 from service.core.conclusion.conclude import conclude
-from service.core.judging.judges import Ask
-from service.core.plan import Plan
-from service.core.report import AskEstimate, JudgeMode
+from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, Problem
-from service.request import read_request, read_request_trace
+from service.reading.request import read_request, read_request_trace
 
 MAX_CONCURRENT_ITEMS = 64
 """Items that are judged at once."""
@@ -62,11 +60,11 @@ class ItemQuestion(NamedTuple):
 
 
 async def collect_predictions(
-    engine: Engine, items: Iterable[LabelledItem], settings: AskSettings, *, done: Collection[AnswerId] = ()
+    engine: Engine, items: Iterable[LabelledItem], settings: AskSettings
 ) -> AsyncIterator[Prediction | UnansweredItem]:
     """Ask the rubric's judges about the items, and yield each answer as it arrives; all first answers are asked for first.
 
-    Skips what is `done`. Raises InputError, before anybody is asked, for a criterion that no judge of the rubric decides, for
+    Raises InputError, before anybody is asked, for a criterion that no judge of the rubric decides, for
     a trace that cannot be read, and where no judge is set up.
     """
     judging = engine.judging
@@ -77,7 +75,7 @@ async def collect_predictions(
     questions = settings.list_questions(listed)
     running: set[asyncio.Task[Prediction | UnansweredItem]] = set()
     try:
-        for one in [one for one in questions if one.answer_id not in done]:
+        for one in questions:
             running.add(asyncio.create_task(_ask(engine, judging, one, settings)))
             if len(running) >= MAX_CONCURRENT_ITEMS:
                 ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -105,45 +103,14 @@ def check_item(item: LabelledItem, settings: AskSettings) -> None:
         read_request_trace(read_request(build_request(one, settings)))
 
 
-class _PlannedQuestion(NamedTuple):
-    """An item's plan, the steps that the item is about (None: all), and the asks about these."""
-
-    plan: Plan
-    steps: frozenset[int] | None
-    asks: list[Ask]
-
-
-def _plan_question(engine: Engine, one: ItemQuestion, settings: AskSettings) -> _PlannedQuestion:
-    plan = engine.plan(read_request(build_request(one, settings)))
-    steps = find_own_steps(one.item, plan.trace)
-    return _PlannedQuestion(
-        plan, steps, [ask for ask in plan.asks if steps is None or ask.step is None or ask.step in steps]
-    )
-
-
 async def _ask(
     engine: Engine, judging: Judging, one: ItemQuestion, settings: AskSettings
 ) -> Prediction | UnansweredItem:
-    plan, steps, asks = await asyncio.to_thread(_plan_question, engine, one, settings)
+    plan = await asyncio.to_thread(lambda: engine.plan(read_request(build_request(one, settings))))
+    steps = find_own_steps(one.item, plan.trace)
+    asks = [ask for ask in plan.asks if steps is None or ask.step is None or ask.step in steps]
     votes = await judging.answer(asks, plan.trace, mode=settings.mode, spending=Spending(), repeat=one.answer_id.sample)
     return read_prediction(one.answer_id, conclude(plan, votes, mode=settings.mode), settings.rubric, steps=steps)
-
-
-async def estimate_predictions(
-    engine: Engine, items: Iterable[LabelledItem], settings: AskSettings
-) -> AsyncIterator[list[AskEstimate]]:
-    """Yield, for each answer to get, the most that its questions may take. Asks nobody.
-
-    Raises InputError as `collect_predictions` does.
-    """
-    judging = engine.judging
-    if judging is None:
-        raise InputError.at("/judges", NO_JUDGE_MODEL)
-    listed = list(items)
-    await asyncio.to_thread(_check, listed, settings)
-    for one in settings.list_questions(listed):
-        plan, _, asks = await asyncio.to_thread(_plan_question, engine, one, settings)
-        yield list((await judging.estimate(asks, plan.trace)).values())
 
 
 def find_own_steps(item: LabelledItem, trace: Trace) -> frozenset[int] | None:

@@ -1,23 +1,17 @@
-"""`callgrade calibrate submit` and what follows, against a real service with its worker, and a scripted one."""
+"""`callgrade jobs` of calibrations, against a real service with its worker, and a scripted one."""
 
 from __future__ import annotations
 
-import gzip
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.calibration.labels import read_labels
-from service.calibration.options import ReportOptions
-from service.calibration.predictions import read_predictions
-from service.calibration.results import render_json
-from service.calibration.run import calibrate
+from service import Client
 from service.core.judging.fits import Fit
-from service.fits.files import build_file_name, get_today
+from service.fits.files import build_file_name
 from tests.cli.cli_run import Ran, Run
 from tests.cli.served import Served, served
 from tests.faults.provider import Provider
@@ -25,14 +19,6 @@ from tests.faults.scripted import Answer, scripted
 from tests.labelled import item
 
 ID = "calibration_019aa5b3c4d000112233445566778899"
-
-
-def said(number: int, **more: Any) -> dict[str, Any]:
-    return {"id": f"i{number:03}", "criterion": "result_groundedness", "raw": float(number % 3 > 0), **more}
-
-
-def jsonl(*rows: dict[str, Any]) -> bytes:
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +29,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def ask(run: Run, service: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs `callgrade calibrate`."""
+    """Runs `callgrade jobs`."""
     monkeypatch.setenv("CALLGRADE_SERVER", service.url)
     monkeypatch.setenv("CALLGRADE_API_KEY", service.key)
 
     def ask(*args: object) -> Ran:
-        words = "calibrate" if args[0] == "submit" else "jobs", *args
-        ran = run(*words)
+        ran = run("jobs", *args)
         assert service.key not in ran.out + ran.err
         return ran
 
@@ -57,32 +42,20 @@ def ask(run: Run, service: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Served, tmp_path: Path) -> None:
-    (tmp_path / "labels.jsonl.gz").write_bytes(gzip.compress(jsonl(*[item(n) for n in range(60)])))
-    options = ("labels.jsonl.gz", "--repeats", 2, "--name", "may", "--tag", "team=a", "--method", "platt")
-    submitted = ask("submit", *options, "--wait")
-    assert submitted.code == 0, submitted.err
-    assert re.fullmatch(r"calibration_[0-9a-f]{32}\n", submitted.out)
-    name = submitted.out.strip()
-    told = [
-        "submitted 60 labelled items",
-        "completed; 60 labelled items: 120 judged",
-        f"results {name} --output FOLDER",
-    ]
-    places = [submitted.err.index(text) for text in told]
+    with Client(service.url, service.key) as client:
+        options = {"repeats": "2", "name": "may", "tags": "team:a", "method": "platt"}
+        name = client.calibrations.submit_items([item(n) for n in range(60)], **options).job.id
+    watched = ask("watch", name)
+    assert watched.code == 0, watched.err
+    told = ["completed; 60 labelled items: 120 judged", f"results {name} --output FOLDER"]
+    places = [watched.err.index(text) for text in told]
     assert places == sorted(places)
-    asked = len(service.provider.requests)
-    assert asked == 120
-
-    again = ask("submit", *options)
-    assert (again.code, again.out) == (0, submitted.out)
-    assert len(service.provider.requests) == asked
     shown = ask("show", name).out
     assert "120 of 120 done, 2 for each item, with four_step@" in shown
     assert "1 (platt)" in shown
     assert json.loads(ask("show", name, "--format", "json").out)["tags"] == {"team": "a"}
     assert name in ask("list", "--kind", "calibration").out
     assert [one["id"] for one in json.loads(ask("list", "--kind", "calibration", "-f", "json").out)["data"]] == [name]
-    assert ask("watch", name).code == 0
 
     fetched = ask("results", name, "--output", "run", "--wait")
     assert fetched.code == 0, fetched.err
@@ -100,51 +73,12 @@ def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Se
     assert (gone.code, "no calibration of that id" in gone.err) == (4, True)
 
 
-def test_recorded_predictions_are_fitted_and_nobody_is_asked(ask: Run, service: Served, tmp_path: Path) -> None:
-    """It comes to what a run without a service comes to."""
-    (tmp_path / "labels.jsonl").write_bytes(jsonl(*[item(n) for n in range(60)]))
-    (tmp_path / "said.jsonl").write_bytes(jsonl(*[said(n) for n in range(60)]))
-    asked = len(service.provider.requests)
-    submitted = ask("submit", "labels.jsonl", "--predictions", "said.jsonl", "--seed", "s", "--watch")
-    assert submitted.code == 0, submitted.err
-    assert "submitted 60 labelled items with 60 recorded predictions" in submitted.err
-    assert len(service.provider.requests) == asked
-    assert ask("results", submitted.out.strip(), "--output", "theirs").code == 0
-    labels, predictions = ((tmp_path / file).read_text().splitlines() for file in ("labels.jsonl", "said.jsonl"))
-    ours = calibrate(read_labels(labels), read_predictions(predictions), ReportOptions(seed="s", made=get_today()))
-    assert [file.name for file in (tmp_path / "theirs" / "fits").iterdir()] == [
-        build_file_name(fit) for fit in ours.fits
-    ]
-    [theirs] = json.loads((tmp_path / "theirs" / "report.json").read_bytes())["judges"]
-    assert theirs["after"] == json.loads(render_json(ours.report))["judges"][0]["after"]
-
-
-def test_what_cannot_be_taken_is_told_by_its_line(ask: Run, tmp_path: Path) -> None:
-    rows = [item(0, id="z"), item(1, criterion="schema"), item(2, trace={"format": "odd"})]
-    (tmp_path / "labels.jsonl").write_bytes(b"\n" + jsonl(*rows))
-    refused = ask("submit", "labels.jsonl")
-    assert (refused.code, refused.out) == (5, "")
-    assert "error: labels.jsonl:3: /criterion: " in refused.err
-    assert "error: labels.jsonl:4: /trace" in refused.err
-    assert "labels.jsonl:2" not in refused.err
-    assert "nothing was submitted: 2 of the items cannot be taken" in refused.err
-    (tmp_path / "said.jsonl").write_bytes(jsonl(said(9, raw=2.0)))
-    (tmp_path / "good.jsonl").write_bytes(jsonl(item(0)))
-    assert "said.jsonl:1: /raw" in ask("submit", "good.jsonl", "--predictions", "said.jsonl").err
-
-
 @pytest.mark.parametrize(
     ("args", "code", "told"),
     [
         (["show", ID], 4, "no calibration of that id"),
         (["results", ID, "--output", "x"], 4, "no calibration of that id"),
         (["show", ID, "--key", "cg_wrong"], 4, "--key: the key is unknown here, revoked or expired"),
-        (["submit", "none.jsonl"], 4, "none.jsonl: No such file"),
-        (
-            ["submit", "none.jsonl", "--judges", "live", "--predictions", __file__],
-            4,
-            "recorded predictions cannot be used",
-        ),
         (["list", "--kind", "calibration", "--after", "x"], 5, "after: expected"),
         (["show", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
     ],

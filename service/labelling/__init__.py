@@ -1,0 +1,1 @@
+"""Labelled items: people label them, judges answer them, and both are compared."""
