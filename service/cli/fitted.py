@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -18,7 +19,6 @@ from service.cli.calibrating import build_judging_engine, collect_answers, read_
 from service.cli.commands.keys import find_user
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
-from service.cli.scoring import complete
 from service.cli.screen import pluralize, print_document, print_table, say, warn
 from service.cli.sections import build_section
 from service.core.judging.fits import Fit
@@ -153,7 +153,7 @@ def check_calibration(  # noqa: PLR0913 (the options of the command)
     samples = [draw_sample(one, size, seed=SEED) for one in chosen]
     pairs = zip(chosen, samples, strict=True)
     items = {item.key: item for one, sample in pairs for item in _list_items(known, one.criterion, sample)}
-    answers = complete(collect_answers(engine, list(items.values()), asking, judged_by.model))
+    answers = asyncio.run(collect_answers(engine, list(items.values()), asking, judged_by.model))
     predictions = [one for one in answers if not isinstance(one, UnansweredItem)]
     missing = [one for one in answers if isinstance(one, UnansweredItem) and not one.nothing_to_ask]
     earlier, drifts = read_checks(folder, ItemizedCheck), list[JudgeDrift]()
