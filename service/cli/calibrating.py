@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,6 @@ from service.calibration.run import calibrate
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
 from service.cli.inputs import read_text
 from service.cli.options import read_settings
-from service.cli.scoring import complete
 from service.cli.screen import build_console, pluralize, print_document, say, show
 from service.cli.sections import build_section
 from service.core.models.validation import find_problems
@@ -153,7 +153,7 @@ def judge_labels(
     draft = out.with_name(f"{out.name}.part")
     try:
         with draft.open("wb") as file, _naming_file(labels):
-            answers = complete(collect_answers(engine, items, asking, model.model))
+            answers = asyncio.run(collect_answers(engine, items, asking, model.model))
             found = sorted([one for one in answers if isinstance(one, Prediction)], key=lambda one: one.answer_id)
             file.writelines(one.model_dump_json().encode() + b"\n" for one in found)
         draft.replace(out)

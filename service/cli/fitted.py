@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -18,12 +19,10 @@ from service.cli.calibrating import build_judging_engine, collect_answers, read_
 from service.cli.commands.keys import find_user
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
-from service.cli.scoring import complete
 from service.cli.screen import pluralize, print_document, print_table, say, warn
 from service.cli.sections import build_section
 from service.core.judging.fits import Fit
 from service.core.judging.notes import is_same_model
-from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.errors import InputError, SettingsError
 from service.fits.checks import FitCheck, ItemizedCheck, append_checks, read_checks
@@ -126,12 +125,11 @@ def _build_fit_row(fit: Fit, state: str, checks: Sequence[FitCheck]) -> tuple[st
 # Checking for drift.
 
 
-def check_calibration(  # noqa: PLR0913 (the options of the command)
+def check_calibration(
     run: Path,
     labels: Path,
     *,
     rubric: str = "four_step",
-    judges: JudgeMode = "fresh",
     size: int = 200,
     judge: str | None = None,
     output_format: Literal["table", "json"] = "table",
@@ -139,13 +137,13 @@ def check_calibration(  # noqa: PLR0913 (the options of the command)
     """Judge a pinned sample again, and compare the agreement on the latest nights with that of the run, item by item.
 
     `size`: the number of items for each criterion. Return 2 if a judge has drifted, and print which one and how far; 5 if items
-    were not answered. What was judged afresh is recorded in the folder, and with the fit if that is installed.
+    were not answered. The check is recorded in the folder, and with the fit if that is installed.
     """
     report, known = read_run(run), read_labelled(labels).labels
     engine, judged_by = build_judging_engine()
     current_rubric = engine.registry.find(rubric)
     chosen = _choose_judges(report, current_rubric, judged_by.model, judge)
-    asking = AskSettings(current_rubric, judges, only={one.judge for one in chosen})
+    asking = AskSettings(current_rubric, "fresh", only={one.judge for one in chosen})
     folder = _find_folder(run)
     fits = {fit.id: fit for fit in read_fits([folder / "fits"])}
     if lacking := [one.fit_id for one in chosen if one.fit_id not in fits]:
@@ -153,7 +151,7 @@ def check_calibration(  # noqa: PLR0913 (the options of the command)
     samples = [draw_sample(one, size, seed=SEED) for one in chosen]
     pairs = zip(chosen, samples, strict=True)
     items = {item.key: item for one, sample in pairs for item in _list_items(known, one.criterion, sample)}
-    answers = complete(collect_answers(engine, list(items.values()), asking, judged_by.model))
+    answers = asyncio.run(collect_answers(engine, list(items.values()), asking, judged_by.model))
     predictions = [one for one in answers if not isinstance(one, UnansweredItem)]
     missing = [one for one in answers if isinstance(one, UnansweredItem) and not one.nothing_to_ask]
     earlier, drifts = read_checks(folder, ItemizedCheck), list[JudgeDrift]()
@@ -161,8 +159,7 @@ def check_calibration(  # noqa: PLR0913 (the options of the command)
         own = {said.id: said for said in predictions if (said.criterion, said.judge) == (one.criterion, one.judge)}
         nights = [check.agreed for check in earlier.get(one.fit_id, ())]
         drifts.append(check_judge(one, fits[one.fit_id], sample, own, nights))
-    if judges == "fresh":  # answers from the cache are those of an earlier night
-        _record(folder, [ItemizedCheck(**dict(_build_check(one)), agreed=dict(one.agreed)) for one in drifts])
+    _record(folder, [ItemizedCheck(**dict(_build_check(one)), agreed=dict(one.agreed)) for one in drifts])
     check = CheckReport(version=CHECK_VERSION, source=report.source, seed=SEED, judges=tuple(drifts))
     _show_check(check, output_format)
     home = read_settings().home / "fits"

@@ -6,7 +6,6 @@ An option is declared once, here; what a command says otherwise is in its own fi
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -101,30 +100,3 @@ Output = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="F
 AllowUndecided = Annotated[
     bool, Option("--allow-undecided", help="Forgive undecided verdicts, unless a fault is the reason.")
 ]
-
-# Calibration.
-
-Labels = Annotated[Path, Option(metavar="FILE", help="The labelled set: JSON Lines (also gzipped) or CSV.")]
-Predictions = Annotated[list[Path] | None, Option(metavar="FILE", help="Predictions. [default: those with the labels]")]
-Run = Annotated[Path, Argument(metavar="RUN", help="The report.json of a run, or its folder.")]
-JudgedRubric = Annotated[str, Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked.")]
-Asking = Annotated[Literal["cached", "live", "fresh"], Option(help="How to ask judges; fresh ignores cached answers.")]
-Draws = Annotated[int, Option(metavar="N", min=0, max=100_000, help="Draws for each interval; 0 for none.")]
-Method = Annotated[
-    Literal["auto", "identity", "platt", "isotonic"],
-    Option(help="The map to fit; auto means Platt below 300 labels, else isotonic."),
-]
-Guarantee = Annotated[
-    float | None,
-    Option(metavar="SHARE", min=0.5, max=0.999, help="Guarantee that this share of accepted verdicts agrees."),
-]
-Cascade = Annotated[
-    list[str] | None, Option(metavar="JUDGE", help="A judge of a cascade, in order; needs --guarantee.")
-]
-Seed = Annotated[str | None, Option(metavar="TEXT", help="Seed for splitting the groups.")]
-
-
-def check_cascade(cascade: Sequence[str], guarantee: float | None) -> None:
-    """Raise a usage error for a cascade of one judge, or one without a guarantee."""
-    if cascade and (guarantee is None or len(cascade) < 2):
-        raise typer.BadParameter("expected two judges or more, and --guarantee", param_hint="--cascade")

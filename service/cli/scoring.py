@@ -1,20 +1,13 @@
-"""Score a run of records: a report or a refusal for each, in order. Records that wait for judges overlap.
-
-Ctrl-C is heard at once, also while the event loop is idle.
-"""
+"""Score a run of records: a report or a refusal for each, in order. Records that wait for judges overlap."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
-import socket
 from collections import deque
-from collections.abc import Coroutine, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import current_thread, main_thread
 from time import perf_counter
-from typing import Any, TypeVar
 
 from service.cli.inputs import Inputs, RecordRequest, Refusal
 from service.core.report import Report
@@ -48,7 +41,6 @@ class ScoredRecord:
         return self.report.tags.get(TRIAL)
 
 
-T = TypeVar("T")
 Result = ScoredRecord | Refusal
 
 MAX_IN_FLIGHT = 64
@@ -59,7 +51,7 @@ def score_records(inputs: Inputs) -> Iterator[Result]:
     """Yield the result of every record, in order, as soon as it and all before it are ready."""
     waiting: deque[Result | asyncio.Task[Result]] = deque()
     # One loop for the whole run, because connections to judges and to the cache belong to it.
-    with asyncio.Runner() as loop, wake_by_signals(loop.get_loop()):
+    with asyncio.Runner() as loop:
         for number, record in enumerate(inputs, start=1):
             waiting.append(_start(number, record, inputs, loop))
             while waiting and (len(waiting) >= MAX_IN_FLIGHT or not isinstance(waiting[0], asyncio.Task)):
@@ -117,34 +109,3 @@ def _note_place(record: RecordRequest) -> Generator[None]:
     except Exception as error:
         error.add_note(f"at {record.place}{record.place.pointer}")
         raise
-
-
-# Signals to a process that waits in an event loop.
-
-
-@contextmanager
-def wake_by_signals(loop: asyncio.AbstractEventLoop) -> Generator[None]:
-    """Let a signal wake the waiting loop; otherwise one that arrives just before the wait, or in another thread, goes unnoticed.
-
-    Python records a signal wherever it arrives, but calls the handler only when the main thread runs again.
-    """
-    if current_thread() is not main_thread():
-        yield
-        return
-    receiver, sender = socket.socketpair()
-    with receiver, sender:
-        receiver.setblocking(False)
-        sender.setblocking(False)
-        loop.add_reader(receiver, receiver.recv, 1024)
-        before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(before)
-            loop.remove_reader(receiver)
-
-
-def complete(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine like `asyncio.run`, but react to Ctrl-C at once, even while the loop is idle."""
-    with asyncio.Runner() as runner, wake_by_signals(runner.get_loop()):
-        return runner.run(work)

@@ -23,8 +23,6 @@ T = TypeVar("T")
 SHORT_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 LONG_TIMEOUT = httpx.Timeout(900.0, connect=10.0)
 """The service checks a large batch before it answers, and a judge takes its time."""
-EVENTS_TIMEOUT = httpx.Timeout(45.0, connect=10.0)
-"""An event stream sends something every 15 seconds."""
 READ_BYTES = 2**18
 """Bytes that are sent at once."""
 
@@ -70,11 +68,9 @@ class ServiceConnection:
             attempt += 1
 
     @contextmanager
-    def stream(
-        self, path: str, *, timeout: httpx.Timeout = SHORT_TIMEOUT, params: Mapping[str, str] | None = None
-    ) -> Generator[httpx.Response]:
+    def stream(self, path: str, *, params: Mapping[str, str] | None = None) -> Generator[httpx.Response]:
         """Open an answer that is read as it arrives."""
-        with translate_errors(), self._http.stream("GET", path, params=params, timeout=timeout) as answer:
+        with translate_errors(), self._http.stream("GET", path, params=params) as answer:
             if not answer.is_success:
                 answer.read()
                 raise build_refusal(answer)

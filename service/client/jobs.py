@@ -6,7 +6,6 @@ import gzip
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from tempfile import SpooledTemporaryFile
@@ -16,14 +15,13 @@ import httpx
 from pydantic import JsonValue, TypeAdapter
 
 from service.client.connection import (
-    EVENTS_TIMEOUT,
     LONG_TIMEOUT,
     READ_BYTES,
     ServiceConnection,
     measure_age,
     parse_answer,
 )
-from service.client.failures import ForeignError, RefusedError, UnreachableError
+from service.client.failures import ForeignError, UnreachableError
 from service.errors import CallgradeError
 from service.jobs.quotes import QUOTE, Quote
 from service.store.jobs.batches import BATCH, BATCH_LIST, Batch
@@ -35,7 +33,7 @@ J = TypeVar("J", Batch, Calibration)
 Kind = Literal["results", "errors"]
 
 POLL_S = 1.0
-"""Seconds between two looks for more outcomes."""
+"""Seconds between two looks at a job, or for more of its outcomes."""
 PATIENCE_S = 300.0
 """Seconds without any answer after which watching ends."""
 MAX_MEMORY_BYTES = 2**24
@@ -52,9 +50,6 @@ class SubmittedJob(Generic[J]):
 
 class JobClient(Generic[J]):
     """The jobs of one kind. All methods raise UnreachableError, RefusedError and ForeignError."""
-
-    _has_events = False
-    """Whether the service streams events about jobs of this kind."""
 
     def __init__(
         self, connection: ServiceConnection, path: str, form: TypeAdapter[J], list_form: TypeAdapter[JobList[J]]
@@ -117,42 +112,25 @@ class JobClient(Generic[J]):
     ) -> Iterator[J]:
         """Yield a job whenever it changes, until it has ended.
 
-        Reconnects if a connection breaks; polls if there are no events. UnreachableError if nobody answers at first, or for
-        `patience` seconds; `on_disconnect` is called when such a time begins.
+        UnreachableError if nobody answers at first, or for `patience` seconds; `on_disconnect` is called when such a time begins.
         """
         job: J | None = None
-        answered_at, wait, streams = now(), 1.0, self._has_events
-        while job is None or not job.ended:
+        answered_at, wait = now(), POLL_S
+        while True:
             try:
-                with suppress(UnreachableError):
-                    for job in self._events(name) if streams else ():
-                        answered_at, wait = now(), 1.0
-                        yield job
-            except (RefusedError, ForeignError):
-                streams = False  # something in between blocks events; the next request shows any other refusal
-            if job is not None and job.ended:
-                return
-            try:
-                job = self.find(name)
-                answered_at, wait = now(), 1.0
-                yield job
+                before, job = job, self.find(name)
+                answered_at, wait = now(), POLL_S
+                if job != before:
+                    yield job
                 if job.ended:
                     return
             except CallgradeError as error:
                 if job is None or not error.retryable or now() - answered_at > patience:
                     raise
-                if wait == 1.0:
+                if wait == POLL_S:
                     on_disconnect(error)
+                wait = min(10.0, wait * 2)
             self._connection.sleep(wait)
-            wait = min(10.0, wait * 2)
-
-    def _events(self, name: str) -> Iterator[J]:
-        """Yield a job whenever it changes, while the connection lasts."""
-        with self._connection.stream(f"{self._path}/{name}/events", timeout=EVENTS_TIMEOUT) as answer:
-            for part in cut_lines(answer.iter_bytes()):
-                for line in part.splitlines():
-                    if line.startswith(b"data:"):
-                        yield parse_answer(self._form, line.removeprefix(b"data:"))
 
     def _send_lines(self, lines: BinaryIO, options: Mapping[str, str], key: str) -> httpx.Response:
         return self._connection.send("POST", self._path, lines=lines, key=key, params=options, timeout=LONG_TIMEOUT)
@@ -163,8 +141,6 @@ class JobClient(Generic[J]):
 
 class BatchClient(JobClient[Batch]):
     """The batches of a service."""
-
-    _has_events = True
 
     def __init__(self, connection: ServiceConnection) -> None:
         super().__init__(connection, "/v1/batches", BATCH, BATCH_LIST)

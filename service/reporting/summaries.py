@@ -126,17 +126,6 @@ def find_families(reports: Iterable[Report], find: RubricFinder) -> Families:
     return families
 
 
-class GateFile(FrozenModel):
-    """A file of assertions."""
-
-    assertions: Several[str] = Field(min_length=1)
-
-
-def read_gate(document: JsonValue) -> tuple[str, ...]:
-    """Read the assertions of a gate file; InputError where it has none or anything else."""
-    return validate(TypeAdapter(GateFile), document).assertions
-
-
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 

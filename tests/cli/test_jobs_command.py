@@ -221,26 +221,13 @@ def batch(status: str, done: int = 0, **more: Any) -> bytes:
     return json.dumps(said | zeros | nothing | times | more).encode()
 
 
-def event(data: bytes) -> bytes:
-    return b"event: batch\ndata: " + data + b"\n\n"
-
-
 def test_a_watch_goes_on_where_its_connection_broke(run: Run) -> None:
     paused = batch("paused_provider", 2, reason="429 of the provider", resume_at="2026-11-21T10:00:30Z")
-    streams = [
-        Answer(event(batch("in_progress", 1)) + event(paused) + event(batch("completed", 10))[:40], missing=500),
-        Answer(status=502),
-    ]
-    polls = [Answer(batch("in_progress", 5)), Answer(batch("completed", 10))]
-
-    def answer(request: str, before: int) -> Answer:
-        return (streams if request.endswith("/events") else polls)[before]
-
-    with scripted(answer) as server:
+    looks = [batch("in_progress", 1), paused, b"", batch("in_progress", 5), batch("completed", 10)]
+    with scripted(lambda _, before: Answer(looks[before], status=200 if looks[before] else 502)) as server:
         ran = run("jobs", "watch", ID, "--server", server.url)
     assert ran.code == 0
-    path = f"GET /v1/batches/{ID}"
-    assert server.asked == [f"{path}/events", path, f"{path}/events", path]
+    assert server.asked == [f"GET /v1/batches/{ID}"] * 5
     told = ["paused: 429 of the provider; tried again at 10:00:30 UTC", "resumed", "completed; 10 items: 10 scored"]
     places = [ran.err.index(text) for text in told]
     assert places == sorted(places)
@@ -250,7 +237,7 @@ def test_a_watch_goes_on_where_its_connection_broke(run: Run) -> None:
     ("status", "code"), [("completed", 0), ("failed", 2), ("cancelled", 2), ("expired", 2), ("paused_budget", 2)]
 )
 def test_the_end_of_a_batch_is_the_exit_code_of_a_watch(run: Run, status: str, code: int) -> None:
-    with scripted(lambda *_: Answer(event(batch(status, 3, reason="it is so")))) as server:
+    with scripted(lambda *_: Answer(batch(status, 3, reason="it is so"))) as server:
         ran = run("jobs", "watch", ID, "--server", server.url)
     assert ran.code == code
     assert "it is so" in ran.err
@@ -259,7 +246,7 @@ def test_the_end_of_a_batch_is_the_exit_code_of_a_watch(run: Run, status: str, c
 
 def test_a_batch_with_items_that_have_no_report_is_none_to_go_on_with(run: Run) -> None:
     told = batch("completed", 9).replace(b'"failed": 0', b'"failed": 1')
-    with scripted(lambda *_: Answer(event(told))) as server:
+    with scripted(lambda *_: Answer(told)) as server:
         ran = run("jobs", "watch", ID, "--server", server.url)
     assert ran.code == 2
     assert "10 items: 9 scored, 1 failed" in ran.err
@@ -268,7 +255,7 @@ def test_a_batch_with_items_that_have_no_report_is_none_to_go_on_with(run: Run) 
 @pytest.mark.parametrize(("asked", "more"), [(3, "--budget-usd X"), (7, "--max-questions N")])
 def test_a_watch_says_what_a_paused_batch_needs_more_of(run: Run, asked: int, more: str) -> None:
     told = batch("paused_budget", 3, budget_usd=1.0, questions=asked, max_questions=7)
-    with scripted(lambda *_: Answer(event(told))) as server:
+    with scripted(lambda *_: Answer(told)) as server:
         assert f"jobs resume {ID} {more}" in run("jobs", "watch", ID, "--server", server.url).err
     with scripted(lambda *_: Answer(told)) as server:
         assert f"{asked} of at most 7 questions" in run("jobs", "show", ID, "--server", server.url).out
@@ -292,15 +279,16 @@ def test_nobody_waits_for_a_judge_that_is_not_there(
     run: Run, status: str, reason: str | None, done: int, code: int
 ) -> None:
     paused, over = batch(status, done, reason=reason), batch("completed", 10)
-    whole = {"x-callgrade-next-offset": "0", "x-callgrade-complete": "false"}
+    whole = {"x-callgrade-next-offset": "0"}
 
     def answer(request: str, before: int) -> Answer:
         if "/results" in request:
-            return Answer(headers=whole if before == 0 else whole | {"x-callgrade-complete": "true"})
-        return Answer(event(paused) + event(over)) if request.endswith("/events") else Answer(paused)
+            return Answer(headers=whole | {"x-callgrade-complete": "true"})
+        return Answer(paused if before == 0 else over)
 
     with scripted(answer) as server:
         ran = run("jobs", "watch", ID, "--server", server.url)
+    with scripted(answer) as server:
         waited = run("jobs", "results", ID, "--wait", "--server", server.url)
     assert (ran.code, waited.code) == (code, code)
     assert ("the judge openai/m answers nothing" in ran.err) is (code == 4)

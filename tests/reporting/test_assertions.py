@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from service.core.outcome import Errored
 from service.core.report import OpenOutcome
 from service.reading.packaged_files import read_yaml
 from service.reporting.assertions import judge_assertions, parse_assertion
-from service.reporting.summaries import read_gate, summarize_reports
+from service.reporting.summaries import summarize_reports
 from service.reporting.summary import read_samples
 from service.reporting.summary.gate import AssertionResult
 from tests.reporting.report_sets import report_of, reports_of, table, trials
@@ -64,7 +65,6 @@ def test_an_unknown_metric_is_told_what_is_near() -> None:
 
 
 AS_WRITTEN = """
-        assertions:
           - "call_or_no_call_precision.score >= 0.95 for at least 95% of cases"
           - "tool_name_f1.score              >= 0.95 for at least 95% of cases"
           - "argument_validation.score        >= 0.90 for at least 90% of cases"
@@ -74,7 +74,7 @@ AS_WRITTEN = """
 
 
 def test_the_list_that_is_about_loads_as_it_stands() -> None:
-    loaded = read_gate(read_yaml(AS_WRITTEN, source="gate.yaml"))
+    loaded = cast("list[str]", read_yaml(AS_WRITTEN, source="gate.yaml"))
     read = [parse_assertion(one) for one in loaded]
     assert [(one.name, one.number, one.share) for one in read] == [
         ("call_or_no_call_precision.score", 0.95, 0.95),
@@ -85,20 +85,6 @@ def test_the_list_that_is_about_loads_as_it_stands() -> None:
     ]
     statuses = [one.status for one in judge_assertions(loaded, read_samples([REPORTS[0]])).results]
     assert statuses == ["passed", "passed", "passed", "error", "error"]
-
-
-BAD_FILES = [
-    "assertions: []",
-    "assertion: [pass_rate > 0]",
-    "assertions: [{conditions: [pass_rate > 0]}]",
-    "assertions: [1]",
-]
-
-
-@pytest.mark.parametrize("text", BAD_FILES)
-def test_a_file_that_would_assert_nothing_is_refused(text: str) -> None:
-    with pytest.raises(InputError):
-        read_gate(read_yaml(text, source="gate.yaml"))
 
 
 def test_a_gate_that_asserts_nothing_is_refused() -> None:

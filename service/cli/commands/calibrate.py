@@ -6,20 +6,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
+import typer
 from typer import Argument, Option
 
 from service.cli import options
 from service.cli.options import build_command_group
+
+Labels = Annotated[Path, Option(metavar="FILE", help="The labelled set: JSON Lines (also gzipped) or CSV.")]
+Run = Annotated[Path, Argument(metavar="RUN", help="The report.json of a run, or its folder.")]
+JudgedRubric = Annotated[str, Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked.")]
+Draws = Annotated[int, Option(metavar="N", min=0, max=100_000, help="Draws for each interval; 0 for none.")]
 
 commands = build_command_group("calibrate", "Fit judges to human labels, and show how well they agree.")
 
 
 @commands.command("judge")
 def calibrate_judge(
-    labels: options.Labels,
+    labels: Labels,
     out: Annotated[Path, Option(metavar="FILE", help="File to write the predictions to, as JSON Lines.")],
-    rubric: options.JudgedRubric = "four_step",
-    judges: options.Asking = "live",
+    rubric: JudgedRubric = "four_step",
+    judges: Annotated[
+        Literal["cached", "live", "fresh"], Option(help="How to ask judges; fresh ignores cached answers.")
+    ] = "live",
     repeats: Annotated[
         int, Option(metavar="K", min=1, max=100, help="Answers per question; several measure its noise.")
     ] = 1,
@@ -35,14 +43,24 @@ def calibrate_judge(
 
 @commands.command("run")
 def calibrate_run(
-    labels: options.Labels,
+    labels: Labels,
     out: Annotated[Path, Option(metavar="FOLDER", help="Folder to write the report and the fits to.")],
-    predictions: options.Predictions = None,
-    method: options.Method = "auto",
-    seed: options.Seed = None,
-    guarantee: options.Guarantee = None,
-    cascade: options.Cascade = None,
-    draws: options.Draws = 1_000,
+    predictions: Annotated[
+        list[Path] | None, Option(metavar="FILE", help="Predictions. [default: those with the labels]")
+    ] = None,
+    method: Annotated[
+        Literal["auto", "identity", "platt", "isotonic"],
+        Option(help="The map to fit; auto means Platt below 300 labels, else isotonic."),
+    ] = "auto",
+    seed: Annotated[str | None, Option(metavar="TEXT", help="Seed for splitting the groups.")] = None,
+    guarantee: Annotated[
+        float | None,
+        Option(metavar="SHARE", min=0.5, max=0.999, help="Guarantee that this share of accepted verdicts agrees."),
+    ] = None,
+    cascade: Annotated[
+        list[str] | None, Option(metavar="JUDGE", help="A judge of a cascade, in order; needs --guarantee.")
+    ] = None,
+    draws: Draws = 1_000,
 ) -> int:
     """Fit recorded predictions to human labels. The fits use all labels; the figures come from cross-fitting.
 
@@ -54,7 +72,8 @@ def calibrate_run(
     from service.cli.calibrating import run_calibration
     from service.fits.files import get_today
 
-    options.check_cascade(cascade or (), guarantee)
+    if cascade and (guarantee is None or len(cascade) < 2):
+        raise typer.BadParameter("expected two judges or more, and --guarantee", param_hint="--cascade")
     chosen = ReportOptions(method=method, resampling=Resampling(draws=draws), made=get_today())
     chosen = replace(
         chosen, guarantee=guarantee, cascade=tuple(cascade or ()), seed=chosen.seed if seed is None else seed
@@ -63,7 +82,7 @@ def calibrate_run(
 
 
 @commands.command("install")
-def calibrate_install(run: options.Run) -> int:
+def calibrate_install(run: Run) -> int:
     """Install the fits of a run in CALLGRADE_HOME/fits, so that they turn judges' answers into verdicts.
 
     Refuses the fit of a useless judge: one whose AUROC has no 95 % interval above 0.5. Warns about each judge and model whose
@@ -84,12 +103,11 @@ def calibrate_fits(output_format: options.TableOrJson = "table") -> int:
 
 @commands.command("check")
 def calibrate_check(
-    run: options.Run,
-    labels: options.Labels,
-    rubric: options.JudgedRubric = "four_step",
+    run: Run,
+    labels: Labels,
+    rubric: JudgedRubric = "four_step",
     judge: Annotated[str | None, Option(metavar="NAME", help="One judge of the run. [default: all]")] = None,
     size: Annotated[int, Option(metavar="N", min=2, help="Held-out items to judge, per criterion.")] = 200,
-    judges: options.Asking = "fresh",
     output_format: options.TableOrJson = "table",
 ) -> int:
     """Judge a pinned sample of held-out items again, and exit with 2 if agreement fell by more than 0.03 and chance.
@@ -98,9 +116,7 @@ def calibrate_check(
     """
     from service.cli.fitted import check_calibration
 
-    return check_calibration(
-        run, labels, rubric=rubric, judges=judges, size=size, judge=judge, output_format=output_format
-    )
+    return check_calibration(run, labels, rubric=rubric, size=size, judge=judge, output_format=output_format)
 
 
 @commands.command("compare")
@@ -110,7 +126,7 @@ def calibrate_compare(
     labels: Annotated[Path | None, Option(metavar="FILE", help="The labelled set; required for predictions.")] = None,
     judge_a: Annotated[str | None, Option(metavar="NAME", help="Which judge of A, if it has several.")] = None,
     judge_b: Annotated[str | None, Option(metavar="NAME", help="Which judge of B, if it has several.")] = None,
-    draws: options.Draws = 1_000,
+    draws: Draws = 1_000,
     output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table",
 ) -> int:
     """Compare two judges, paired by item: agreement, kappa, Brier score, and the items on which they differ."""

@@ -104,9 +104,9 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
         for key in found
     ]
     rows: list[tuple[str, ...]] = []
-    for one in found:
-        times = [format_rfc3339(at) or "-" for at in (one.created_at, one.expires_at, one.revoked_at, one.used_at)]
-        rows.append((one.id, one.tenant, one.name, ", ".join(one.scopes) or "-", *[time[:10] for time in times]))
+    for key, one in zip(found, objects, strict=True):
+        days = [str(one[name] or "-")[:10] for name in ("created", "expires", "revoked", "used")]
+        rows.append((key.id, key.tenant, key.name, ", ".join(key.scopes) or "-", *days))
     head = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used")
     print_table(head, rows, form=output_format, value=objects)
     return ExitCode.PASSED

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -33,7 +32,6 @@ def summarize(
     assertions: Annotated[
         list[str] | None, Option("--assert", "-a", metavar="TEXT", help="Such as 'pass_rate >= 0.95'; repeatable.")
     ] = None,
-    gate: Annotated[Path | None, Option("--gate", metavar="FILE", help="File with a list `assertions`.")] = None,
     by: Annotated[list[str] | None, Option(metavar="TAG", help="Tag to slice by; repeatable.")] = None,
     pass_k: Annotated[list[int] | None, Option(metavar="K", min=1, help="k for pass^k over the tag `task`.")] = None,
     labels: Annotated[Path | None, Option(metavar="FILE", help="Labels of reports, to correct the rates.")] = None,
@@ -44,26 +42,23 @@ def summarize(
     Takes what `callgrade score --format ndjson` writes. Exit code 2 if an assertion does not hold or no case measures it (the
     stage that failed is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
     """
-    from service.cli.inputs import read_document, read_report_files
+    from service.cli.inputs import read_report_files
     from service.cli.sections import build_summary_sections
-    from service.reporting.summaries import find_families, read_gate, summarize_reports
+    from service.reporting.summaries import find_families, summarize_reports
     from service.reporting.summary import SummaryOptions
     from service.wiring import build_engine
 
-    gated: tuple[str, ...] = ()
-    if gate is not None:
-        with _blaming_command():
-            gated = read_document(gate, "--gate", read_gate)
-    asserted = (*gated, *(assertions or ())) if assertions or gate else None
     found = read_report_files(files)
     families = find_families(found.reports, build_engine(read_settings()).registry.find)
     chosen = SummaryOptions(by=by, pass_k=pass_k or (), families=families)
     given = _read_labels(labels) if labels else ()
-    with _blaming_command():
-        summary = summarize_reports(found.reports, chosen, asserted, given, unscored=len(found.refused))
+    try:
+        summary = summarize_reports(found.reports, chosen, assertions or None, given, unscored=len(found.refused))
+    except InputError as error:  # the command line is at fault, not the data
+        raise SettingsError(error.problems) from None
     print_document(build_summary_sections(summary), output_format, summary)
     for one in summary.gate.results if summary.gate else ():
-        if one.status in ("failed", "undecided", "error", "warned"):
+        if one.status != "passed":
             broke = f"; failed at {one.broke_at}" if one.broke_at else ""
             say(f"{one.status}: {one.assertion}: {one.message}{broke}")
     if found.refused:
@@ -89,15 +84,6 @@ def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
         except InputError as error:
             raise error.below(f"{record.place}{record.place.pointer}: ") from None
     return tuple(found)
-
-
-@contextmanager
-def _blaming_command() -> Generator[None]:
-    """Make an InputError in the block a SettingsError, because the command line is at fault, not the data."""
-    try:
-        yield
-    except InputError as error:
-        raise SettingsError(error.problems) from None
 
 
 @commands.command("compare")
