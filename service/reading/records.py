@@ -10,8 +10,8 @@ from pydantic import JsonValue
 from service.core.json.members import list_items
 from service.core.json.values import name_type
 from service.errors import InputError
-from service.intake import guess_format
-from service.reading.places import BadRecord, TraceRecord
+from service.intake import guess_format, split_record
+from service.reading.places import BadRecord, RecordPlace, TraceRecord
 
 Record = Mapping[str, JsonValue]
 
@@ -30,21 +30,31 @@ PAGES = ("data", "results", "records", "rows", "traces", "samples", "test_cases"
 
 
 def split_pages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
-    """Yield the records, with the elements of a page instead of a record that is nothing but a list of them.
+    """Yield the records; those that a document of a format holds, or the elements of a page, instead of the whole.
 
-    A page that is itself a trace of a known format stays as it is.
+    A page is a record that is nothing but a list of records, and no trace of a known format.
     """
     for record in records:
-        name = None if isinstance(record, BadRecord) else _find_page(record.value)
-        if name is None or isinstance(record, BadRecord):
+        if isinstance(record, BadRecord):
+            yield record
+            continue
+        split, name = split_record(record.value), _find_page(record.value)
+        if split is not None:
+            yield from [TraceRecord(_enter(record.place, path), dict(one)) for path, one in split]
+            continue
+        if name is None:
             yield record
             continue
         for index, item in enumerate(list_items(record.value[name])):
-            place = replace(record.place, pointer=f"{record.place.pointer}/{name}/{index}")
+            place = _enter(record.place, f"/{name}/{index}")
             if isinstance(item, dict):
                 yield TraceRecord(place, item)
             else:
                 yield BadRecord(place, InputError.at("", f"expected an object, not {name_type(item)}"))
+
+
+def _enter(place: RecordPlace, path: str) -> RecordPlace:
+    return replace(place, pointer=place.pointer + path)
 
 
 def _find_page(value: Record) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Option
@@ -131,22 +131,24 @@ def convert(
     files: options.Files,
     input_format: options.InputFormat = "auto",
     *,
+    to: Annotated[Literal["callgrade", "atif"], typer.Option(help="Format to write.")] = "callgrade",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also list what is ignored.")] = False,
     encoding: options.Encoding = None,
     columns: options.Columns = None,
 ) -> int:
-    """Print traces as callgrade reads them, in its own format. Parts that cannot be read are listed on standard error.
+    """Print traces as callgrade reads them. Parts that cannot be read are listed on standard error.
 
     Try this first when a score surprises you. Prints one JSON document per line.
     """
     from service.cli.inputs import print_guesses, read_inputs
-    from service.intake.own_form import write_record
+    from service.intake.writing.atif_form import write_atif
+    from service.intake.writing.own_form import write_record
     from service.reading.places import Layout
     from service.reading.request import read_request_trace
 
     inputs = read_inputs(files, layout=Layout(input_format, encoding, options.read_columns(columns)))
     for record, trace in inputs.work_on(read_request_trace):
-        typer.echo(json.dumps(write_record(trace), ensure_ascii=False))
+        typer.echo(json.dumps(write_atif(trace) if to == "atif" else write_record(trace), ensure_ascii=False))
         for part in trace.unread:
             say(f"{record.place}: {part.path}: {part.reason}")
         for part in trace.ignored if verbose else ():

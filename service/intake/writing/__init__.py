@@ -1,0 +1,1 @@
+"""Write traces in formats that callgrade also reads."""
