@@ -15,9 +15,26 @@ from typing import TYPE_CHECKING, Any
 from service.intake import formats
 
 if TYPE_CHECKING:
-    from service.intake.reading import TraceInput, guess_format, read_gold, read_trace, require_format, split_record
+    from service.intake.reading import (
+        TraceInput,
+        guess_format,
+        name_session,
+        read_gold,
+        read_trace,
+        require_format,
+        split_record,
+    )
 
-__all__ = ["FORMATS", "TraceInput", "guess_format", "read_gold", "read_trace", "require_format", "split_record"]
+__all__ = [
+    "FORMATS",
+    "TraceInput",
+    "guess_format",
+    "name_session",
+    "read_gold",
+    "read_trace",
+    "require_format",
+    "split_record",
+]
 
 FORMATS = tuple(sorted(module.name for module in iter_modules(formats.__path__)))
 """The names of all formats."""

@@ -28,10 +28,6 @@ def _read_no_gold(record: JsonObject) -> None:
     """Return None: most formats carry no gold."""
 
 
-def _split_nothing(record: JsonObject) -> None:
-    """Return None: most documents are one record."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A trace format, as its module declares it."""
@@ -57,8 +53,10 @@ class Format:
     """Position in schemas and in messages that list all formats."""
     members: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Members of the record that are checked before it is read, with their types."""
-    split: Callable[[JsonObject], Sequence[tuple[str, JsonObject]] | None] = _split_nothing
+    split: Callable[[JsonObject], Sequence[tuple[str, JsonObject]] | None] | None = None
     """Returns the records that one document of this format holds, with their pointers; None if it is no such document."""
+    session: Callable[[JsonObject], str | None] | None = None
+    """Names the session that a line of a file belongs to: its lines are one record, `{"lines": [...]}`. None: no line of one."""
     closed: bool = False
     """Whether other members are errors."""
 

@@ -48,12 +48,24 @@ def guess_format(record: JsonObject) -> str | None:
     return next((entry.name for entry in _BY_RANK if entry.recognise(record)), None)
 
 
+_SESSIONS = [(entry.name, entry.session) for entry in _BY_RANK if entry.session is not None]
+_SPLITS = [(entry.name, entry.split) for entry in _BY_RANK if entry.split is not None]
+
+
+def name_session(line: JsonObject) -> tuple[str, str] | None:
+    """Return the format and the session that a line of a file belongs to; None if it is a record of its own.
+
+    The session is "" where the line does not say: it is that of the lines around it.
+    """
+    return next(((name, session) for name, find in _SESSIONS if (session := find(line)) is not None), None)
+
+
 def split_record(record: JsonObject) -> Sequence[tuple[str, JsonObject]] | None:
     """Return the records that a document holds, with their pointers and formats; None if it is one record itself."""
-    for entry in _BY_RANK:
-        inner = entry.split(record)
+    for name, split in _SPLITS:
+        inner = split(record)
         if inner is not None:
-            return [(path, {"format": entry.name, **one}) for path, one in inner]
+            return [(path, {"format": name, **one}) for path, one in inner]
     return None
 
 

@@ -35,7 +35,7 @@ _MARKS = {
 """Byte order marks and what they declare; the longer ones first where one starts like another."""
 _ZIP = b"PK\x03\x04"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, UnicodeError)
+DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, UnicodeError, NotImplementedError)
 """What reading damaged data raises."""
 
 
@@ -52,6 +52,8 @@ def explain_damage(error: BaseException) -> str:
         return "the compressed data ends too early; everything before that was read"
     if isinstance(error, (zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile)):
         return f"the compressed data is damaged ({error}); everything before that was read"
+    if isinstance(error, NotImplementedError):
+        return f"packed in a way that this Python cannot unpack ({error}); pack it anew with deflate"
     if isinstance(error, UnicodeError):
         return f"not in the encoding that was named, or UTF-8: {error}; name it with --encoding"
     return f"cannot be read: {getattr(error, 'strerror', None) or error}"
@@ -119,7 +121,10 @@ def _make_seekable(stream: io.BufferedReader[Any]) -> BinaryIO:
 
 
 def _list_members(archive: zipfile.ZipFile, name: str, encoding: str | None, stack: ExitStack) -> Iterator[OpenFile]:
-    for member in sorted(archive.infolist(), key=lambda one: one.filename):
+    members = sorted(archive.infolist(), key=lambda one: one.filename)
+    if "header.json" in archive.namelist():  # a log of Inspect: its samples are the records
+        members = [member for member in members if member.filename.startswith("samples/")]
+    for member in members:
         if not member.is_dir() and not Path(member.filename).name.startswith("."):
             stream = io.BufferedReader(cast("io.RawIOBase", stack.enter_context(archive.open(member))))
             yield OpenFile(f"{name}/{member.filename}", _decode(_unpack(stream), encoding))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from service.core.json.members import list_items
 from service.core.json.values import name_type
 from service.errors import InputError
-from service.intake import guess_format, split_record
+from service.intake import guess_format, name_session, split_record
 from service.reading.places import BadRecord, RecordPlace, TraceRecord
 
 Record = Mapping[str, JsonValue]
@@ -27,6 +27,43 @@ ITEM_TYPES = frozenset(
 
 PAGES = ("data", "results", "records", "rows", "traces", "samples", "test_cases")
 """Members that hold the records of a page, as APIs and exports wrap them."""
+
+
+def join_sessions(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
+    """Yield the records, with the lines of one session as one record, `{"lines": [...]}`; it ends with another session's line.
+
+    A line that cannot be read stands alone.
+    """
+    waiting: list[TraceRecord] = []
+    session: tuple[str, str] | None = None
+    for record in records:
+        if isinstance(record, BadRecord):
+            yield record
+            continue
+        named = name_session(record.value)
+        aside = (
+            named is None and session is not None and "type" in record.value and not record.value.keys() & TRACE_FIELDS
+        )
+        if session is not None and (aside or (named is not None and _are_one(session, named))):
+            waiting.append(record)
+            session = max(session, named or session)
+            continue
+        if waiting and session is not None:
+            yield _join_lines(waiting, session[0])
+        waiting, session = ([record], named) if named is not None else ([], None)
+        if named is None:
+            yield record
+    if waiting and session is not None:
+        yield _join_lines(waiting, session[0])
+
+
+def _are_one(session: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two lines are of one session, as far as they say."""
+    return session[0] == other[0] and (session[1] == other[1] or not (session[1] and other[1]))
+
+
+def _join_lines(records: Sequence[TraceRecord], format_name: str) -> TraceRecord:
+    return TraceRecord(records[0].place, {"format": format_name, "lines": [record.value for record in records]})
 
 
 def split_pages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:

@@ -7,6 +7,7 @@ says how it ended; a `limit` or an `error` says that the sample was stopped.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NotRequired
 
 from pydantic import JsonValue
 
@@ -73,5 +74,6 @@ FORMAT = Format(
     hint="messages beside an epoch",
     rank=11,
     place=27,
+    members={"id": NotRequired[int | str | None]},
     split=lambda record: split(record) if _is_log(record) else None,
 )

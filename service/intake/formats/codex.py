@@ -1,0 +1,65 @@
+"""A rollout of Codex: the lines of its JSONL file in `lines`, as a file of them is read.
+
+Lines of the type `response_item` hold items of the Responses API; the others repeat them or say what they cost. A command
+failed if its exit code is not 0.
+"""
+
+from __future__ import annotations
+
+from service.core.json.members import JsonObject, find_object, list_objects
+from service.core.trace import ToolResult
+from service.intake.build import Transcript
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
+from service.intake.messages import read_messages
+from service.intake.texts import parse_text
+
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+
+
+def read(record: Cursor, out: Transcript) -> Tools:
+    """Read the lines. Raises InputError: a call without a name."""
+    for line in record.list_nodes("lines"):
+        payload = line.child("payload", of="an item")
+        line.take_all("timestamp", "type")
+        if line.peek("type") == "session_meta":
+            out.id = payload.text("id") or out.id
+            payload.drop()
+        elif line.peek("type") != "response_item":
+            payload.drop()
+        elif payload.peek("type") in _OUTPUTS:
+            _read_output(payload, out)
+        else:
+            read_messages(out, [payload])
+    return None
+
+
+def _read_output(payload: Cursor, out: Transcript) -> None:
+    payload.take("type")
+    returned = parse_text(payload.take("output"))
+    holder = returned if isinstance(returned, dict) and "output" in returned else {}
+    code = find_object(holder, "metadata").get("exit_code")
+    content = parse_text(holder["output"]) if holder else returned
+    result = ToolResult(content, isinstance(code, int) and code != 0)
+    out.add_result(payload.text("call_id") or None, result, path=payload.path)
+
+
+def _name_session(line: JsonObject) -> str | None:
+    """Return the session that a line belongs to: a file holds one."""
+    return "rollout" if "payload" in line and "timestamp" in line and "type" in line else None
+
+
+def _recognise(record: JsonObject) -> bool:
+    return any(_name_session(line) for line in list_objects(record.get("lines")))
+
+
+FORMAT = Format(
+    name="codex",
+    read=read,
+    recognise=_recognise,
+    summary="A rollout of Codex: a file of its lines, or `lines`.",
+    hint="lines with a payload and a timestamp",
+    rank=6,
+    place=36,
+    session=_name_session,
+)
