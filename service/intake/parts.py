@@ -225,9 +225,10 @@ def take_call(part: Cursor) -> ToolCall:
         )
     if custom:
         return build_custom_call(call_id, name, body.take("input"))
-    if "parse_error" in part:
-        problem = part.text("parse_error")
-        return ToolCall(call_id or None, name, None, body.take(*_ARGUMENTS), problem or "not readable")
+    problem = part.text("parse_error")
+    if problem:
+        body.take(*_ARGUMENTS)
+        return ToolCall(call_id or None, name, None, problem, problem)
     if "partialArgs" in body or "partial_args" in body:
         arguments = _join_streamed(body)
         call = build_tool_call(call_id, name, arguments)
@@ -263,6 +264,9 @@ def _join_streamed(call: Cursor) -> JsonValue:
 
 def add_result(sink: Sink | Transcript, part: Cursor, *, error_prefix: str | None = None) -> None:
     """Add what a call returned, as a part or a message of the tool says."""
+    if not any(name in part for name in (*_RETURNED, "error")) and looks_like_call(part.members):
+        leave_part(part, "call")
+        return
     call_id = part.text(*_CALL_IDS) or part.text("id")
     tool = part.text(*_NAMES) or part.text("function")
     result = read_returned(part, error_prefix)

@@ -97,7 +97,7 @@ def _list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str,
     if record.get("format", named) != "spans":
         return None
     if is_span(record):
-        return None if "format" not in record and guess_format(record) not in (None, "spans") else [("", record)]
+        return None if "format" not in record and guess_format(record) in ("langfuse", "opik") else [("", record)]
     keys = record.keys() - {"format"}
     if keys == {"resourceSpans"}:
         return list(list_exported(record["resourceSpans"]))

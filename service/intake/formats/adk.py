@@ -20,10 +20,12 @@ def read(record: Cursor, out: Transcript) -> Tools:
     withdrawn = _list_withdrawn(record)
     for event in record.items("events", of="an event"):
         content = event.child("content", of="a content")
-        event.take_all("author", "invocationId", "invocation_id", "timestamp", "usageMetadata", "usage_metadata")
-        if event.flag("partial") or event.path in withdrawn:
+        event.take_all("author", "invocationId", "invocation_id", "timestamp")
+        if event.path in withdrawn:
             event.drop()
             content.drop()
+        elif event.flag("partial"):
+            content.leave("a piece of a stream")
         elif content.text("role") == "model" or (content and event.peek("author") != "user" and not _returns(content)):
             read_reply(out, content)
             out.end_reply(event.members, event.path)

@@ -22,7 +22,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
     out.id = record.text("trajectory_id") or record.text("session_id") or None
     for step in record.items("steps", of="a step"):
         source = step.text("source")
-        step.take_all("step_id", "timestamp", "model_name", "metrics")
+        step.take_all("step_id", "timestamp", "model_name")
         if source == "agent":
             _read_step(step, out)
         elif source in ("user", "system"):

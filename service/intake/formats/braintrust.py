@@ -23,6 +23,8 @@ def read(record: Cursor, out: Transcript) -> WrapperContents:
 def _read_row(row: Cursor) -> LoggedRun:
     attributes = row.child("span_attributes")
     kind = attributes.text("type")
+    if not attributes:
+        row.leave("a row of an unknown type", keep=True)
     row.take("expected")
     parents = row.peek("span_parents")
     options = row.child("metadata")

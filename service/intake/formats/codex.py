@@ -20,13 +20,15 @@ _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 def read(record: Cursor, out: Transcript) -> Tools:
     """Read the lines. Raises InputError: a call without a name."""
     for line in record.list_nodes("lines"):
-        payload = line.child("payload", of="an item")
+        payload, kind = line.child("payload", of="an item"), line.peek("type")
+        if not payload:
+            line.leave("a line that is no item")
+            continue
         line.take_all("timestamp", "type")
-        if line.peek("type") == "session_meta":
+        if kind == "session_meta":
             out.id = payload.text("id") or out.id
-            payload.drop()
-        elif line.peek("type") != "response_item":
-            payload.drop()
+        elif kind != "response_item":
+            payload.leave("a line that is no item")
         elif payload.peek("type") in _OUTPUTS:
             _read_output(payload, out)
         else:

@@ -24,7 +24,7 @@ _ATTACHED = "attachment://"
 def read(record: Cursor, out: Transcript) -> Tools:
     """Read the messages. Raises InputError: a call without a name."""
     out.id = f"{record.take('id')}-epoch-{record.take('epoch')}"
-    record.take_all("target", "input", "scores", "metadata", "store", "model_usage", "uuid", "attachments")
+    record.take_all("target", "input")
     attached = find_object(record.members, "attachments")
     messages = record.take("messages")
     inner = Cursor({"messages": _attach(messages, attached) if attached else messages}, out)

@@ -24,6 +24,8 @@ def read(record: Cursor, out: Transcript) -> WrapperContents:
 
 def _read_span(span: Cursor, *, outermost: bool = False) -> LoggedRun:
     kind = as_text(span.peek("type"))
+    if kind not in _TYPES and not outermost:
+        span.leave("a span of an unknown type", keep=True)
     return LoggedRun(
         span,
         "model" if kind == "llm" else "tool" if kind == "tool" else "other",

@@ -12,6 +12,8 @@ from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import find_speaker, leave_message, read_message
+from service.intake.parts import take_call
+from service.intake.speech import Speech
 
 
 def read(record: Cursor, out: Transcript) -> Tools:
@@ -26,10 +28,11 @@ def read(record: Cursor, out: Transcript) -> Tools:
         if speaker is None:
             leave_message(message)
         elif "text" in content:  # `to_dict` puts text and calls into the content
-            message.take("content")
-            read_message(
-                out, Cursor({**message.members, **content, "content": content["text"]}, out, message.path), speaker
-            )
+            inner, speech = message.child("content"), Speech(out)
+            speech.say(inner.text("text"))
+            for call in inner.items("tool_calls", of="a call"):
+                speech.call(take_call(call))
+            speech.end()
         else:
             read_message(out, message, speaker)
     answer = record.text("response")

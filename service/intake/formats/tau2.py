@@ -41,13 +41,16 @@ def read(record: Cursor, out: Transcript) -> Tools:
 def _read_message(message: Cursor, out: Transcript) -> None:
     speaker = find_speaker(message)
     if message.peek("requestor") == "user" and speaker == "tool":
-        message.drop()
+        message.take_all("id", "content", "requestor", "error")
     elif speaker is None:
         leave_message(message)
     else:
-        message.take_all("turn_idx", "requestor", "timestamp", "cost", "usage", "raw_data", "generation_time_seconds")
-        if speaker == "user":
-            message.take("tool_calls")
+        message.take_all("turn_idx", "requestor", "timestamp", "raw_data")
+        for call in message.items("tool_calls", of="a call") if speaker == "user" else ():
+            if call.peek("requestor") == "user":
+                call.drop()
+            else:
+                call.leave(holds="call")
         read_message(out, message, speaker)
 
 
