@@ -32,7 +32,6 @@ PUBLIC = PROBES | {"/docs"}
 SCOPES: tuple[tuple[str, Scope | None], ...] = (
     ("/v1/score", "score"),
     ("/v1/scores", "score"),
-    ("/v1/summaries", "score"),
     ("/v1/rubrics", "score"),
     ("/v1/usage", None),
     ("/v1/overview", None),

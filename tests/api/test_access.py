@@ -41,7 +41,6 @@ PUBLIC = {(method, path) for method in ("GET", "HEAD") for path in ("/livez", "/
 
 SCOPES = {
     "/v1/score": "score",
-    "/v1/summaries": "score",
     "/v1/usage": "",
     "/v1/overview": "",
     "/v1/rubrics": "score",
