@@ -268,8 +268,6 @@ class Settings:
     """Whether `callgrade serve` creates a key if there is none, and prints it once on standard error."""
     audit_days: int = _define("365", build_whole(1, 3_650))
     """How long the audit log is kept, in days."""
-    tenant_requests_per_minute: int = _define("0", build_whole(0, 10**9))
-    """Requests of one tenant that each process answers per minute; 0: no limit."""
     tenant_max_concurrency: int = _define("0", build_whole(0, 100_000))
     """Requests of one tenant processed at once; 0: as many as it leaves free for others."""
     tenant_max_queued: int = _define("0", build_whole(0, 10**12))

@@ -6,20 +6,17 @@ its path.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Match
-from starlette.types import ASGIApp, Message, Receive, Send
+from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from service.api.cross_site import refuse_cross_site, refuse_host, refuse_origin
-from service.api.fairness.buckets import Buckets
-from service.api.key_cache import KeyCache, KeyThrottle, find_peer, read_key
+from service.api.key_cache import KeyCache, find_peer, read_key
 from service.api.page_route import PageRoute, read_cookie, read_csrf_session
 from service.api.problems import render_refusal
 from service.errors import CallgradeError
@@ -35,7 +32,6 @@ PUBLIC = PROBES | {"/docs"}
 SCOPES: tuple[tuple[str, Scope | None], ...] = (
     ("/v1/score", "score"),
     ("/v1/scores", "score"),
-    ("/v1/summaries", "score"),
     ("/v1/rubrics", "score"),
     ("/v1/usage", None),
     ("/v1/overview", None),
@@ -104,7 +100,7 @@ class Access:
     `sessions`: who is signed in to the pages; used for pages, and for API requests that our pages send.
     """
 
-    def __init__(  # noqa: PLR0913 (each by name)
+    def __init__(
         self,
         app: ASGIApp,
         *,
@@ -113,7 +109,6 @@ class Access:
         sessions: KeyCache | None = None,
         open_without_keys: bool,
         hosts: Collection[str] = (),
-        rates: Buckets | None,
     ) -> None:
         self.app = app
         self.hosts = hosts
@@ -121,7 +116,6 @@ class Access:
         self.keys = keys
         self.sessions = sessions
         self.open_without_keys = open_without_keys
-        self.rates = rates
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Pass one request on, or refuse it."""
@@ -134,23 +128,18 @@ class Access:
 
     async def _admit(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         try:
-            caller = await self._authenticate(scope)
-            scope.setdefault("state", {})["caller"] = caller or NAMELESS
-            if caller is not None and self.rates is not None:
-                name = find_payer(scope)
-                _count_request(self.rates, name)
-                send = _add_rate_headers(self.rates, name, send)
+            scope.setdefault("state", {})["caller"] = await self._authenticate(scope)
         except (HTTPException, CallgradeError) as error:
             await render_refusal(error)(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
-    async def _authenticate(self, scope: AsgiScope) -> Caller | None:
-        """Find who is calling; None on a public route that asks nobody."""
+    async def _authenticate(self, scope: AsgiScope) -> Caller:
+        """Find who is calling; NAMELESS on a public route, which asks nobody."""
         route, is_exact = self._find_route(scope)
         template = None if route is None else getattr(route, "path", "")
         if is_exact and template in PROBES:
-            return None
+            return NAMELESS
         needs_no_key = self.keys is None or (self.open_without_keys and not await self.keys.any_key())
         if is_exact and isinstance(route, PageRoute):
             return await self._find_signed_in(scope, needs_no_key=needs_no_key)
@@ -158,7 +147,7 @@ class Access:
             refuse_cross_site(scope["headers"], self.hosts)
             return NAMELESS
         if is_exact and template in PUBLIC:
-            return None
+            return NAMELESS
         caller = await self._look_up_caller(self.keys, scope)
         if template is not None and not caller.may(needed := find_scope(template, scope["method"])):
             raise HTTPException(403, f"the key lacks the scope {needed}")
@@ -168,12 +157,10 @@ class Access:
         key = read_key(scope["headers"])
         if key is None and (session := read_csrf_session(scope)) and self.sessions is not None:
             refuse_origin(scope["headers"])
-            signed_in = await self.sessions.authenticate(session, find_peer(scope))
-            if isinstance(signed_in, Caller):
+            signed_in = await self.sessions.authenticate(session)
+            if signed_in is not None:
                 return signed_in
-        caller = None if key is None else await keys.authenticate(key, find_peer(scope))
-        if isinstance(caller, KeyThrottle):
-            raise HTTPException(429, "too many wrong keys from this address", _build_retry_header(caller.seconds))
+        caller = None if key is None else await keys.authenticate(key)
         if caller is None:
             raise HTTPException(401, NO_KEY if key is None else WRONG_KEY, CHALLENGE)
         return caller
@@ -185,12 +172,9 @@ class Access:
         if scope["method"] != "GET":
             refuse_origin(scope["headers"])
         session = read_cookie(scope)
-        caller = (
-            await self.sessions.authenticate(session, find_peer(scope))
-            if session and self.sessions is not None
-            else None
-        )
-        return caller if isinstance(caller, Caller) else UNKNOWN
+        if not session or self.sessions is None:
+            return UNKNOWN
+        return await self.sessions.authenticate(session) or UNKNOWN
 
     def _find_route(self, scope: AsgiScope) -> tuple[BaseRoute | None, bool]:
         """Choose as the router does: the first route that matches path and method, else the first with the path.
@@ -205,27 +189,3 @@ class Access:
             if match is Match.PARTIAL and partly is None:
                 partly = route
         return partly, False
-
-
-def _build_retry_header(seconds: float) -> dict[str, str]:
-    return {"retry-after": str(max(1, math.ceil(seconds)))}
-
-
-def _count_request(rates: Buckets, tenant: str) -> None:
-    if seconds := rates.take(tenant):
-        headers = _build_retry_header(seconds) | _build_rate_headers(rates, tenant)
-        raise HTTPException(429, f"over {rates.per_minute} requests a minute", headers)
-
-
-def _build_rate_headers(rates: Buckets, tenant: str) -> dict[str, str]:
-    """Build the headers that say how many more requests the tenant may send."""
-    return {"ratelimit-limit": str(rates.per_minute), "ratelimit-remaining": str(rates.count_left(tenant))}
-
-
-def _add_rate_headers(rates: Buckets, tenant: str, send: Send) -> Send:
-    async def send_with_rates(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(_build_rate_headers(rates, tenant))
-        await send(message)
-
-    return send_with_rates

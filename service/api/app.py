@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 from service import __version__
 from service.api.access import Access
 from service.api.cross_site import is_loopback
-from service.api.fairness.buckets import Buckets
 from service.api.fairness.tenants import Fairness, ProcessLoad
 from service.api.fairness.upload_disk import UploadDisk
 from service.api.key_cache import KeyCache
@@ -154,7 +153,6 @@ def create_app(
         sessions=parts.sessions,
         open_without_keys=is_loopback(settings.host),
         hosts=settings.allowed_hosts,
-        rates=Buckets(rate) if (rate := settings.tenant_requests_per_minute) else None,
     )
     app.add_middleware(RequestMiddleware, metrics=metrics)
     app.add_exception_handler(CallgradeError, _render_error)

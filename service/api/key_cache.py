@@ -15,7 +15,6 @@ from typing import Protocol, TypeVar
 
 from starlette.types import Scope as AsgiScope
 
-from service.api.fairness.buckets import Buckets
 from service.asking.single_flight import SingleFlight
 from service.logs.quiet import limit_rate
 from service.store.access.callers import Caller
@@ -28,9 +27,6 @@ T = TypeVar("T")
 
 FRESH_S = 5.0
 """Seconds before the store is asked again; a revoked key may work that long."""
-
-WRONG_KEYS_PER_MINUTE = 20
-"""Wrong keys from one address before its keys are no longer looked up."""
 
 MAX_KEYS = 10_000
 """Most keys that are remembered."""
@@ -53,13 +49,6 @@ class KeyStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class KeyThrottle:
-    """Too many wrong keys came from one address; it must wait."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class _CachedCaller:
     caller: Caller
     at: float
@@ -76,8 +65,7 @@ class KeyCache:
         self._keys = keys
         self._now = now
         self._known: dict[str, _CachedCaller] = {}
-        self._lookups: SingleFlight[Caller | KeyThrottle | None] = SingleFlight()
-        self._wrong = Buckets(WRONG_KEYS_PER_MINUTE, now=now)
+        self._lookups: SingleFlight[Caller | None] = SingleFlight()
         self._used: dict[str, float] = {}
         self._recorder = ThreadPoolExecutor(1, thread_name_prefix="uses")
         self._any = False
@@ -90,31 +78,25 @@ class KeyCache:
             self._checked_at = self._now()
         return self._any
 
-    async def authenticate(self, key: str, peer: str) -> Caller | KeyThrottle | None:
-        """Find whose key this is; None for an invalid one; KeyThrottle if `peer` has sent too many invalid keys.
-
-        A valid key always works: what others send from the same address, say that of a proxy, locks nobody out. (Nobody
-        guesses 256 bits; the limit keeps a misconfigured caller from flooding the logs and the database.)
-        """
+    async def authenticate(self, key: str) -> Caller | None:
+        """Find whose key this is; None for an invalid one. (Nobody guesses 256 bits, so wrong keys are not counted.)"""
         digest = sha256(key.encode()).hexdigest()
         known = self._known.get(digest)
         if known is not None and self._now() - known.at < FRESH_S:
             return known.caller
-        found, _ = await self._lookups.run_once(digest, lambda: self._look_up(key, digest, peer))
+        found, _ = await self._lookups.run_once(digest, lambda: self._look_up(key, digest))
         return found
 
     def forget(self, key: str) -> None:
         """Ask the store about this key the next time."""
         self._known.pop(sha256(key.encode()).hexdigest(), None)
 
-    async def _look_up(self, key: str, digest: str, peer: str) -> Caller | KeyThrottle | None:
+    async def _look_up(self, key: str, digest: str) -> Caller | None:
         at = self._now()
         caller = await asyncio.to_thread(self._keys.authenticate, key)
         _put_last(self._known, digest, None if caller is None else _CachedCaller(caller, at))
         if caller is not None:
             self._note_use(caller.key_id)
-        elif seconds := self._wrong.take(peer):
-            return KeyThrottle(seconds)
         return caller
 
     def _note_use(self, key_id: str) -> None:

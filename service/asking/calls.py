@@ -81,7 +81,7 @@ class ModelCaller:
         pause or does not accept the key; JudgeError `budget_exhausted` if `spending` has too little left.
         """
         worst = await self._pricing(prompt)
-        clock, policy, retries = self._gates.clock, self._policy, self._gates.retries
+        clock, policy = self._gates.clock, self._policy
         most = stop_after_attempt(policy.attempts)
         end: float | None = None  # the clock starts with the first attempt
 
@@ -89,10 +89,7 @@ class ModelCaller:
             return policy.total_s if end is None else end - clock.now()
 
         def ends(state: RetryCallState) -> bool:
-            """In this order, so that the retry budget only pays for a retry that will be made."""
-            if most(state) or state.upcoming_sleep > get_seconds_left():
-                return True
-            return not (_find_retry_after(state) or retries.take(tenant))  # a provider spreads its own pauses out
+            return most(state) or state.upcoming_sleep > get_seconds_left()
 
         async def attempt() -> Completion:
             nonlocal end
@@ -104,7 +101,6 @@ class ModelCaller:
                     reservation.settle(reply.usage)
                     return reply
 
-        retries.count_call(tenant)
         return await AsyncRetrying(
             sleep=clock.sleep,
             retry=retry_if_exception(_may_help),

@@ -13,16 +13,13 @@ from typing import Any, TypeVar
 
 import pytest
 from fastapi import FastAPI
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from service.api.access import find_caller
 from service.api.app import create_app
-from service.api.fairness.buckets import MAX_NAMES, Buckets
-from service.api.key_cache import FRESH_S, WRONG_KEYS_PER_MINUTE, KeyCache, KeyThrottle, find_peer, read_key
+from service.api.key_cache import FRESH_S, KeyCache, find_peer, read_key
 from service.asking.model import disconnect
 from service.errors import BusyError
 from service.settings import Settings
@@ -34,7 +31,7 @@ from service.wiring import build_database
 from tests.api.asgi_caller import JSON, Answer, Ask, exchange
 from tests.api.test_judged import application, body, judged, kept_in
 from tests.api.test_server import GOOD, Server, serving
-from tests.bulk import examples, share
+from tests.bulk import share
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
 from tests.stores import open_new_store
@@ -44,7 +41,6 @@ PUBLIC = {(method, path) for method in ("GET", "HEAD") for path in ("/livez", "/
 
 SCOPES = {
     "/v1/score": "score",
-    "/v1/summaries": "score",
     "/v1/usage": "",
     "/v1/overview": "",
     "/v1/rubrics": "score",
@@ -341,9 +337,9 @@ def test_a_key_is_remembered_for_a_moment(clock: Clock, after: float, asked: int
     async def run() -> None:
         held = Store("a")
         callers = KeyCache(held, now=clock.now)
-        first = await callers.authenticate("a", "p")
+        first = await callers.authenticate("a")
         clock.time += after
-        assert await callers.authenticate("a", "p") == first
+        assert await callers.authenticate("a") == first
         assert held.asked == ["a"] * asked
 
     asyncio.run(run())
@@ -353,28 +349,10 @@ def test_those_who_come_at_once_with_one_key_ask_once(clock: Clock) -> None:
     async def run() -> None:
         held = Store("a")
         callers = KeyCache(held, now=clock.now)
-        found = await asyncio.gather(*[callers.authenticate("a", "p") for _ in range(100)])
+        found = await asyncio.gather(*[callers.authenticate("a") for _ in range(100)])
         assert len({one.tenant for one in found if isinstance(one, Caller)}) == 1
         assert None not in found
         assert held.asked == ["a"]
-
-    asyncio.run(run())
-
-
-def test_wrong_keys_are_limited_by_address_and_good_ones_are_not(clock: Clock) -> None:
-    async def run() -> None:
-        held = Store("a", "b")
-        callers = KeyCache(held, now=clock.now)
-        assert await callers.authenticate("a", "p")
-        together = await asyncio.gather(*[callers.authenticate(f"wrong {n}", "p") for n in range(1_000)])
-        assert together.count(None) == WRONG_KEYS_PER_MINUTE
-        assert {round(one.seconds) for one in together if isinstance(one, KeyThrottle)} == {3}
-        assert await callers.authenticate("b", "p") == Caller("b", "b", frozenset({"score"}))
-        clock.time += FRESH_S
-        assert await callers.authenticate("a", "p") == Caller("a", "a", frozenset({"score"}))
-        assert await callers.authenticate("wrong", "q") is None
-        clock.time += 60.0
-        assert await callers.authenticate("wrong", "p") is None
 
     asyncio.run(run())
 
@@ -384,10 +362,10 @@ def test_a_use_is_kept_once_a_minute_and_a_wrong_key_has_none(clock: Clock) -> N
         held = Store("a", "b")
         callers = KeyCache(held, now=clock.now)
         for _ in range(int(2 * USE_S)):
-            await callers.authenticate("a", "p")
-            await callers.authenticate("wrong", "p")
+            await callers.authenticate("a")
+            await callers.authenticate("wrong")
             clock.time += 1.0
-        await callers.authenticate("b", "p")
+        await callers.authenticate("b")
         return [held.noted.get(timeout=60) for _ in range(3)] + [""] * held.noted.qsize()
 
     assert asyncio.run(run()) == ["a", "a", "b"]
@@ -406,7 +384,7 @@ def test_a_use_that_cannot_be_kept_refuses_nobody(clock: Clock) -> None:
     async def run() -> None:
         callers = KeyCache(held, now=clock.now)
         for _ in range(2):
-            assert isinstance(await callers.authenticate("a", "p"), Caller)
+            assert isinstance(await callers.authenticate("a"), Caller)
             assert told.get(timeout=60) == "a"
             clock.time += USE_S
 
@@ -420,9 +398,9 @@ def test_a_store_that_fails_is_no_wrong_key(clock: Clock) -> None:
         callers = KeyCache(held, now=clock.now)
         for n in range(50):
             with pytest.raises(BusyError):
-                await callers.authenticate(f"{n}", "p")
+                await callers.authenticate(f"{n}")
         held.broken = False
-        assert isinstance(await callers.authenticate("a", "p"), Caller)
+        assert isinstance(await callers.authenticate("a"), Caller)
 
     asyncio.run(run())
 
@@ -441,18 +419,6 @@ def test_a_door_that_has_closed_stays_closed(clock: Clock) -> None:
         assert held.asked == ["any"] * 2
 
     asyncio.run(run())
-
-
-def test_wrong_keys_over_http_are_told_to_wait(ask: Ask, home: Path, keys: dict[str, str]) -> None:
-    app = create_app(Settings(home=home), database=store(home))
-    answers = [
-        ask("GET", "/v1/rubrics", app=app, headers=bearer(f"wrong {n}")) for n in range(WRONG_KEYS_PER_MINUTE + 1)
-    ]
-    assert {answer.status for answer in answers[:-1]} == {401}
-    assert (answers[-1].status, answers[-1].headers["retry-after"]) == (429, "3")
-    assert "x-request-id" in answers[-1].headers
-    assert ask("GET", "/livez", app=app, headers=bearer("wrong")).status == 200
-    assert ask("GET", "/v1/rubrics", app=app).status == 401
 
 
 def test_a_store_that_is_away_lets_nobody_in(ask: Ask, tmp_path: Path) -> None:
@@ -497,72 +463,6 @@ PEERS = [
 @pytest.mark.parametrize(("client", "peer"), PEERS)
 def test_an_address_of_ipv6_is_its_network(client: tuple[str, int] | None, peer: str) -> None:
     assert find_peer({"client": client}) == peer
-
-
-# Rates.
-
-
-@given(
-    per_minute=st.integers(1, 1_000),
-    gaps=st.lists(st.floats(0.0, 30.0), min_size=1, max_size=60),
-    start=st.integers(0, 59),
-    length=st.integers(1, 60),
-)
-@settings(max_examples=examples(60), deadline=None, derandomize=True, database=None)
-def test_no_stretch_of_time_has_more_than_the_rate_and_one_bucket(
-    per_minute: int, gaps: list[float], start: int, length: int
-) -> None:
-    clock = Clock()
-    buckets = Buckets(per_minute, now=clock.now)
-    taken: list[tuple[float, bool]] = []
-    for gap in gaps:
-        clock.time += gap
-        taken.append((clock.time, buckets.take("a") == 0.0))
-    stretch = taken[start : start + length] or taken
-    seconds = stretch[-1][0] - stretch[0][0]
-    assert sum(given for _, given in stretch) <= per_minute + seconds * per_minute / 60 + 1e-6
-
-
-@pytest.mark.parametrize("per_minute", [1, 7, 60, 1_000])
-def test_who_waits_as_long_as_told_is_served(clock: Clock, per_minute: int) -> None:
-    buckets = Buckets(per_minute, now=clock.now)
-    assert [buckets.take("a") for _ in range(per_minute)] == [0.0] * per_minute
-    wait = buckets.take("a")
-    clock.time += wait * 0.99
-    assert buckets.take("a") > 0.0
-    clock.time += wait * 0.01 + 1e-6
-    assert (buckets.take("a"), buckets.take("b")) == (0.0, 0.0)
-
-
-def test_names_that_nobody_uses_are_forgotten_first(clock: Clock) -> None:
-    buckets = Buckets(1, now=clock.now)
-    for name in ("old", "used"):
-        assert buckets.take(name) == 0.0
-    for number in range(MAX_NAMES - 1):
-        buckets.take(f"{number}")
-        assert buckets.take("used") > 0.0
-    assert buckets.take("old") == 0.0
-
-
-def test_a_tenant_has_a_rate_of_its_own(ask: Ask, home: Path, keys: dict[str, str]) -> None:
-    app = create_app(Settings(home=home, tenant_requests_per_minute=2), database=store(home))
-    acme = [ask("GET", "/v1/rubrics", app=app, headers=bearer(keys["score"])) for _ in range(2)]
-    assert [answer.headers["ratelimit-remaining"] for answer in acme] == ["1", "0"]
-    late = ask("GET", "/openapi.json", app=app, headers=bearer(keys["batch"]))  # another key of the same tenant
-    assert late.problem["status"] == 429
-    assert {name: late.headers[name] for name in ("retry-after", "ratelimit-limit", "ratelimit-remaining")} == {
-        "retry-after": "30",
-        "ratelimit-limit": "2",
-        "ratelimit-remaining": "0",
-    }
-    assert ask("GET", "/openapi.json", app=app, headers=bearer(keys["calibrate"])).status == 200
-    assert ask("GET", "/livez", app=app).status == 200
-
-
-def test_a_rate_holds_without_keys_too(ask: Ask) -> None:
-    app = create_app(Settings(tenant_requests_per_minute=1))
-    assert [ask("POST", "/v1/score", GOOD, app=app).status for _ in range(2)] == [200, 429]
-    assert "ratelimit-limit" not in ask("POST", "/v1/score", GOOD, app=create_app()).headers
 
 
 # Tenants and what judges said.

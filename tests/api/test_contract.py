@@ -96,18 +96,13 @@ EXAMPLES = {
     ("POST /v1/score/many", "positive"): 4,
     ("POST /v1/score/many", "negative"): 2,
     ("POST /v1/rubrics/validate", "positive"): 20,
-    ("POST /v1/summaries", "positive"): 1,
-    ("POST /v1/summaries", "negative"): 4,
     ("GET /v1/rubrics/{rubric_id}", "positive"): 20,
     ("GET /v1/rubrics", "positive"): 1,
     ("GET /livez", "positive"): 1,
     ("GET /readyz", "positive"): 1,
     ("GET /metrics", "positive"): 1,
 }
-"""How many requests `make test` makes up. (Any JSON fits validate and any text names a rubric: nothing is negative.)
-
-Reports take so long to make up that of summaries one is enough; those of real reports are below.
-"""
+"""How many requests `make test` makes up. (Any JSON fits validate and any text names a rubric: nothing is negative.)"""
 
 
 def test_every_operation_is_tried(operations: dict[str, Any]) -> None:
@@ -289,19 +284,3 @@ def test_requests_and_reports_fit_their_schemas(ask: Ask, document: dict[str, An
     answer = ask("POST", "/v1/score", json.dumps(request_).encode())
     assert answer.status == 200
     assert not [str(error) for error in fits(document, given).iter_errors(answer.json)]
-
-
-def test_reports_and_their_summary_fit_their_schemas(ask: Ask, document: dict[str, Any]) -> None:
-    operation = document["paths"]["/v1/summaries"]["post"]
-    taken = operation["requestBody"]["content"]["application/json"]["schema"]
-    given = operation["responses"]["200"]["content"]["application/json"]["schema"]
-    scored = [ask("POST", "/v1/score", json.dumps(request).encode()) for _, request in _requests()]
-    by_rubric: dict[str, list[Any]] = {}
-    for report in (answer.json for answer in scored):
-        by_rubric.setdefault(report["rubric"]["id"], []).append(report)
-    for reports in by_rubric.values():
-        body = {"reports": reports, "by": ["trial"], "assertions": ["pass_rate >= 0.5"]}
-        assert not [str(error) for error in fits(document, taken).iter_errors(body)]
-        answer = ask("POST", "/v1/summaries", json.dumps(body).encode())
-        assert answer.status == 200, answer.body
-        assert not [str(error) for error in fits(document, given).iter_errors(answer.json)]

@@ -19,7 +19,6 @@ from tests.bulk import share
 
 BODY_ROUTES = [
     "/v1/batches", "/v1/calibrations", "/v1/fits", "/v1/labels", "/v1/rubrics/validate", "/v1/score", "/v1/score/many",
-    "/v1/summaries",
 ]  # fmt: skip
 """Those of single batches are asked in their own contract: without a batch there is nothing to send a body to."""
 
@@ -169,7 +168,6 @@ WRAPPED = {
     "/v1/score": with_result,
     "/v1/score/many": lambda value: b"[" + with_result(value) + b"]",
     "/v1/rubrics/validate": lambda value: b'{"id": "own", "criteria": ' + value + b"}",
-    "/v1/summaries": lambda value: b'{"reports": [' + value + b"]}",
     "/v1/fits": lambda value: b'{"fits": [' + value + b"]}",
     "/v1/labels": lambda value: b'{"criterion": "result_groundedness", "label": "pass", "item": ' + value + b"}",
 }

@@ -15,7 +15,7 @@ import pytest
 from service.asking.budget.reservations import Spending
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.faults import CallError, NotSentError
-from service.asking.limits.policies import ConcurrencyLimit, RetryBudget
+from service.asking.limits.policies import ConcurrencyLimit
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
 from service.asking.model import LiteLLM
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
@@ -260,14 +260,6 @@ def test_a_key_refused_in_mid_flight_costs_no_more_than_what_is_under_way(
     outcomes = run(all_ended(one, "fault-401", 50))
     assert causes(outcomes) == {"unauthorized": 50}
     assert len(provider.requests) <= 5
-
-
-def test_retries_end_with_the_budget(run: Run, provider: Provider, clock: Clock) -> None:
-    gates = ProviderGates(clock, retries=RetryBudget(clock, share=0.0, floor=3))
-    one = caller(provider, clock, gates=gates)
-    for _ in range(4):
-        run(ended(one, "fault-500"))
-    assert len(provider.requests) == 4 + 3
 
 
 def test_the_slot_is_free_between_attempts(run: Run, provider: Provider) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from service.asking.budget.reservations import Spending
 from service.asking.failures import MAX_RETRY_AFTER_S, read_retry_after
 from service.asking.faults import CallError, NotSentError
-from service.asking.limits.policies import Breaker, ConcurrencyLimit, Cooldown, RetryBudget, SystemClock
+from service.asking.limits.policies import Breaker, ConcurrencyLimit, Cooldown, SystemClock
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
 from service.core.judging.prompts import Usage
 from service.errors import FaultCause, JudgeError
@@ -293,19 +293,6 @@ def test_a_probe_that_is_cancelled_makes_room_for_another(clock: Clock) -> None:
     assert breaker.get_seconds_left() == 0
 
 
-# Retry budget
-
-
-def test_retries_are_a_tenth_of_the_calls_of_a_minute(clock: Clock) -> None:
-    budget = RetryBudget(clock, share=0.1, floor=2)
-    assert [budget.take() for _ in range(3)] == [True, True, False]
-    for _ in range(50):
-        budget.count_call()
-    assert [budget.take() for _ in range(4)] == [True, True, True, False]
-    clock.advance(61)
-    assert [budget.take() for _ in range(3)] == [True, True, False]
-
-
 # Gate
 
 
@@ -518,12 +505,10 @@ def test_those_in_the_queue_learn_that_the_key_was_closed() -> None:
 
 @pytest.mark.parametrize(("cause", "number"), [("timeout", 10), ("provider_error", 10), ("unauthorized", 1)])
 def test_what_a_tenant_does_to_a_provider_stops_no_other(clock: Clock, cause: FaultCause, number: int) -> None:
-    gate, retries = ProviderGate(clock), RetryBudget(clock, share=0.0, floor=1)
+    gate = ProviderGate(clock)
     faults = [CallError(cause, "too slow", usage=Usage(), retryable=True)] * number
     asyncio.run(ends(gate, *faults, tenant="hostile"))
-    assert (retries.take("hostile"), retries.take("hostile")) == (True, False)
     asyncio.run(through(gate, tenant="quiet"))
-    assert retries.take("quiet")
     with pytest.raises(NotSentError, match="too slow"):
         asyncio.run(through(gate, tenant="hostile"))
 

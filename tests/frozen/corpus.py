@@ -68,14 +68,9 @@ def _pointer(path: Path) -> str:
 def make_corpus() -> dict[str, dict[str, str]]:
     """What comes of each edit, by the name of its body."""
     with Asker() as ask:
-        found = {name: dict(_answers(ask, route, body)) for name, (route, body) in _all(ask).items()}
+        found = {name: dict(_answers(ask, route, body)) for name, (route, body) in seeds().items()}
     assert all(rows["as it is"][:3] in ("200", "202") for rows in found.values()), found
     return found
-
-
-def _all(ask: Asker) -> dict[str, tuple[str, Json]]:
-    reports = [ask("POST", "/v1/score", read_cases()[f"demo: {number}"]).json for number in range(2)]
-    return seeds() | {"summary": ("/v1/summaries", {"reports": reports, "assertions": ["pass_rate >= 0.5"]})}
 
 
 def _answers(ask: Asker, route: str, body: Json) -> Iterator[tuple[str, str]]:

@@ -64,9 +64,9 @@ class BatchSummaryQuery(FrozenModel):
     by: str | None = None
     """Tags to slice by, separated by commas. Absent: step, tool, difficulty and model, if items have them"""
     assertions: str | None = None
-    """What must hold, as in POST /v1/summaries: a JSON list, e.g. ["pass_rate >= 0.95"]"""
+    """What must hold: a JSON list of assertions as `callgrade summarize --assert` takes them, e.g. ["pass_rate >= 0.95"]"""
     labels: str | None = None
-    """People's labels of some of the reports, as in POST /v1/summaries: a JSON list"""
+    """People's labels of some of the reports: a JSON list of what `callgrade summarize --labels` takes as lines"""
 
 
 class BatchReading:

@@ -27,7 +27,6 @@ from service.api.operations import (
 )
 from service.api.presence import await_while_connected
 from service.api.readiness import Readiness
-from service.api.routes.summaries import SummaryRoutes
 from service.api.score_keeping import ScoreKeeper
 from service.asking.cache.guard import GuardedCache
 from service.core.plan import Plan
@@ -176,7 +175,6 @@ class ScoringRoutes:
         self.keeper = keeper
         self.large_scorer = large_scorer
         self.workroom = Workroom()
-        self.summaries = SummaryRoutes(engine, limits, self.workroom)
 
     def all(self) -> list[Operation]:
         """List the routes."""
@@ -186,7 +184,6 @@ class ScoringRoutes:
         return [
             Operation("POST", "/v1/score", self.score, Report, 507, body=one),
             Operation("POST", "/v1/score/many", self.score_many, ManyReports, body=several),
-            self.summaries.build_operation(),
             Operation("GET", "/v1/rubrics", self.list_rubrics, RubricList),
             Operation("GET", "/v1/rubrics/{rubric_id}", self.show_rubric, Rubric),
             Operation("POST", "/v1/rubrics/validate", self.validate_rubric, RubricCheck, body=check),

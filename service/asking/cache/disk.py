@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from service.asking.cache.guard import CacheCounts, GuardedCache, NotStoredError, RefusedRowError
+from service.asking.cache.guard import GuardedCache, NotStoredError, RefusedRowError
 from service.asking.cache.texts import (
     JOURNAL_MODE,
     CacheTable,
@@ -30,8 +30,12 @@ MAX_BATCH_ROWS = 256
 """Most rows written in one transaction."""
 
 
-class DiskRows:
-    """The rows of a folder. All work runs in one thread.
+class DiskCache(GuardedCache):
+    """A cache in a folder, created on first use. All work runs in one thread.
+
+    `ttl` in seconds, `max_bytes` of the database; above it the oldest rows go, ten for each one written. While other processes
+    keep the database busy, a statement waits `timeout` seconds, and an operation `patience` seconds in all: waiting costs less
+    than asking a judge again. After a write that waited in vain for other processes, none is tried for `rest` seconds.
 
     The folder holds `rows-truncate` or `rows-wal`, named after the journal mode, so that an SQLite which must not use WAL never
     meets a file in that mode; and `aside`, the last damaged database.
@@ -40,59 +44,41 @@ class DiskRows:
     def __init__(  # noqa: PLR0913 (each by name)
         self,
         folder: Path,
-        counts: CacheCounts,
         *,
         ttl: float,
         max_bytes: int,
-        timeout: float,
-        rest: float,
-        clock: Callable[[], float],
+        timeout: float = 4.0,
+        patience: float = 5.0,
+        rest: float = 1.0,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
-        """After a write that waited in vain for other processes, none is tried for `rest` seconds."""
-        self.place = str(folder)
+        super().__init__(str(folder), patience=patience, rest=rest, clock=clock)
         self._folder = folder.absolute() / f"rows-{JOURNAL_MODE}"
         self._aside = folder.absolute() / "aside"
-        self._counts = counts
         self._ttl = ttl
         self._max_bytes = max_bytes
         self._timeout = timeout
         self._table: CacheTable | None = None
         self._file_id: tuple[int, int] | None = None
         self._pending: deque[tuple[str, str]] = deque(maxlen=4 * MAX_BATCH_ROWS)
-        self._rest = rest
-        self._clock = clock
         self._busy_until = float("-inf")
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cache")
 
-    async def read(self, key: str) -> str | None:
+    async def read_row(self, key: str) -> str | None:
         """Read a row as it was written."""
         return await self._run(lambda: self._run_on_table(lambda table: table.get(key)))
 
-    async def write(self, key: str, sealed: str) -> None:
-        """Store a row, together with others that wait to be stored: a transaction costs more than its rows.
+    async def write_row(self, key: str, sealed: str) -> None:
+        """Write a row, together with others that wait to be written: a transaction costs more than its rows.
 
-        A row that is not stored now waits for the next write.
+        A row that is not written now waits for the next write.
         """
         self._pending.append((key, sealed))
         if self._clock() < self._busy_until:
             raise NotStoredError from TimeoutError()
         await self._run(self._drain)
 
-    async def measure(self) -> tuple[int, int]:
-        """Count the rows, and the bytes of the database."""
-        return await self._run(lambda: self._run_on_table(lambda table: (len(table), table.volume())))
-
-    async def prune(self) -> int:
-        """Remove what has expired, then the oldest rows until the size fits."""
-        return await self._run(lambda: self._run_on_table(lambda table: table.cull()))
-
-    async def clear(self) -> int:
-        """Remove all rows, and the database that was moved aside."""
-        removed = await self._run(lambda: self._run_on_table(lambda table: table.clear()))
-        await self._run(lambda: shutil.rmtree(self._aside, ignore_errors=True))
-        return removed
-
-    async def close(self) -> None:
+    async def release(self) -> None:
         """Close the database in the thread that opened it, and end the thread."""
         try:
             await self._run(self._close)
@@ -174,28 +160,4 @@ class DiskRows:
             return  # another process has replaced it already
         shutil.rmtree(self._aside, ignore_errors=True)
         self._folder.rename(self._aside)
-        self._counts.moved_aside += 1
-
-
-class DiskCache(GuardedCache):
-    """A cache in a folder, created on first use.
-
-    `ttl` in seconds, `max_bytes` of the database; above it the oldest rows go, ten for each one written. While other processes
-    keep the database busy, a statement waits `timeout` seconds, and an operation `patience` seconds in all: waiting costs less
-    than asking a judge again.
-    """
-
-    def __init__(  # noqa: PLR0913 (each by name)
-        self,
-        folder: Path,
-        *,
-        ttl: float,
-        max_bytes: int,
-        timeout: float = 4.0,
-        patience: float = 5.0,
-        rest: float = 1.0,
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
-        counts = CacheCounts()
-        rows = DiskRows(folder, counts, ttl=ttl, max_bytes=max_bytes, timeout=timeout, rest=rest, clock=clock)
-        super().__init__(rows, counts, patience=patience, rest=rest, clock=clock)
+        self.counts.moved_aside += 1

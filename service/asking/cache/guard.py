@@ -1,7 +1,7 @@
 """What every cache of judgements offers its callers: entries come back as they were stored, or not at all; nothing raises.
 
-A cache is a store of rows (a disk's, a server's) behind one guard. The store may fail in any way; the guard turns that into a
-miss and a count, and leaves alone for a moment what has just failed.
+A cache is a store of rows, on a disk or in Redis. The store may fail in any way; the guard turns that into a miss and a count,
+and leaves alone for a moment what has just failed.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol, TypeVar
 
@@ -23,9 +24,6 @@ MAX_TEXT_BYTES = 65_536
 
 MAX_SEALED_BYTES = MAX_TEXT_BYTES + 64
 """Most bytes of a text with its seal."""
-
-SCAN_TIMEOUT_S = 60.0
-"""Seconds that scanning or emptying a whole cache may take."""
 
 MAX_AT_ONCE = 32
 """Most operations of one process that are under way; the others queue, and their wait for a turn is no failure."""
@@ -63,37 +61,6 @@ class NotStoredError(Exception):
     """The store works but did not accept the row: it is full or read-only. Reading goes on."""
 
 
-class CacheRows(Protocol):
-    """The store behind the guard. Its methods may raise anything."""
-
-    place: str
-    """Where the rows are, for people; never with a password."""
-
-    async def read(self, key: str) -> str | None:
-        """Return the row as it was written; None if there is none."""
-        ...
-
-    async def write(self, key: str, sealed: str) -> None:
-        """Store a row of at most MAX_SEALED_BYTES."""
-        ...
-
-    async def measure(self) -> tuple[int, int]:
-        """Return how many rows there are, and their size in bytes."""
-        ...
-
-    async def prune(self) -> int:
-        """Remove what has expired and what exceeds the size limit; return how many rows."""
-        ...
-
-    async def clear(self) -> int:
-        """Remove all rows; return how many."""
-        ...
-
-    async def close(self) -> None:
-        """Release files and connections."""
-        ...
-
-
 @dataclass(slots=True)
 class CacheCounts:
     """What one process saw of a cache since it started."""
@@ -106,21 +73,6 @@ class CacheCounts:
     failures: int = 0
     moved_aside: int = 0
     """Files that could not be read, and were replaced by an empty one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheStats:
-    """A cache at one moment. `rows` and `bytes` are None if the store could not be reached."""
-
-    place: str
-    rows: int | None
-    bytes: int | None
-    hits: int
-    misses: int
-    refused: int
-    too_large: int
-    failures: int
-    moved_aside: int
 
 
 def seal_row(key: str, text: str) -> str:
@@ -148,42 +100,44 @@ def _compute_seal(key: str, text: str) -> str:
     return hashlib.sha256(f"{key}\n{text}".encode()).hexdigest()
 
 
-class GuardedCache:
-    """A cache over `rows`.
+class GuardedCache(ABC):
+    """A cache over rows that may fail.
 
     `patience` is the longest that one operation may take, in seconds, from when it is its turn. After a failure the rows are
     left alone for `rest` seconds of `clock`, with only misses, so that hanging rows do not cost that patience for every question.
     """
 
     def __init__(
-        self,
-        rows: CacheRows,
-        counts: CacheCounts | None = None,
-        *,
-        patience: float,
-        rest: float = 1.0,
-        clock: Callable[[], float] = monotonic,
+        self, place: str, *, patience: float, rest: float = 1.0, clock: Callable[[], float] = monotonic
     ) -> None:
-        self._rows = rows
+        self.place = place
+        """Where the rows are, for people; never with a password."""
+        self.counts = CacheCounts()
+        """What this process saw."""
+        self.trouble: str | None = None
+        """The kind of error of the last operation that was tried; None if it worked."""
         self._patience = patience
         self._rest = rest
         self._clock = clock
         self._resting_until = float("-inf")
         self._quiet_until = float("-inf")
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)
-        self.counts = counts or CacheCounts()
-        """What this process saw. Free to read at any time; `stats` queries the store as well."""
-        self.trouble: str | None = None
-        """The kind of error of the last operation that was tried; None if it worked."""
 
-    @property
-    def place(self) -> str:
-        """Where the rows are, for people."""
-        return self._rows.place
+    @abstractmethod
+    async def read_row(self, key: str) -> str | None:
+        """Read a row as it was written; None if there is none. May raise anything."""
+
+    @abstractmethod
+    async def write_row(self, key: str, sealed: str) -> None:
+        """Write a row of at most MAX_SEALED_BYTES. May raise anything."""
+
+    @abstractmethod
+    async def release(self) -> None:
+        """Release files and connections. May raise anything."""
 
     async def get(self, key: str) -> str | None:
         """Return the text stored under `key`; None is a miss."""
-        text = await self._try(lambda: self._read(key), self._patience)
+        text = await self._try(lambda: self._read(key))
         if text is None:
             self.counts.misses += 1
         else:
@@ -191,7 +145,7 @@ class GuardedCache:
         return text
 
     async def _read(self, key: str) -> str | None:
-        row = await self._rows.read(key)
+        row = await self.read_row(key)
         return None if row is None else unseal_row(key, row)
 
     async def set(self, key: str, text: str) -> None:
@@ -204,38 +158,24 @@ class GuardedCache:
         except UnicodeEncodeError:
             self.counts.failures += 1
             return
-        await self._try(lambda: self._rows.write(key, row), self._patience)
-
-    async def stats(self) -> CacheStats:
-        """Return the store's rows and bytes, and this process's counts. Scans a shared store: do not call it for every scrape."""
-        found = await self._try(self._rows.measure, SCAN_TIMEOUT_S)
-        rows, size = (None, None) if found is None else found
-        return CacheStats(place=self.place, rows=rows, bytes=size, **asdict(self.counts))
-
-    async def prune(self) -> int | None:
-        """Remove what has expired and what exceeds the size limit; return how many rows, None if it failed."""
-        return await self._try(self._rows.prune, SCAN_TIMEOUT_S)
-
-    async def clear(self) -> int | None:
-        """Remove all rows; return how many, None if it failed."""
-        return await self._try(self._rows.clear, SCAN_TIMEOUT_S)
+        await self._try(lambda: self.write_row(key, row))
 
     async def close(self) -> None:
         """Release files and connections. Later lookups are misses."""
         self._resting_until = float("inf")
         try:
             async with asyncio.timeout(self._patience):
-                await self._rows.close()
+                await self.release()
         except Exception as error:  # noqa: BLE001 (a cache raises nothing)
             self._note_failure(error)
 
-    async def _try(self, work: Callable[[], Awaitable[T]], patience: float) -> T | None:
+    async def _try(self, work: Callable[[], Awaitable[T]]) -> T | None:
         """Run the work and return its result; None if it fails, takes too long, or is not tried at all."""
         async with self._turns:
             if self._clock() < self._resting_until:
                 return None
             try:
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(self._patience):
                     found = await work()
             except RefusedRowError:
                 self.counts.refused += 1

@@ -7,7 +7,7 @@ stretch that to seconds. Redis expires rows by its own clock, and bounds their s
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import urlsplit
@@ -23,39 +23,41 @@ PREFIX = "callgrade:1:"
 MAX_CONNECTIONS = 32
 """Most connections of one process; further queries wait for a free one."""
 
-CHUNK_KEYS = 500
-"""Keys per command, so that no command blocks Redis for long."""
-
 
 class _CacheRedis(Protocol):
     """The part of redis.asyncio.Redis that we use; its own types leave much open."""
 
     def getrange(self, key: str, start: int, end: int) -> Awaitable[bytes]: ...
     def set(self, key: str, value: str, *, ex: int) -> Awaitable[object]: ...
-    def scan_iter(self, match: str, count: int) -> AsyncIterator[bytes]: ...
-    def unlink(self, *keys: bytes) -> Awaitable[int]: ...
-    def pipeline(self, *, transaction: bool) -> _Pipeline: ...
     def aclose(self) -> Awaitable[None]: ...
 
 
-class _Pipeline(Protocol):
-    def strlen(self, key: bytes) -> object: ...
-    def execute(self, *, raise_on_error: bool) -> Awaitable[list[object]]: ...
+class RedisCache(GuardedCache):
+    """A cache in Redis: the rows under one prefix. Use from one event loop.
 
+    `ttl` in seconds, at least 1; each operation takes at most `patience` seconds. Raises ValueError for a URL that redis-py does
+    not accept, and connects to nothing until it is used.
+    """
 
-class RedisRows:
-    """The rows under one prefix. Use from one event loop."""
-
-    def __init__(self, url: str, *, ttl: float, prefix: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        ttl: float,
+        prefix: str = PREFIX,
+        patience: float = 1.0,
+        rest: float = 1.0,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         from redis.exceptions import ResponseError  # noqa: PLC0415 (a third of a second that few need)
 
-        self.place = describe_place(url)
+        super().__init__(describe_place(url), patience=patience, rest=rest, clock=clock)
         self._ttl = max(1, int(ttl))
         self._prefix = prefix
         self._refusal: type[ResponseError] = ResponseError
         self._client = cast("_CacheRedis", build_client(url))
 
-    async def read(self, key: str) -> str | None:
+    async def read_row(self, key: str) -> str | None:
         """Read a row as it was written. Reads no more than a row of ours can hold, however long the value is."""
         try:
             row = await self._client.getrange(self._prefix + key, 0, MAX_SEALED_BYTES)
@@ -63,46 +65,16 @@ class RedisRows:
         except (self._refusal, UnicodeDecodeError):  # not a string, or not our text
             raise RefusedRowError from None
 
-    async def write(self, key: str, sealed: str) -> None:
-        """Store a row for its time to live."""
+    async def write_row(self, key: str, sealed: str) -> None:
+        """Write a row for its time to live."""
         try:
             await self._client.set(self._prefix + key, sealed, ex=self._ttl)
         except self._refusal as error:  # out of memory, or a replica
             raise NotStoredError from error
 
-    async def measure(self) -> tuple[int, int]:
-        """Count rows and the bytes of their values, roughly: SCAN may name a key twice while rows come and go."""
-        rows = size = 0
-        async for keys in self._scan_chunks():
-            pipeline = self._client.pipeline(transaction=False)
-            for key in keys:
-                pipeline.strlen(key)
-            lengths = await pipeline.execute(raise_on_error=False)
-            rows += len(keys)
-            size += sum(found for found in lengths if isinstance(found, int))
-        return rows, size
-
-    async def prune(self) -> int:
-        """Remove nothing: Redis does that itself."""
-        return 0
-
-    async def clear(self) -> int:
-        """Remove all rows under the prefix."""
-        return sum([await self._client.unlink(*keys) async for keys in self._scan_chunks()])
-
-    async def close(self) -> None:
+    async def release(self) -> None:
         """Close the connections."""
         await self._client.aclose()
-
-    async def _scan_chunks(self) -> AsyncIterator[list[bytes]]:
-        chunk: list[bytes] = []
-        async for key in self._client.scan_iter(match=f"{self._prefix}*", count=CHUNK_KEYS):
-            chunk.append(key)
-            if len(chunk) == CHUNK_KEYS:
-                yield chunk
-                chunk = []
-        if chunk:
-            yield chunk
 
 
 def build_client(url: str) -> object:
@@ -135,23 +107,3 @@ def describe_place(url: str) -> str:
     """
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-class RedisCache(GuardedCache):
-    """A cache in Redis.
-
-    `ttl` in seconds, at least 1; each operation takes at most `patience` seconds. Raises ValueError for a URL that redis-py does
-    not accept, and connects to nothing until it is used.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        ttl: float,
-        prefix: str = PREFIX,
-        patience: float = 1.0,
-        rest: float = 1.0,
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
-        super().__init__(RedisRows(url, ttl=ttl, prefix=prefix), patience=patience, rest=rest, clock=clock)

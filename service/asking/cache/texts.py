@@ -18,21 +18,7 @@ from typing import Protocol, cast
 
 import diskcache  # pyright: ignore[reportMissingTypeStubs]
 
-from service.asking.cache.guard import MAX_SEALED_BYTES, Cache, CacheStats, RefusedRowError
-
-__all__ = [
-    "JOURNAL_MODE",
-    "Cache",
-    "CacheStats",
-    "CacheTable",
-    "TextDisk",
-    "find_database",
-    "is_busy",
-    "is_damage",
-    "is_undecodable",
-    "is_unwritable",
-    "open_table",
-]
+from service.asking.cache.guard import MAX_SEALED_BYTES, RefusedRowError
 
 RAW_MODE = 1
 """diskcache's mode of a row whose value is stored in the database as it is."""
@@ -107,23 +93,9 @@ class CacheTable(Protocol):
         """Open one transaction for several `set` calls."""
         ...
 
-    def volume(self) -> int:
-        """Return the size of the database in bytes."""
-        ...
-
-    def cull(self) -> int:
-        """Remove what has expired, then the oldest rows until the size fits; return how many."""
-        ...
-
-    def clear(self) -> int:
-        """Remove all rows; return how many."""
-        ...
-
     def close(self) -> None:
         """Close the connection, and its transaction with it."""
         ...
-
-    def __len__(self) -> int: ...
 
 
 class _ClosingCache(diskcache.Cache):

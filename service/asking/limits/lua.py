@@ -2,9 +2,8 @@
 
 There are these keys under the prefix of a model and account:
 
-- `state`, a hash: `pause` and `closed`, the times until which no request may go out, and `closed_why`, the error that caused it.
-- `breaker:` and a tenant, a hash, while its breaker is open: `probe_at`, the time of the next probe, `probe_every`, and
-  `open_why`, the error that opened it.
+- `state`, a hash: `pause` and `closed`, the times until which no request may go out, and `pause_why` and `closed_why`, the errors
+  that caused it.
 - `leases`, a sorted set: the requests under way, by the time at which their place becomes free unless it is renewed.
 - `waiting`, a sorted set: the processes that found no free place, by when they last asked. Whoever asked longest ago is first,
   and a process only gets a place if more are free than processes are ahead of it: asking often takes no place from others.
@@ -21,30 +20,29 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] + time[2] / 1000000
 end
-local state, leases, waiting, breaker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local state, leases, waiting = KEYS[1], KEYS[2], KEYS[3]
 local LONGEST = 3601
 """
 
-# now, lease, process, most, seconds of a lease -> [go | probe | full | closed | open | pause, seconds, why]
+# now, lease, process, most, seconds of a lease -> [go | full | closed | pause, seconds, why]
 ENTER = (
     _START
     + """
 local lease, process, most, life = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local function left(key, field)
-  local found = (tonumber(redis.call('HGET', key, field)) or 0) - now
+local function left(kind)
+  local found = (tonumber(redis.call('HGET', state, kind)) or 0) - now
   return (found > 0 and found < LONGEST) and found or 0
 end
 
 -- At least a millisecond, so that who sleeps for it finds the time moved on.
-local function halt(kind, key, field)
-  local seconds = string.format('%.6f', math.max(left(key, field), 0.001))
-  return {kind, seconds, redis.call('HGET', key, kind .. '_why') or ''}
+local function halt(kind)
+  local seconds = string.format('%.6f', math.max(left(kind), 0.001))
+  return {kind, seconds, redis.call('HGET', state, kind .. '_why') or ''}
 end
 
-if left(state, 'closed') > 0 then return halt('closed', state, 'closed') end
-if left(breaker, 'probe_at') > 0 then return halt('open', breaker, 'probe_at') end
-if left(state, 'pause') > 0 then return halt('pause', state, 'pause') end
+if left('closed') > 0 then return halt('closed') end
+if left('pause') > 0 then return halt('pause') end
 
 redis.call('ZREMRANGEBYSCORE', leases, '-inf', now)
 redis.call('ZREMRANGEBYSCORE', leases, now + life + 1, '+inf')
@@ -60,42 +58,23 @@ end
 redis.call('ZREM', waiting, process)
 redis.call('ZADD', leases, now + life, lease)
 redis.call('EXPIRE', leases, 60)
-local every = redis.call('HGET', breaker, 'probe_every')
-if not every then return {'go', '0', ''} end
-redis.call('HSET', breaker, 'probe_at', now + every)
-return {'probe', '0', ''}
+return {'go', '0', ''}
 """
 )
 
-# now, lease, what became of it, 1 for a probe, seconds, why
+# now, lease, what it has shown (pause or closed, or nothing), seconds, why
 LEAVE = (
     _START
     + """
-local lease, kind, probe, seconds, why = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5]), ARGV[6]
-
-local function extend(field)
-  local found = tonumber(redis.call('HGET', state, field)) or 0
-  if now + seconds <= found and found - now < LONGEST then return false end
-  redis.call('HSET', state, field, now + seconds)
-  return true
-end
+local lease, kind, seconds, why = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 
 redis.call('ZREM', leases, lease)
-local open = redis.call('EXISTS', breaker) == 1
-if kind == 'nothing' then return 0 end
-if kind == 'abandoned' then
-  if probe and open then redis.call('HSET', breaker, 'probe_at', now) end
-elseif kind == 'open' then
-  if probe or not open then
-    redis.call('HSET', breaker, 'probe_at', now + seconds, 'probe_every', seconds, 'open_why', why)
-  end
-else
-  redis.call('DEL', breaker)
-  if kind == 'pause' then extend('pause') end
-  if kind == 'closed' and extend('closed') then redis.call('HSET', state, 'closed_why', why) end
+if kind == '' then return 0 end
+local found = tonumber(redis.call('HGET', state, kind)) or 0
+if now + seconds > found or found - now >= LONGEST then
+  redis.call('HSET', state, kind, now + seconds, kind .. '_why', why)
 end
 redis.call('EXPIRE', state, 2 * LONGEST)
-redis.call('EXPIRE', breaker, 2 * LONGEST)
 return 1
 """
 )

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict, deque
-from functools import partial
+from collections import deque
 from typing import Protocol
 
 from service.errors import JudgeError
@@ -216,47 +215,3 @@ class Breaker:
     def _is_due(self) -> bool:
         full = len(self._faults) == self._faults.maxlen
         return self._row >= self._in_a_row or (full and 2 * sum(self._faults) > len(self._faults))
-
-
-class RetryBudget:
-    """Limits retries to a share of a tenant's calls of the last minute, so that an outage does not cause a storm of them.
-
-    `floor` retries a minute are free, so that single calls and small sets can be retried too.
-    """
-
-    def __init__(self, clock: Clock, *, share: float = 0.1, floor: int = 100) -> None:
-        self._calls: defaultdict[str, _LastMinute] = defaultdict(partial(_LastMinute, clock))
-        self._retries: defaultdict[str, _LastMinute] = defaultdict(partial(_LastMinute, clock))
-        self._share = share
-        self._floor = floor
-
-    def count_call(self, name: str = "") -> None:
-        """Count a first attempt for a tenant."""
-        self._calls[name].add()
-
-    def take(self, name: str = "") -> bool:
-        """Count a retry for a tenant if it may be made; return whether it may."""
-        allowed = self._retries[name].total() < max(self._floor, self._share * self._calls[name].total())
-        if allowed:
-            self._retries[name].add()
-        return allowed
-
-
-class _LastMinute:
-    """Counts events of the last sixty seconds, by the second."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._seconds: deque[list[int]] = deque()  # [second, count]
-
-    def add(self) -> None:
-        second = int(self._clock.now())
-        if not self._seconds or self._seconds[-1][0] != second:
-            self._seconds.append([second, 0])
-        self._seconds[-1][1] += 1
-
-    def total(self) -> int:
-        oldest = int(self._clock.now()) - 60
-        while self._seconds and self._seconds[0][0] <= oldest:
-            self._seconds.popleft()
-        return sum(count for _, count in self._seconds)

@@ -10,28 +10,24 @@ from typing import NamedTuple
 
 from service.asking.failures import MAX_PAUSE_S
 from service.asking.faults import NotSentError, is_outage, is_rate_limit, wants_long_pause
-from service.asking.limits.policies import Breaker, Clock, ConcurrencyLimit, Cooldown, RetryBudget, SystemClock
-from service.asking.limits.shared import Admission, GateNews, Halt, RedisGate
+from service.asking.limits.policies import Breaker, Clock, ConcurrencyLimit, Cooldown, SystemClock
+from service.asking.limits.shared import Halt, RedisGate
 from service.errors import JudgeError
-
-UNSHARED = Admission("", probe=False)
-ANSWERED = GateNews("answered")
-ABANDONED = GateNews("abandoned")
-NOTHING = GateNews("nothing")
 
 
 class _GateTicket(NamedTuple):
     tenant: str
     epoch: int
     probe: bool
-    admission: Admission
+    lease: str
 
 
 class ProviderGate:
     """What all callers of one model with one key share: those of this process, and through `shared` those of others.
 
-    Each tenant has a breaker, so what its questions do to a provider stops no others; a refused key opens it too. Only a pause
-    that the provider asks for, or a used-up quota, stops all. Nothing stops anybody for longer than `longest_pause` seconds.
+    Each tenant has a breaker in each process, so what its questions do to a provider stops no others; a refused key opens it
+    too. Only a pause that the provider asks for, or a used-up quota, stops all. Nothing stops anybody for longer than
+    `longest_pause` seconds.
     """
 
     def __init__(
@@ -60,21 +56,22 @@ class ProviderGate:
         longer than the longest pause. Raises NotSentError if a cooldown is longer, the breaker is open or the key is closed.
         """
         ticket = await self._enter(patience, tenant)
-        news = None
+        news: Halt | None = None
         try:
             yield
-            self.concurrency.grow(ticket.epoch)
-            self.breakers[tenant].note_success()
-            news = ANSWERED
         except JudgeError as error:
             news = self._note_fault(ticket, error)
             raise
+        except BaseException:  # probably a cancellation
+            self.breakers[tenant].note_abandonment(probe=ticket.probe)
+            raise
+        else:
+            self.concurrency.grow(ticket.epoch)
+            self.breakers[tenant].note_success()
         finally:
-            if news is None:  # probably a cancellation
-                self.breakers[tenant].note_abandonment(probe=ticket.probe)
             try:
                 if self.shared is not None:
-                    await self.shared.leave(ticket.admission, news or ABANDONED, tenant)
+                    await self.shared.leave(ticket.lease, news)
             finally:
                 self.concurrency.release()
 
@@ -107,24 +104,22 @@ class ProviderGate:
         """Admit a request; None if the state has changed while it queued."""
         if not self._is_free(tenant):
             return None
-        answer = UNSHARED if self.shared is None else await self.shared.enter(tenant)
+        answer = "" if self.shared is None else await self.shared.enter()
         if isinstance(answer, Halt):
             self._adopt(answer, epoch)
             return None
         if self.shared is not None and not self._is_free(tenant):
-            await self.shared.leave(answer, ABANDONED, tenant)
+            await self.shared.leave(answer, None)
             return None
-        return _GateTicket(tenant, epoch, self.breakers[tenant].admit() or answer.probe, answer)
+        return _GateTicket(tenant, epoch, self.breakers[tenant].admit(), answer)
 
     def _adopt(self, halt: Halt, epoch: int) -> None:
-        """Adopt what another process has learnt. Raises NotSentError if its breaker is open, which only a probe may close."""
+        """Adopt what another process has learnt."""
         seconds = min(halt.seconds, self._longest_pause)
         if halt.kind == "pause":
             self.cooldown.extend(seconds)
             self.concurrency.shrink(epoch, to_one=True)
             return
-        if halt.kind == "open":
-            raise _build_refusal(seconds, halt.why)
         self._shut(halt.why, seconds)
 
     def _is_free(self, tenant: str) -> bool:
@@ -138,24 +133,27 @@ class ProviderGate:
             if left and why:
                 raise _build_refusal(left, why)
 
-    def _note_fault(self, ticket: _GateTicket, error: JudgeError) -> GateNews | None:
-        """Record a fault; return what other processes should know of it, None if no request was made after all."""
-        if isinstance(error, NotSentError) or error.cause == "budget_exhausted":
+    def _note_fault(self, ticket: _GateTicket, error: JudgeError) -> Halt | None:
+        """Record a fault; return what other processes should know of it."""
+        breaker = self.breakers[ticket.tenant]
+        if isinstance(error, NotSentError) or error.cause == "budget_exhausted":  # no request was made after all
+            breaker.note_abandonment(probe=ticket.probe)
             return None
         if is_outage(error) or error.cause == "unauthorized":
-            return self._note_outage(ticket, error)
-        self.breakers[ticket.tenant].note_success()  # it answered, even if not as hoped
+            self._note_outage(breaker, ticket, error)
+            return None
+        breaker.note_success()  # it answered, even if not as hoped
         if error.cause == "quota_exhausted" or wants_long_pause(error):
             self._shut(error, self._longest_pause)
             self.concurrency.shrink(ticket.epoch, to_one=True)
-            return GateNews("closed", self._longest_pause, error)
+            return Halt("closed", self._longest_pause, error)
         if is_rate_limit(error):
             seconds = min(error.retry_after or 0.0, self._longest_pause)
             self.cooldown.extend(seconds)
             self.concurrency.shrink(ticket.epoch, to_one=bool(seconds))
-            return GateNews("pause", seconds)
+            return Halt("pause", seconds, error)
         self.concurrency.grow(ticket.epoch)
-        return ANSWERED
+        return None
 
     def _shut(self, why: JudgeError, seconds: float) -> None:
         """Allow no request for so long, and send away those who wait for a place."""
@@ -163,8 +161,7 @@ class ProviderGate:
         self._closed.extend(seconds)
         self.concurrency.wake()
 
-    def _note_outage(self, ticket: _GateTicket, error: JudgeError) -> GateNews:
-        breaker = self.breakers[ticket.tenant]
+    def _note_outage(self, breaker: Breaker, ticket: _GateTicket, error: JudgeError) -> None:
         was_open = breaker.is_open
         if error.cause == "unauthorized" and (ticket.probe or not was_open):
             breaker.open(error, self._longest_pause)
@@ -172,8 +169,6 @@ class ProviderGate:
             breaker.note_failure(error, probe=ticket.probe)
         if breaker.is_open and (ticket.probe or not was_open):
             self.concurrency.wake(ticket.tenant)
-            return GateNews("open", breaker.get_seconds_left(), error)
-        return NOTHING
 
 
 def _build_refusal(left: float, why: JudgeError) -> NotSentError:
@@ -182,7 +177,7 @@ def _build_refusal(left: float, why: JudgeError) -> NotSentError:
 
 
 class ProviderGates:
-    """The gates of a process, made on first use, and its retry budget.
+    """The gates of a process, made on first use.
 
     `shared` returns what a gate shares with other processes, by model and account; None: nothing.
     """
@@ -192,11 +187,9 @@ class ProviderGates:
         clock: Clock | None = None,
         *,
         make: Callable[[Clock], ProviderGate] = ProviderGate,
-        retries: RetryBudget | None = None,
         shared: Callable[[str, str], RedisGate] | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
-        self.retries = retries or RetryBudget(self.clock)
         self._make = make
         self._shared = shared
         self._gates: dict[tuple[str, str], ProviderGate] = {}

@@ -40,27 +40,12 @@ LOG_INTERVAL_S = 60.0
 T = TypeVar("T")
 
 
-class Admission(NamedTuple):
-    """Permission to make one request. `lease` is its place, empty if Redis could not be asked for one."""
-
-    lease: str
-    probe: bool
-
-
 class Halt(NamedTuple):
     """No request may go out for `seconds`, because of `why`; `full`: until a place is free."""
 
-    kind: Literal["closed", "open", "pause", "full"]
+    kind: Literal["closed", "pause", "full"]
     seconds: float
     why: JudgeError
-
-
-class GateNews(NamedTuple):
-    """The outcome of a request as far as others should know it. `open`: the breaker has opened, or its probe failed."""
-
-    kind: Literal["answered", "pause", "closed", "open", "abandoned", "nothing"]
-    seconds: float = 0.0
-    why: JudgeError | None = None
 
 
 class _Script(Protocol):
@@ -159,51 +144,47 @@ class RedisGate:
 
     def __init__(self, limits: SharedLimits, prefix: str) -> None:
         self._limits = limits
-        self._prefix = prefix
         self._leases: set[str] = set()
         self._renewing: asyncio.Task[None] | None = None
+        self._keys = [prefix + name for name in ("state", "leases", "waiting")]
         self._turn = asyncio.Lock()  # whoever holds it asks, on behalf of all who wait
         self._ended = asyncio.Event()
 
-    async def enter(self, tenant: str) -> Admission | Halt:
-        """Admit one request, or return why none may go out."""
+    async def enter(self) -> str | Halt:
+        """Return the lease of a place for one request, empty if Redis cannot be asked for one; or why none may go out."""
         if not self._turn.locked():
-            answer = await self._ask(tenant)
+            answer = await self._ask()
             if not _is_full(answer):
                 return answer
         async with self._turn:
             while True:
                 self._ended.clear()
-                answer = await self._ask(tenant)
+                answer = await self._ask()
                 if not _is_full(answer):
                     return answer
                 with suppress(TimeoutError):
                     async with asyncio.timeout(POLL_S):
                         await self._ended.wait()
 
-    def _list_keys(self, tenant: str) -> list[str]:
-        return [self._prefix + name for name in ("state", "leases", "waiting", f"breaker:{tenant}")]
+    async def _ask(self) -> str | Halt:
+        lease, limits = token_hex(8), self._limits
 
-    async def _ask(self, tenant: str) -> Admission | Halt:
-        lease = token_hex(8)
-
-        async def ask() -> Admission | Halt:
-            limits = self._limits
+        async def ask() -> str | Halt:
             args = (lease, limits.process, limits.most, LEASE_S)
-            return _parse_reply(await limits.run(ENTER, self._list_keys(tenant), *args), lease)
+            return _parse_reply(await limits.run(ENTER, self._keys, *args)) or lease
 
-        answer = await self._limits.try_work(ask) or Admission("", probe=False)
-        if isinstance(answer, Admission) and answer.lease:
-            self._hold(answer.lease)
+        answer = await limits.try_work(ask) or ""
+        if answer == lease:
+            self._hold(lease)
         return answer
 
-    async def leave(self, admission: Admission, news: GateNews, tenant: str) -> None:
-        """Report that the request is over, and free its place."""
-        self._leases.discard(admission.lease)
+    async def leave(self, lease: str, news: Halt | None) -> None:
+        """Free the place of a request that is over; `news`: what it has shown that others should know."""
+        self._leases.discard(lease)
         if not self._leases:
             self.stop()
-        args = (admission.lease, news.kind, int(admission.probe), news.seconds, _format_error(news.why))
-        await self._limits.try_work(lambda: self._limits.run(LEAVE, self._list_keys(tenant), *args))
+        told = ("", 0.0, "") if news is None else (news.kind, news.seconds, _format_error(news.why))
+        await self._limits.try_work(lambda: self._limits.run(LEAVE, self._keys, lease, *told))
         self._ended.set()
 
     def _hold(self, lease: str) -> None:
@@ -215,9 +196,7 @@ class RedisGate:
         while True:
             await self._limits.sleep(RENEWAL_INTERVAL_S)
             leases = tuple(self._leases)
-            await self._limits.try_work(
-                lambda leases=leases: self._limits.run(RENEW, self._list_keys(""), LEASE_S, *leases)
-            )
+            await self._limits.try_work(lambda leases=leases: self._limits.run(RENEW, self._keys, LEASE_S, *leases))
 
     def stop(self) -> None:
         """Stop renewing. Places that are still held become free when their leases end."""
@@ -226,19 +205,19 @@ class RedisGate:
             self._renewing = None
 
 
-def _is_full(answer: Admission | Halt) -> bool:
+def _is_full(answer: str | Halt) -> bool:
     return isinstance(answer, Halt) and answer.kind == "full"
 
 
-def _parse_reply(reply: object, lease: str) -> Admission | Halt:
+def _parse_reply(reply: object) -> Halt | None:
     kind, seconds, why = [part.decode() for part in cast("list[bytes]", reply)]
-    if kind in ("go", "probe"):
-        return Admission(lease, probe=kind == "probe")
-    return Halt(cast("Literal['closed', 'open', 'pause', 'full']", kind), float(seconds), _parse_error(why))
+    if kind == "go":
+        return None
+    return Halt(cast("Literal['closed', 'pause', 'full']", kind), float(seconds), _parse_error(why))
 
 
-def _format_error(error: JudgeError | None) -> str:
-    return f"{error.cause} {error.reason}"[:500] if error else ""
+def _format_error(error: JudgeError) -> str:
+    return f"{error.cause} {error.reason}"[:500]
 
 
 def _parse_error(text: str) -> JudgeError:

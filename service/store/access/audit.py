@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 import sqlalchemy as sa
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
 from service.store.database import Database
 from service.store.tables import AUDIT
@@ -85,9 +85,6 @@ class AuditLog:
     data: tuple[AuditEntry, ...]
     has_more: bool
     next: int | None
-
-
-AUDIT_LOG: TypeAdapter[AuditLog] = TypeAdapter(AuditLog)
 
 
 def record(  # noqa: PLR0913 (an entry has so many parts)
