@@ -24,6 +24,7 @@ _DIRECT = re.compile(
     re.IGNORECASE,
 )
 """What may stand between the verb and the amount that it was done with."""
+_JOINT = re.compile(r"[,;][ ]|[ ](?:and|und|y|et)[ ]")
 
 
 def find_other_values(
@@ -33,7 +34,7 @@ def find_other_values(
 
     Proved: an amount of money right after the verb, in the first person, where one call did it, and neither its arguments nor its
     result hold the amount, and no step of arithmetic leads to it. Suspected: a day, a time or a number where the one call that
-    did it has another of that kind, and a value in such a sentence that stands nowhere.
+    did it has another of that kind and no other result has this one, and a value in such a sentence that stands nowhere.
     """
     for action in actions:
         done = [step for step in action.steps if step.result is None or not step.result.is_error]
@@ -53,8 +54,8 @@ def find_other_values(
                 yield TextFinding(CODE, note, mention.start, mention.end, proved=True, source=held[0].pointer)
             elif (
                 len(done) == 1
-                and action.start <= mention.start < _find_end(action, actions)
-                and one.grounded.origin in ("found", "given", "nowhere")
+                and action.start <= mention.start < _find_end(text, action, actions)
+                and one.grounded.origin in ("given", "nowhere")
                 and _is_of_another(mention, done[0], index)
             ):
                 note = f"the text says {mention.text} of what was done, and {done[0].call.name} had another value of its kind"
@@ -64,9 +65,11 @@ def find_other_values(
                 yield TextFinding(SUSPECTED, note, mention.start, mention.end, proved=False)
 
 
-def _find_end(action: OwnAction, actions: Sequence[OwnAction]) -> int:
-    """Return where the next statement of the sentence begins, or where the sentence ends."""
-    return min([other.start for other in actions if other.start > action.end], default=action.last)
+def _find_end(text: str, action: OwnAction, actions: Sequence[OwnAction]) -> int:
+    """Return where the clause of the sentence's next statement begins, or where the sentence ends."""
+    end = min([other.start for other in actions if other.start > action.end], default=action.last)
+    joints = list(_JOINT.finditer(text, action.end, end)) if end < action.last else []
+    return joints[-1].start() if joints else end
 
 
 def _is_of_another(mention: Mention, step: Step, index: FactIndex) -> bool:
