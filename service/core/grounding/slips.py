@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
+
+_CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def list_digits(text: str) -> str:
@@ -41,26 +42,18 @@ def count_slips(one: str, other: str) -> int | None:
     return 1 if short[at:] == long[at + 1 :] else None
 
 
-class SlipIndex:
-    """Texts by what is left of them without one character: two that are a slip apart have such a part in common."""
+def iter_slips(text: str) -> Iterator[str]:
+    """Yield every text that is one slip away: a character changed, two neighbours swapped, one left out or added.
 
-    def __init__(self) -> None:
-        self._known: set[tuple[str, bool]] = set()
-        self._parts: dict[str, list[tuple[str, int]]] = defaultdict(list)
-
-    def add(self, text: str, n: int, *, result: bool = False) -> None:
-        """Add the number of what holds a text; of the same text once for results and once for all else."""
-        if (text, result) not in self._known:
-            self._known.add((text, result))
-            for part in _iter_parts(text):
-                self._parts[part].append((text, n))
-
-    def find(self, text: str, *, same: bool = False) -> Iterator[tuple[str, int]]:
-        """Yield the texts that are one slip away, with what holds them; `same`: the text itself, too."""
-        near = dict.fromkeys([one for part in _iter_parts(text) for one in self._parts.get(part, ())])
-        return (one for one in near if count_slips(text, one[0]) == 1 or (same and text == one[0]))
-
-
-def _iter_parts(text: str) -> Iterator[str]:
-    yield text
-    yield from dict.fromkeys([text[:at] + text[at + 1 :] for at in range(len(text))])
+    >>> sorted(iter_slips("1"))[:4], "1203" in iter_slips("1230"), "ab1" in iter_slips("ab")
+    (['', '0', '01', '10'], True, True)
+    """
+    known = "0123456789" if text.isdecimal() else _CHARACTERS
+    for at in range(len(text) + 1):
+        before, after = text[:at], text[at:]
+        yield from [f"{before}{one}{after}" for one in known]
+        if after:
+            yield before + after[1:]
+            yield from [f"{before}{one}{after[1:]}" for one in known if one != after[0]]
+            if after[1:] and after[0] != after[1]:
+                yield f"{before}{after[1]}{after[0]}{after[2:]}"
