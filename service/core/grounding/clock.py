@@ -28,7 +28,15 @@ def find_reference_date(trace: Trace) -> date | None:
 
     Sources are what user and system say (`The current time is 2024-05-15 15:00`), and fields like `current_date` in results.
     """
-    stated = {*_iter_said(trace), *_iter_returned(trace)}
+    stated: set[date] = set()
+    for text in [message.text for message in trace.messages if message.role in ("user", "system")]:
+        for start, day in _list_days(text):
+            words = f" {' '.join(split_plain(text[max(0, start - _REACH) : start].rsplit('. ', 1)[-1]))} "
+            stated |= {day} if any(f" {word} " in words for word in _NOW) else set()
+    for content in [step.result.content for step in trace.steps if step.result is not None]:
+        for leaf in list_leaves(content, limit=_MAX_LEAVES):
+            if isinstance(leaf.value, str) and "".join(split_name(leaf.key)) in _NOW_NAMES:
+                stated |= {day for _, day in _list_days(leaf.value)}
     return stated.pop() if len(stated) == 1 else None
 
 
@@ -37,18 +45,3 @@ def _list_days(text: str) -> Iterator[tuple[int, date]]:
         value = mention.readings[0].value
         if isinstance(value, Day) and value.date is not None:
             yield mention.start, value.date
-
-
-def _iter_said(trace: Trace) -> Iterator[date]:
-    for text in [message.text for message in trace.messages if message.role in ("user", "system")]:
-        for start, day in _list_days(text):
-            words = f" {' '.join(split_plain(text[max(0, start - _REACH) : start].rsplit('. ', 1)[-1]))} "
-            if any(f" {word} " in words for word in _NOW):
-                yield day
-
-
-def _iter_returned(trace: Trace) -> Iterator[date]:
-    for step in trace.steps:
-        for leaf in list_leaves(step.result.content, limit=_MAX_LEAVES) if step.result is not None else ():
-            if isinstance(leaf.value, str) and "".join(split_name(leaf.key)) in _NOW_NAMES:
-                yield from (day for _, day in _list_days(leaf.value))

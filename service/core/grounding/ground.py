@@ -66,7 +66,10 @@ def ground_text(
     `said`: its values, if they have been read.
     """
     mentions = _join_codes(text, find_values(text, index.today) if said is None else said, index)
-    placed = [(mention, _find(mention, index)) for mention in mentions]
+    placed = [
+        (mention, next(filter(None, (index.find(reading) for reading in mention.readings)), None))
+        for mention in mentions
+    ]
     deriver = deriver or Deriver(index, index.today)
     stated = [
         Amount(m.readings[0].number, m.dimension, f"{pointer}@{m.start}-{m.end}")
@@ -84,21 +87,8 @@ def ground_text(
             result.append(Placed(mention, _build_found(mention, pointer, held)))
         else:
             result.append(Placed(mention, _derive(mention, pointer, index, deriver, stated, mentions)))
-    return sorted(
-        [*result, *[Placed(mention, _build_found(mention, pointer, near)) for mention, near in named]], key=_get_start
-    )
-
-
-def _get_start(placed: Placed) -> int:
-    return placed.mention.start
-
-
-def _find(mention: Mention, index: FactIndex) -> list[Near] | None:
-    for reading in mention.readings:
-        found = index.find(reading)
-        if found:
-            return found
-    return None
+    result += [Placed(mention, _build_found(mention, pointer, near)) for mention, near in named]
+    return sorted(result, key=lambda one: one.mention.start)
 
 
 def _build_found(mention: Mention, pointer: str, near: Sequence[Near]) -> Grounded:
@@ -152,7 +142,9 @@ def _join_codes(text: str, mentions: list[Mention], index: FactIndex) -> list[Me
     for mention in mentions:
         if mention.start < skip_until:
             continue
-        joined = _join_from(text, mention, index) if _may_go_on(mention) else None
+        reading = mention.readings[0]
+        may_go_on = reading.kind == "code" or (reading.kind == "number" and not reading.dimension)
+        joined = _join_from(text, mention, index) if may_go_on else None
         found.append(joined or mention)
         skip_until = joined.end if joined else 0
     return found
@@ -160,12 +152,6 @@ def _join_codes(text: str, mentions: list[Mention], index: FactIndex) -> list[Me
 
 _PIECE = re.compile(r"(?:[ \u00a0.]|[ \u00a0]?[/\u2010-\u2013-][ \u00a0]?|[ ]?[()][ ]?)([^\W_]+)")
 _LETTERS_BEFORE = re.compile(r"([^\W\d_]{1,4})[ \u00a0./-]$")
-
-
-def _may_go_on(mention: Mention) -> bool:
-    """Whether a mention may be the first piece of a code: a code, or a bare number."""
-    reading = mention.readings[0]
-    return reading.kind == "code" or (reading.kind == "number" and not reading.dimension)
 
 
 def _join_from(text: str, mention: Mention, index: FactIndex) -> Mention | None:
@@ -212,7 +198,7 @@ def _list_named(text: str, mentions: Sequence[Mention], index: FactIndex) -> lis
     words = [(m.start(), m.end()) for m in _NAME_WORD.finditer(text)]
     found: list[tuple[Mention, list[Near]]] = []
     skip_until = 0
-    plain = [text[a:b].lower() if text.isascii() else _fold(text[a:b]) for a, b in words]
+    plain = [text[a:b].lower() if text.isascii() else "".join(split_plain(text[a:b])) for a, b in words]
     for n, (start, _) in enumerate(words):
         if start < skip_until:
             continue
@@ -228,7 +214,3 @@ def _list_named(text: str, mentions: Sequence[Mention], index: FactIndex) -> lis
                 skip_until = end
                 break
     return found
-
-
-def _fold(word: str) -> str:
-    return "".join(split_plain(word))
