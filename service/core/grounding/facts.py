@@ -182,10 +182,10 @@ def is_code(text: str) -> bool:
 
 def list_codes(text: str) -> list[str]:
     """Return a short text as a code, and its parts that have letters and digits."""
-    if len(text) > MAX_NAME_CHARS or len(_WORD.findall(text)) > MAX_NAME_WORDS:
+    if len(text) > MAX_NAME_CHARS or not is_code(text):
         return []
-    words = split_plain(text)
-    if not 0 < len(words) <= MAX_NAME_WORDS or not is_code(text):
+    words = _WORD.findall(text.lower()) if text.isascii() else split_plain(text)
+    if not 0 < len(words) <= MAX_NAME_WORDS:
         return []
     code = "".join(words) if text.isascii() else normalize_code(text)
     code = code[1:] if code[0] == "v" and code[1:].isdecimal() else code
