@@ -42,6 +42,28 @@ class Amount(NamedTuple):
     pointer: str
 
 
+class _Wanted(NamedTuple):
+    """A size to derive from amounts of a dimension."""
+
+    dimension: str
+    size: float
+    spread: float
+
+    def is_near(self, value: float) -> bool:
+        return abs(abs(value) - self.size) <= self.spread
+
+
+def _list_wanted(reading: Reading, wanted: _Wanted) -> list[_Wanted]:
+    """List what leads to a number: its own size and, from amounts that name no unit, its size as written or in cents."""
+    found = [wanted]
+    if reading.dimension == "money" and reading.written and reading.number:
+        unit = abs(reading.written / reading.number)
+        found.append(_Wanted("", abs(reading.written), wanted.spread * unit))
+    if reading.dimension == "money":
+        found.append(_Wanted("", wanted.size * 100, wanted.spread * 100))
+    return found
+
+
 _Groups = dict[str, dict[str, list[Amount]]]
 """Amounts that belong together: by dimension, then by what they have in common."""
 
@@ -104,46 +126,47 @@ class Deriver:
                 yield float(count), Origin("count", (pointer,))
 
     def _derive_number(self, reading: Reading, stated: Sequence[Amount]) -> Origin | None:
-        target, spread = abs(reading.number), reading.tolerance * 1.001 + abs(reading.number) * 1e-6
-        if not reading.dimension and target in self._counts:
-            return Origin("count", (self._counts[int(target)],))
-        if reading.dimension == "time" and (found := self._find_span(target, spread)):
+        spread = reading.tolerance * 1.001 + abs(reading.number) * 1e-6
+        wanted = _Wanted(reading.dimension, abs(reading.number), spread)
+        if not reading.dimension and wanted.size in self._counts:
+            return Origin("count", (self._counts[int(wanted.size)],))
+        if reading.dimension == "time" and (found := self._find_span(wanted.size, spread)):
             return found
         said: _Groups = defaultdict(dict)
         for one in stated:
             said[one.dimension].setdefault("", []).append(one)
         for groups in (self._columns, self._records, said):
-            found = self._derive_in(groups, reading.dimension, target, spread)
-            if found is not None or self.exhausted:
-                return found
-        return self._find_scaled(reading, target, spread) or self._find_product(reading.dimension, target, spread)
-
-    def _derive_in(self, groups: _Groups, dimension: str, target: float, spread: float) -> Origin | None:
-        """Derive a number within one column, record or text."""
-        for one in ("money", "") if dimension == "money" else (dimension,):
-            for group in islice(groups.get(one, {}).values(), _MAX_GROUPS):
-                self._steps += 4 + 6 * len(group)
-                totals = _iter_totals(group, mean=groups is self._columns) if group[1:] else ()
-                found = next((origin for total, origin in totals if abs(abs(total) - target) <= spread), None)
-                if found is None and 1 < len(group) <= MAX_PAIRED:
-                    found = _find_pair(group, target, spread)
+            for one in _list_wanted(reading, wanted):
+                found = self._derive_in(groups, one)
                 if found is not None or self.exhausted:
                     return found
-        for group in [each for one in groups.values() for each in one.values()] if dimension == "share" else ():
+        return self._find_scaled(reading, wanted.size, spread) or self._find_product(wanted)
+
+    def _derive_in(self, groups: _Groups, wanted: _Wanted) -> Origin | None:
+        """Derive a number within one column, record or text."""
+        for group in islice(groups.get(wanted.dimension, {}).values(), _MAX_GROUPS):
+            self._steps += 4 + 6 * len(group)
+            totals = _iter_totals(group, mean=groups is self._columns) if group[1:] else ()
+            found = next((origin for total, origin in totals if wanted.is_near(total)), None)
+            if found is None and 1 < len(group) <= MAX_PAIRED:
+                found = _find_pair(group, wanted)
+            if found is not None or self.exhausted:
+                return found
+        for group in [each for one in groups.values() for each in one.values()] if wanted.dimension == "share" else ():
             self._steps += len(group)
-            found = _find_ratio(group, target, spread) if 1 < len(group) <= MAX_PAIRED else None
+            found = _find_ratio(group, wanted) if 1 < len(group) <= MAX_PAIRED else None
             if found is not None or self.exhausted:
                 return found
         return None
 
-    def _find_product(self, dimension: str, target: float, spread: float) -> Origin | None:
+    def _find_product(self, wanted: _Wanted) -> Origin | None:
         """Find a count and another number of a record that multiply to this: pieces and their price."""
-        for record, bare in self._records.get("", {}).items() if dimension else ():
-            group = [*self._records.get(dimension, {}).get(record, ()), *(bare if dimension == "money" else ())]
+        for record, bare in self._records.get("", {}).items() if wanted.dimension else ():
+            group = [*self._records.get(wanted.dimension, {}).get(record, ()), *bare]
             counts = [one for one in bare if one.value > 1 and one.value == one.value // 1]
             self._steps += len(group) * len(counts)
             for count, one in product(counts, group) if len(group) <= MAX_PAIRED else ():
-                if one is not count and abs(abs(one.value * count.value) - target) <= spread:
+                if one is not count and wanted.is_near(one.value * count.value):
                     return Origin("product", (one.pointer, count.pointer))
             if self.exhausted:
                 break
@@ -207,28 +230,29 @@ def _iter_totals(group: Sequence[Amount], *, mean: bool) -> Iterator[tuple[float
         yield total / len(group), Origin("mean", pointers)
 
 
-def _find_pair(group: Sequence[Amount], target: float, spread: float) -> Origin | None:
+def _find_pair(group: Sequence[Amount], wanted: _Wanted) -> Origin | None:
     """Find two values with this sum or difference."""
     order = sorted([(abs(one.value), n) for n, one in enumerate(group)])
+    _, target, spread = wanted
     for size, n in order:
-        for wanted, how in ((target - size, "sum"), (size - target, "difference"), (size + target, "difference")):
-            at = bisect_left(order, (wanted - spread, -1))
-            if wanted >= 0 and at < len(order) and order[at][0] <= wanted + spread:
+        for rest, how in ((target - size, "sum"), (size - target, "difference"), (size + target, "difference")):
+            at = bisect_left(order, (rest - spread, -1))
+            if rest >= 0 and at < len(order) and order[at][0] <= rest + spread:
                 other = order[at][1]
                 if other != n and order[at][0] and size:
                     return Origin(how, (group[n].pointer, group[other].pointer))
     return None
 
 
-def _find_ratio(group: Sequence[Amount], target: float, spread: float) -> Origin | None:
+def _find_ratio(group: Sequence[Amount], wanted: _Wanted) -> Origin | None:
     """Find two values of which one is this share of the other, or this much more or less; or one that is this share of all."""
     total = sum(one.value for one in group)
     for one in group:
-        if total and abs(abs(one.value / total) - target) <= spread:
+        if total and wanted.is_near(one.value / total):
             return Origin("ratio", (one.pointer, *[each.pointer for each in group[:3]]))
         for other in group:
             ratio = one.value / other.value if other.value and other is not one else 0.0
-            if ratio and any(abs(abs(share) - target) <= spread for share in (ratio, ratio - 1)):
+            if ratio and (wanted.is_near(ratio) or wanted.is_near(ratio - 1)):
                 return Origin("ratio", (one.pointer, other.pointer))
     return None
 

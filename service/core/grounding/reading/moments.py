@@ -176,12 +176,15 @@ def find_spoken_time(text: str, at: int, language: str) -> tuple[Time, int] | No
     return Time((hour * 60 + minutes) * 60 % DAY_S, name in NAMED_TIMES), match.end()
 
 
-_AT = re.compile(r"(?:\bat|\bum|\ba[ ]las?|\bà|\bby|\buntil|\bbis|[-\u2013])[ ]?$")
+_AT = re.compile(
+    r"(?:\b(?:at|by|until|till|from|after|before|um|ab|bis|nach|vor|desde|antes de|después de|avant|après|a[ ]las?|à)"
+    r"|[-\u2013])[ ]?$"
+)
 
 
 def read_hour(text: str, start: int, number: float) -> Time | None:
-    """Return the hour that a bare number after `at` may be."""
-    if not 1 <= number <= 24 or number != number // 1 or not _AT.search(text[max(0, start - 6) : start].lower()):
+    """Return the hour that a bare number after `at` and the like may be."""
+    if not 1 <= number <= 24 or number != number // 1 or not _AT.search(text[max(0, start - 12) : start].lower()):
         return None
     return Time(int(number) % 24 * 3_600, number > 12)
 
