@@ -16,32 +16,6 @@ def list_digits(text: str) -> str:
     return "".join([c for c in text if c.isdigit()]).lstrip("0")
 
 
-def count_slips(one: str, other: str) -> int | None:
-    """Return 1 where one character differs, two neighbours are swapped, or one is left out or added; 2 for two changed ones.
-
-    >>> (
-    ...     count_slips("2345", "2354"),
-    ...     count_slips("2345", "2395"),
-    ...     count_slips("2345", "235"),
-    ...     count_slips("2345", "9999"),
-    ... )
-    (1, 1, 1, None)
-    """
-    if one == other or abs(len(one) - len(other)) > 1:
-        return 0 if one == other else None
-    if len(one) == len(other):
-        apart = [n for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-        if len(apart) == 1:
-            return 1
-        if len(apart) == 2:
-            a, b = apart
-            return 1 if b == a + 1 and one[a] == other[b] and one[b] == other[a] else 2
-        return None
-    short, long = sorted((one, other), key=len)
-    at = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    return 1 if short[at:] == long[at + 1 :] else None
-
-
 def iter_slips(text: str) -> Iterator[str]:
     """Yield every text that is one slip away: a character changed, two neighbours swapped, one left out or added.
 
