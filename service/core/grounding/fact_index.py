@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import date
+from itertools import islice
 from typing import NamedTuple
 
 from service.core.grounding.fact_store import MAX_NEAR, FactStore
@@ -13,11 +14,11 @@ from service.core.grounding.facts import Fact
 from service.core.grounding.reading.mentions import Reading
 from service.core.grounding.reading.moments import Day, Time
 from service.core.grounding.reading.units import may_be_same_currency
-from service.core.grounding.slips import iter_slips, list_digits
+from service.core.grounding.slips import SlipIndex, list_digits
 
 MIN_PART = 4
 """The fewest characters of a code that may stand for it, where it has twice as many."""
-_MAX_SLIP_CHARS = 40
+_MAX_SLIP_CHARS = 64
 
 _CENT = 0.01
 _LOOSE: dict[str, tuple[tuple[float, float], ...]] = {
@@ -48,6 +49,9 @@ class FactIndex(FactStore):
         self._digits: dict[str, list[int]] = defaultdict(list)
         self._with_digits = 0
         """How many of the numbers can be found by their digits."""
+        self._digit_slips, self._code_slips = SlipIndex(), SlipIndex()
+        self._with_slips = 0
+        """How many of the codes can be found by a slip."""
 
     def find(self, reading: Reading, *, limit: int = 4) -> list[Near]:
         """Return facts that say what a reading says, at most `limit`: those in results first."""
@@ -173,7 +177,11 @@ class FactIndex(FactStore):
 
     def list_code_slips(self, code: str) -> list[tuple[str, Fact]]:
         """List the codes that are one slip away, with their first facts."""
-        near = [held for held in iter_slips(code) if held in self._codes] if len(code) <= _MAX_SLIP_CHARS else []
+        for held in islice(self._codes, self._with_slips, None):
+            if len(held) <= _MAX_SLIP_CHARS:
+                self._code_slips.add(held)
+        self._with_slips = len(self._codes)
+        near = self._code_slips.find(code) if len(code) <= _MAX_SLIP_CHARS else ()
         return [(held, self._get_code(held)) for held in near]
 
     def list_number_slips(self, digits: str, dimension: str) -> list[Fact]:
@@ -182,9 +190,11 @@ class FactIndex(FactStore):
             for held in {list_digits(fact.text) for fact in self._build([n], "number")}:
                 for each in {held, held.rstrip("0")}:
                     self._digits[each].append(n)
+                    self._digit_slips.add(each)
         self._with_digits = len(self._places["number"])
         spelled = {digits, digits.rstrip("0")} if len(digits) <= _MAX_SLIP_CHARS else ()
-        near = [n for one in spelled for each in (one, *iter_slips(one)) for n in self._digits.get(each, ())[:MAX_NEAR]]
+        alike = [each for one in spelled for each in (one, *self._digit_slips.find(one))]
+        near = [n for each in alike for n in self._digits.get(each, ())[:MAX_NEAR]]
         return [fact for fact in self._build(sorted(near), "number") if fact.reading.dimension == dimension]
 
     def list_around(self, dimension: str, size: float, count: int = 3) -> list[Fact]:

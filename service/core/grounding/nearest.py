@@ -9,7 +9,7 @@ from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.facts import Fact
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import Day, Time
-from service.core.grounding.slips import iter_slips, list_digits
+from service.core.grounding.slips import is_slip, list_digits
 from service.core.models.light import light
 
 MAX_NEAREST = 3
@@ -57,7 +57,6 @@ def _iter_near(mention: Mention, index: FactIndex, deriver: Deriver) -> Iterator
 def _iter_numbers(mention: Mention, reading: Reading, index: FactIndex) -> Iterator[tuple[float, Fact]]:
     """Yield the numbers next to a number, those with its digits but for a slip, and those with its decimal point moved."""
     size, digits = abs(reading.number), list_digits(mention.text)
-    slips = {digits, *iter_slips(digits)} if len(digits) > 2 else set[str]()
     for dimension in dict.fromkeys((reading.dimension, "", "money" if not reading.dimension else "")):
         facts = index.list_number_slips(digits, dimension) if len(digits) > 2 else []
         for scale in _SCALES:
@@ -65,7 +64,8 @@ def _iter_numbers(mention: Mention, reading: Reading, index: FactIndex) -> Itera
             facts += [one for one in near if scale == 1 or _relate(one.reading.number, size * scale) < 1e-6]
         for fact in facts:
             far, held = _relate(fact.reading.number, size), list_digits(fact.text)
-            yield min(far, _SLIP * (held != digits)) if held in slips else far, fact
+            like = len(digits) > 2 and (held == digits or is_slip(held, digits))
+            yield min(far, _SLIP * (held != digits)) if like else far, fact
 
 
 def _relate(one: float, other: float) -> float:

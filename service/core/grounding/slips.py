@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
-
-_CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def list_digits(text: str) -> str:
-    """Return the digits of a number without leading zeros and without a fraction of zeros.
+    """Return the digits of a number without leading zeros.
 
     >>> list_digits("$1,204.50"), list_digits("45.00"), list_digits("0.75")
     ('120450', '4500', '75')
@@ -16,18 +15,37 @@ def list_digits(text: str) -> str:
     return "".join([c for c in text if c.isdigit()]).lstrip("0")
 
 
-def iter_slips(text: str) -> Iterator[str]:
-    """Yield every text that is one slip away: a character changed, two neighbours swapped, one left out or added.
+def is_slip(one: str, other: str) -> bool:
+    """Whether two texts differ by one character that is changed, left out or added, or by two neighbours that are swapped.
 
-    >>> sorted(iter_slips("1"))[:4], "1203" in iter_slips("1230"), "ab1" in iter_slips("ab")
-    (['', '0', '01', '10'], True, True)
+    >>> is_slip("2345", "2354"), is_slip("2345", "2395"), is_slip("2345", "235"), is_slip("2345", "2345")
+    (True, True, True, False)
     """
-    known = "0123456789" if text.isdecimal() else _CHARACTERS
-    for at in range(len(text) + 1):
-        before, after = text[:at], text[at:]
-        yield from [f"{before}{one}{after}" for one in known]
-        if after:
-            yield before + after[1:]
-            yield from [f"{before}{one}{after[1:]}" for one in known if one != after[0]]
-            if after[1:] and after[0] != after[1]:
-                yield f"{before}{after[1]}{after[0]}{after[2:]}"
+    same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    a, b = one[same:], other[same:]
+    return a != b and (a[1:] in (b, b[1:]) or a == b[1:] or (a[1::-1] == b[:2] and a[2:] == b[2:]))
+
+
+class SlipIndex:
+    """Texts by what is left of them without one character: two that are a slip apart have such a part in common."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._parts: dict[str, list[str]] = defaultdict(list)
+
+    def add(self, text: str) -> None:
+        """Add a text, once."""
+        if text not in self._known:
+            self._known.add(text)
+            for part in _iter_parts(text):
+                self._parts[part].append(text)
+
+    def find(self, text: str) -> list[str]:
+        """Return the texts that are one slip away."""
+        near = dict.fromkeys([one for part in _iter_parts(text) for one in self._parts.get(part, ())])
+        return [one for one in near if is_slip(text, one)]
+
+
+def _iter_parts(text: str) -> Iterator[str]:
+    yield text
+    yield from dict.fromkeys([text[:at] + text[at + 1 :] for at in range(len(text))])

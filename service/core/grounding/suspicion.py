@@ -10,7 +10,7 @@ from service.core.grounding.facts import Fact
 from service.core.grounding.findings import TextFinding
 from service.core.grounding.ground import Placed
 from service.core.grounding.reading.mentions import Mention, Reading
-from service.core.grounding.slips import iter_slips, list_digits
+from service.core.grounding.slips import is_slip, list_digits
 
 CODE = "suspected_slip"
 MIN_DIGITS = 3
@@ -72,4 +72,4 @@ def _is_number_slip(mention: Mention, reading: Reading, fact: Fact) -> bool:
 def _is_aligned_slip(one: float, other: float, places: int) -> bool:
     """Whether two numbers differ by a slip, written with the same decimals; not where they are neighbours."""
     digits, like = (f"{value:.{places}f}".replace(".", "") for value in (one, other))
-    return len(digits) == len(like) and like in iter_slips(digits) and abs(one - other) > 1.5 * 10.0**-places
+    return len(digits) == len(like) and is_slip(digits, like) and abs(one - other) > 1.5 * 10.0**-places
