@@ -1,20 +1,19 @@
-"""What a trace holds, taken in cheaply: each value with keys to find it by. A fact is built when it is asked for."""
+"""What a trace holds, taken in cheaply: each value with keys to find it by. What it may say is read when a text asks for it."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from typing import cast
+from typing import Literal, cast
 
 from pydantic import JsonValue
 
 from service.core.grounding.facts import (
     CODE,
-    EPOCH_WORDS,
     MAX_DEPTH,
     MAX_NAME_CHARS,
     Fact,
@@ -26,15 +25,15 @@ from service.core.grounding.facts import (
     is_code,
     list_codes,
     list_names,
+    measure,
     read_code,
     read_number,
     read_string,
     split_plain,
 )
-from service.core.grounding.fields import BASIS_POINT, Beside, read_field, split_name, tells_minor
+from service.core.grounding.fields import tells_minor
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import Day, Time, list_weekdays
-from service.core.grounding.reading.numbers import has_roman
 from service.core.grounding.reading.values import find_values
 from service.core.results.structure import TextStructure, build_passage_pointer, iter_bodies, read_leaf, read_text
 from service.core.trace import Step, ToolDef
@@ -42,10 +41,9 @@ from service.core.trace import Step, ToolDef
 MAX_FACTS = 100_000
 """The most values of one trace that are indexed. Beyond it nothing is called `nowhere`."""
 MAX_READ_CHARS = 64_000
-WRITTEN = "as written"
-"""The dimension under which numbers that have a unit stand as they are without it."""
-_FEW_NEW = 64
+MAX_NEAR = 64
 _LONG_NUMBER = 10_000_000
+_FEW_NEW = 64
 _WORD = re.compile(r"[^\W_]+")
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)")
 """Days that every month has."""
@@ -58,8 +56,8 @@ class Order:
         self._sizes: list[tuple[float, int]] = []
         self.new: list[tuple[float, int]] = []
 
-    def sort(self) -> list[tuple[float, int]]:
-        """Put what is new into its order, few by search and many by sorting; return all."""
+    def _sort(self) -> list[tuple[float, int]]:
+        """Put what is new into its order, few by search and many by sorting."""
         if len(self.new) <= _FEW_NEW:
             for one in self.new:
                 insort(self._sizes, one)
@@ -68,44 +66,44 @@ class Order:
         self.new.clear()
         return self._sizes
 
-    def list_between(self, low: float, high: float, most: int) -> list[int]:
-        """Return what holds the values in a range, at most so many."""
-        sizes = self.sort()
+    def list_between(self, low: float, high: float) -> list[int]:
+        """Return what holds the values in a range, at most 64."""
+        sizes = self._sort()
         at = bisect_left(sizes, (low, -1))
-        return [n for size, n in sizes[at : at + most] if size <= high]
+        return [n for size, n in sizes[at : at + MAX_NEAR] if size <= high]
+
+    def list_around(self, size: float, count: int) -> list[int]:
+        """Return what holds the values next to a size, so many to each side."""
+        sizes = self._sort()
+        at = bisect_left(sizes, (size, -1))
+        return [n for _, n in sizes[max(0, at - count) : at + count]]
 
 
 @lru_cache(maxsize=8192)
 def _is_value(key: str) -> bool:
     """Whether a key is a value itself: `{"2025-02-10": ...}`."""
-    return not key.isalpha() and (has_digit(key) or "@" in key)
-
-
-@lru_cache(maxsize=8192)
-def _names_moment(name: str) -> bool:
-    return not EPOCH_WORDS.isdisjoint(split_name(name))
+    return not key.isalpha() and is_code(key)
 
 
 class FactStore:
-    """The values of a trace up to a point: by size, by day, by time, by code and by name."""
+    """The values of a trace up to a point, with keys to find them by."""
 
     def __init__(self, today: date | None = None) -> None:
         """`today`: what `tomorrow` and `next Friday` count from, in texts that people wrote."""
         self.today = today
-        self.sources: set[Source] = set()
-        """Who wrote anything at all: a value, a word, a truth value."""
         self.tables: list[tuple[str, list[JsonValue]]] = []
         """Every list with its pointer."""
         self.said: list[Fact] = []
         """The numbers in what users wrote."""
         self._held: list[tuple[Site, str | int | None, JsonValue]] = []
+        """Every value: the number of a value is its position here."""
         self._built: dict[int, list[Fact]] = {}
-        self._orders: dict[str, dict[float, Order]] = defaultdict(dict)
-        """By dimension, the numbers of each unit as they are without it, by the unit's factor."""
-        self._fields: dict[tuple[str, Beside, bool], tuple[Order, str] | None] = {}
-        """The order of each field, and its dimension; None of those whose unit does more than multiply."""
-        self._numbered: list[int] = []
-        """What holds numbers."""
+        self._places: dict[str, list[int]] = {"number": [], "day": []}
+        """What holds numbers, and what holds days."""
+        self._sizes: dict[str, Order] = defaultdict(Order)
+        """By dimension, the numbers in their base unit."""
+        self._written = Order()
+        """All numbers as they are without their unit."""
         self._days: dict[tuple[int, int], list[int]] = defaultdict(list)
         self._times: dict[int, list[int]] = defaultdict(list)
         self._codes: dict[str, list[int]] = defaultdict(list)
@@ -114,6 +112,7 @@ class FactStore:
         self._names: dict[str, dict[tuple[str, ...], list[int]]] = {}
         """Short texts by their words, by the first of these."""
         self._last: dict[str, int] = {}
+        """The last value of each field of the results."""
         self._unread: list[tuple[str, Source]] = []
         self._words: dict[bool, set[str]] = {True: set(), False: set()}
 
@@ -169,38 +168,15 @@ class FactStore:
     def _add_member(self, holder: Site, key: str | int | None, value: JsonValue, bodies: Collection[str]) -> None:
         if isinstance(value, str):
             self._add_string(holder, key, value, bodies)
-        elif isinstance(value, bool):
-            self.sources.add(holder.source)
-        elif isinstance(value, int | float):
-            self._add_number(holder, key, value)
-        elif value is not None:
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            n = self._hold(holder, key, value)
+            if n is not None:
+                name = key if isinstance(key, str) else holder.name
+                self._add_size(n, *measure(value, name, holder), value)
+                if abs(value) >= _LONG_NUMBER:  # it may be written in pieces, or be a moment
+                    self._add_keys(n, self.build_facts(n)[1:])
+        elif isinstance(value, dict | list):
             self.add_value(value, build_site(holder, key), bodies)
-
-    def _add_number(self, holder: Site, key: str | int | None, value: float) -> None:
-        n = self._hold(holder, key, value)
-        if n is None:
-            return
-        size = abs(value)
-        whole = size < 1e15 and value == value // 1
-        name = key if isinstance(key, str) else holder.name
-        order = self._find_order(name, holder.beside, minor_told=holder.minor_told and whole)
-        if order is None or (size <= 1 and order[1] == "share"):  # what the value itself decides
-            self._add_keys(n, self.build_facts(n))
-            return
-        order[0].new.append((size, n))
-        self._numbered.append(n)
-        if size >= _LONG_NUMBER:  # it may be written in pieces, or be a moment
-            self._add_keys(n, [fact for fact in self.build_facts(n) if fact.reading.kind != "number"])
-
-    def _find_order(self, name: str, beside: Beside, *, minor_told: bool) -> tuple[Order, str] | None:
-        field = name, beside, minor_told
-        if field not in self._fields:
-            unit = read_field(name, beside, minor_told=minor_told).unit
-            dimension, factor = ("", 1.0) if unit is None else (unit.dimension, unit.factor)
-            shifted = unit is not None and (bool(unit.shift) or unit == BASIS_POINT)
-            order = None if shifted else (self._orders[dimension].setdefault(factor, Order()), dimension)
-            self._fields[field] = order
-        return self._fields[field]
 
     def _add_string(self, holder: Site, key: str | int | None, text: str, bodies: Collection[str]) -> None:
         if bodies and build_site(holder, key).pointer in bodies:
@@ -208,11 +184,12 @@ class FactStore:
         elif text[:1] in '{["' or text[:1].isspace() or "\n" in text:
             self._add_passages(read_leaf(text), build_site(holder, key))
         n = self._hold_text(holder, key, text)
-        if n is None or not (is_code(text) or has_roman(text)):
+        if n is None or not is_code(text):
             return
         bare = text.strip()
         if _DAY.fullmatch(bare):
             self._days[int(bare[5:7]), int(bare[8:])].append(n)
+            self._places["day"].append(n)
             self._codes[bare.replace("-", "")].append(n)
         elif CODE.fullmatch(bare):
             for code in list_codes(text):
@@ -224,14 +201,11 @@ class FactStore:
         """Keep a text for its words and, if it is short, as a name; return its number, if it may be a value."""
         self._unread.append((text, holder.source))
         head = _WORD.search(text)
-        if head is None:
-            return None
-        self.sources.add(holder.source)
         is_name = len(text) <= MAX_NAME_CHARS
-        n = self._hold(holder, key, text) if is_name or has_digit(text) or has_roman(text) else None
-        if is_name and n is not None:
-            words = [head.group().lower()] if text.isascii() else split_plain(text)[:1]
-            for word in (*words, *[name[0] for name in list_names(text)[1:]]) if "," in text else words:
+        n = self._hold(holder, key, text) if head is not None and (is_name or has_digit(text)) else None
+        if head is not None and is_name and n is not None:
+            first = [head.group().lower()] if text.isascii() else split_plain(text)[:1]
+            for word in {name[0] for name in list_names(text) if name} if "," in text else first:
                 self._heads[word].append(n)
         return n
 
@@ -239,8 +213,6 @@ class FactStore:
         """Add the values in a text that somebody wrote. `mentions`: they, if they have been read."""
         site = Site(pointer, source)
         self._unread.append((text, source))
-        if _WORD.search(text):
-            self.sources.add(source)
         for mention in find_values(text, self.today) if mentions is None else mentions:
             readings = list(mention.readings)
             if mention.kind == "weekday":
@@ -256,32 +228,32 @@ class FactStore:
         if n >= MAX_FACTS:
             return None
         self._held.append((holder, key, value))
-        self.sources.add(holder.source)
         if type(key) is str and holder.source == "result":
             self._last[key] = n
         return n
 
-    def _add_keys(self, n: int, facts: list[Fact]) -> None:
-        numbers = [fact for fact in facts if fact.reading.kind == "number"]
+    def _add_keys(self, n: int, facts: Sequence[Fact]) -> None:
         for fact in facts:
             value = fact.reading.value
             if isinstance(value, Day):
                 self._days[value.month, value.day].append(n)
+                self._places["day"].append(n)
             elif isinstance(value, Time):
                 self._times[value.seconds // 60].append(n)
             elif isinstance(value, str):
                 self._codes[value].append(n)
-        for fact in numbers:
-            reading = fact.reading
-            self._orders[reading.dimension].setdefault(1.0, Order()).new.append((abs(reading.number), n))
-            if reading.dimension:
-                self._orders[WRITTEN].setdefault(1.0, Order()).new.append((abs(reading.written), n))
-        if numbers:
-            self._numbered.append(n)
-            self.said += numbers if numbers[0].source == "user" else ()
+            elif fact.reading.kind == "number":
+                self._add_size(n, fact.reading.dimension, value, fact.reading.written)
+                self.said += [fact] if fact.source == "user" else ()
+
+    def _add_size(self, n: int, dimension: str, value: float, written: float) -> None:
+        self._sizes[dimension].new.append((abs(value), n))
+        if dimension:
+            self._written.new.append((abs(written), n))
+        self._places["number"].append(n)
 
     def build_facts(self, n: int) -> list[Fact]:
-        """Return the facts that one value is."""
+        """Return the facts that one value is; of a number, the number itself first."""
         found = self._built.get(n)
         if found is None:
             holder, key, value = self._held[n]
@@ -289,9 +261,14 @@ class FactStore:
             if isinstance(value, str):
                 found = [*read_code(value, site), *read_string(value, site)]
             else:
-                found = list(read_number(float(cast("float", value)), repr(value), site))
+                found = list(read_number(cast("float", value), site))
             self._built[n] = found
         return found
+
+    def _build(self, places: Sequence[int], kind: str) -> Iterator[Fact]:
+        """Yield the facts of a kind that the values of these numbers are."""
+        for n in dict.fromkeys(places):
+            yield from [fact for fact in self.build_facts(n) if fact.reading.kind == kind]
 
     def find_named(self, words: tuple[str, ...]) -> list[Fact]:
         """Return the short texts of these words."""
@@ -302,8 +279,8 @@ class FactStore:
     def list_names(self, first: str) -> Mapping[tuple[str, ...], list[int]]:
         """Return the short texts that begin with a word, by their words."""
         for n in self._heads.pop(first, ()):
-            for name in list_names(cast("str", self._held[n][2]).strip()):
-                if name[0] == first:
+            for name in list_names(cast("str", self._held[n][2])):
+                if name and name[0] == first:
                     self._names.setdefault(first, {}).setdefault(name, []).append(n)
         return self._names.get(first, {})
 
@@ -322,12 +299,16 @@ class FactStore:
         self._unread.clear()
         return self._words[of_results]
 
-    def iter_facts(self, start: int = 0, within: str = "") -> Iterator[Fact]:
-        """Yield the facts from the value of this number on, or those below a pointer."""
-        for n in range(start, len(self._held)):
-            if not within or f"{self._held[n][0].pointer}/".startswith(within):
-                yield from self.build_facts(n)
+    def count(self, kind: Literal["number", "day"]) -> int:
+        """Return how many places hold a number, or a day."""
+        return len(self._places[kind])
 
-    def __len__(self) -> int:
-        """How many values there are."""
-        return len(self._held)
+    def iter_kind(self, kind: Literal["number", "day"], start: int = 0) -> Iterator[Fact]:
+        """Yield the numbers, or the days, from one of their places on."""
+        return self._build(self._places[kind][start:], kind)
+
+    def iter_facts(self, within: str) -> Iterator[Fact]:
+        """Yield the facts below a pointer."""
+        for n, (holder, _, _) in enumerate(self._held):
+            if f"{holder.pointer}/".startswith(within):
+                yield from self.build_facts(n)

@@ -10,11 +10,10 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.grounding.fields import BASIS_POINT, Beside, FieldUnit, read_beside, read_field, split_name
+from service.core.grounding.fields import BASIS_POINT, Beside, read_beside, read_field, split_name
 from service.core.grounding.reading.languages import split_words
 from service.core.grounding.reading.mentions import Reading, normalize_code
 from service.core.grounding.reading.moments import Day, list_instants, read_epoch, read_iso_day
-from service.core.grounding.reading.numbers import find_romans
 from service.core.grounding.reading.units import UNITS
 from service.core.grounding.reading.values import find_values
 from service.core.json.pointers import escape_token
@@ -112,33 +111,44 @@ def build_holder(site: Site, members: Mapping[str, JsonValue]) -> Site:
     return Site(site.pointer, site.source, "", site.pointer, read_beside(members), site.minor_told)
 
 
-def read_number(value: float, text: str, place: Site) -> Iterator[Fact]:
+def measure(value: float, name: str, holder: Site) -> tuple[str, float]:
+    """Return the dimension of a number of a result and its size in the base unit, judging by its field's name and neighbours.
+
+    >>> measure(5400, "amount_cents", Site("", "result")), measure(0.25, "share_pct", Site("", "result"))
+    (('money', 54.0), ('share', 0.25))
+    """
+    unit = read_field(name, holder.beside, minor_told=holder.minor_told and value == value // 1).unit
+    if unit is None or (unit == BASIS_POINT and abs(value) > 10_000):  # bits per second
+        return "", value
+    if unit == UNITS["%"] and abs(value) <= 1:  # a fraction, whatever its name says
+        return "share", value
+    return unit.dimension, value * unit.factor + unit.shift
+
+
+def read_number(value: float, place: Site) -> Iterator[Fact]:
     """Yield the facts that a number of a result may be: an amount in its field's unit, a code, a moment since 1970."""
-    whole = abs(value) < 1e15 and value == int(value)
-    field = read_field(place.name, place.beside, minor_told=place.minor_told and whole)
-    yield _build_number(value, text, place, field)
-    if whole and abs(value) >= 100:
-        yield Fact(Reading("code", text.partition(".")[0]), place, text)
+    text = repr(value)
+    yield _build_number(float(value), text, place)
+    digits = text.partition(".")[0]
+    if value >= 100 and value == value // 1 and digits.isdecimal():
+        yield Fact(Reading("code", digits), place, text)
     if value >= 500_000_000 and EPOCH_WORDS & set(split_name(place.name)):
         for part in read_epoch(value) or ():
             yield Fact(Reading("day" if isinstance(part, Day) else "time", part), place, text)
 
 
-def _build_number(value: float, text: str, place: Site, field: FieldUnit) -> Fact:
-    unit = field.unit
-    if unit is None:
+def _build_number(value: float, text: str, place: Site) -> Fact:
+    dimension, size = measure(value, place.name, place)
+    if not dimension:
         return Fact(Reading("number", value), place, text)
-    if unit == BASIS_POINT and abs(value) > 10_000:  # bits per second
-        return Fact(Reading("number", value), place, text)
-    factor = 1.0 if unit == UNITS["%"] and abs(value) <= 1 else unit.factor  # a fraction, whatever its name says
-    reading = Reading("number", value * factor + unit.shift, unit.dimension, 0.0, unit.currency, value)
-    return Fact(reading, place, text, field.minor)
+    field = read_field(place.name, place.beside, minor_told=place.minor_told and value == value // 1)
+    currency = field.unit.currency if field.unit is not None else ""
+    return Fact(Reading("number", size, dimension, 0.0, currency, value), place, text, field.minor)
 
 
 def read_string(text: str, place: Site) -> Iterator[Fact]:
     """Yield the facts in a text of a result: a number, a moment, a code, or the values of its words."""
     bare = text.strip()
-    yield from [Fact(Reading("number", n), place, roman, whole=False) for roman, n in find_romans(bare)]
     if not has_digit(bare) or CODE.fullmatch(bare):  # a code is read as such
         return
     version = _VERSION.match(bare)
@@ -147,8 +157,7 @@ def read_string(text: str, place: Site) -> Iterator[Fact]:
     moment = _MOMENT.fullmatch(bare)
     day = read_iso_day(moment[1]) if moment is not None else None
     if _PLAIN_NUMBER.fullmatch(bare):
-        field = read_field(place.name, place.beside, minor_told=place.minor_told and bare.isdecimal())
-        yield _build_number(float(bare), bare, place, field)
+        yield _build_number(float(bare), bare, place)
     elif moment is not None and day is not None:
         yield Fact(Reading("day", day), place, bare)
         for local, time in list_instants(day, moment[2], moment[3] or "") if moment[2] else ():
@@ -173,23 +182,20 @@ def is_code(text: str) -> bool:
 
 def list_codes(text: str) -> list[str]:
     """Return a short text as a code, and its parts that have letters and digits."""
-    if len(text) > MAX_NAME_CHARS or len(_WORD.findall(text)) > MAX_NAME_WORDS:
+    if len(text) > MAX_NAME_CHARS or not is_code(text):
         return []
-    words = split_plain(text)
-    if not 0 < len(words) <= MAX_NAME_WORDS or not is_code(text):
+    words = _WORD.findall(text.lower()) if text.isascii() else split_plain(text)
+    if not 0 < len(words) <= MAX_NAME_WORDS:
         return []
     code = "".join(words) if text.isascii() else normalize_code(text)
     code = code[1:] if code[0] == "v" and code[1:].isdecimal() else code
     return [code, *[word for word in words if words[1:] and not word.isdecimal() and has_digit(word)]]
 
 
-@lru_cache(maxsize=4096)
 def list_names(text: str) -> list[tuple[str, ...]]:
-    """Return how a short text may be named: by its words and, of `Last, First`, in the other order too."""
-    if len(text) > MAX_NAME_CHARS or len(_WORD.findall(text)) > MAX_NAME_WORDS:
-        return []
-    words = split_plain(text)
-    if not 0 < len(words) <= MAX_NAME_WORDS or not any(map(str.isalpha, text)):
+    """Return how a short text may be named: by its words and, of `Last, First`, in the other order too; [] of any other text."""
+    if len(text) > MAX_NAME_CHARS or len(_WORD.findall(text)) > MAX_NAME_WORDS or not any(map(str.isalpha, text)):
         return []
     last, comma, first = text.partition(",")
+    words = split_plain(text)
     return [words, split_plain(f"{first} {last}")] if comma and words[1:] and len(words) <= 3 else [words]

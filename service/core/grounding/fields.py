@@ -120,7 +120,7 @@ def read_field(name: str, beside: Beside, *, minor_told: bool) -> FieldUnit:
 @lru_cache(maxsize=8192)  # all records of a list have the same fields
 def _read(name: str, beside: Beside, minor_told: bool) -> FieldUnit:  # noqa: FBT001
     words = split_name(name)
-    code = next((found for word in words if (found := _read_currency(word))), "")
+    code = next((word.upper() for word in words if len(word) == 3 and word.upper() in CURRENCIES), "")
     is_amount = bool(MONEY_WORDS & set(words))
     if not code and (is_amount or _GENERIC & set(words)):
         code = CURRENCIES.get(beside.currency.upper(), "")
@@ -136,10 +136,6 @@ def _read(name: str, beside: Beside, minor_told: bool) -> FieldUnit:  # noqa: FB
     if code and not _SHARE & set(words):
         return FieldUnit(Unit("money", 1.0, 0.0, code))
     return FieldUnit(_find_measure(words, beside.unit))
-
-
-def _read_currency(word: str) -> str:
-    return word.upper() if len(word) == 3 and word.upper() in CURRENCIES else ""
 
 
 def _find_measure(words: tuple[str, ...], unit_beside: str) -> Unit | None:

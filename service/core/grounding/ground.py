@@ -46,14 +46,12 @@ class Placed(NamedTuple):
     grounded: Grounded
 
 
-_GENERAL = frozenset({0.0, 1.0, 2.0, 3.0, 7.0, 12.0, 24.0, 60.0, 100.0, 365.0, 1_000.0})
-"""Numbers without a unit that everybody knows: of hours, days, months, a whole."""
-_GENERAL_UNITS = {
-    "time": frozenset(
-        {60.0, 3_600.0, 86_400.0, 604_800.0, 31_556_952.0, 2_629_746.0, 1.0, 365 * 86_400.0, 31_536_000.0}
-    ),
-    "share": frozenset({1.0, 0.0, 0.5}),
+_GENERAL = {
+    "": frozenset({0.0, 1.0, 2.0, 3.0, 7.0, 12.0, 24.0, 60.0, 100.0, 365.0, 1_000.0}),
+    "time": frozenset({1.0, 60.0, 3_600.0, 86_400.0, 604_800.0, 2_629_746.0, 31_536_000.0, 31_556_952.0}),
+    "share": frozenset({0.0, 0.5, 1.0}),
 }
+"""By dimension, numbers that everybody knows: of hours, days, months, a whole."""
 MAX_JOINED = 8
 """The most pieces of which a code may be written."""
 
@@ -66,39 +64,21 @@ def ground_text(
     `said`: its values, if they have been read.
     """
     mentions = _join_codes(text, find_values(text, index.today) if said is None else said, index)
-    placed = [(mention, _find(mention, index)) for mention in mentions]
     deriver = deriver or Deriver(index, index.today)
-    stated = [
-        Amount(m.readings[0].number, m.dimension, f"{pointer}@{m.start}-{m.end}")
-        for m in mentions
-        if m.kind == "number"
-    ]
-    spans = {mention[1:3] for mention in mentions}
-    named = [each for each in _list_named(text, mentions, index) if each[0][1:3] not in spans]
-    result: list[Placed] = []
-    for mention, near in placed:
-        held = near or next(
-            (each for one, each in named if one.start <= mention.start and mention.end <= one.end), None
-        )
-        if held is not None:
-            result.append(Placed(mention, _build_found(mention, pointer, held)))
+    numbers = [m for m in mentions if m.kind == "number"]
+    stated = [Amount(m.readings[0].number, m.dimension, f"{pointer}@{m.start}-{m.end}") for m in numbers]
+    spans = {(mention.start, mention.end) for mention in mentions}
+    named = [each for each in _list_named(text, mentions, index) if (each[0].start, each[0].end) not in spans]
+    result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in named]
+    for mention in mentions:
+        covering = (near for one, near in named if one.start <= mention.start and mention.end <= one.end)
+        found = (index.find(reading) for reading in mention.readings)
+        near = next(filter(None, found), None) or next(covering, None)
+        if near is not None:
+            result.append(Placed(mention, _build_found(mention, pointer, near)))
         else:
             result.append(Placed(mention, _derive(mention, pointer, index, deriver, stated, mentions)))
-    return sorted(
-        [*result, *[Placed(mention, _build_found(mention, pointer, near)) for mention, near in named]], key=_get_start
-    )
-
-
-def _get_start(placed: Placed) -> int:
-    return placed.mention.start
-
-
-def _find(mention: Mention, index: FactIndex) -> list[Near] | None:
-    for reading in mention.readings:
-        found = index.find(reading)
-        if found:
-            return found
-    return None
+    return sorted(result, key=lambda one: one.mention.start)
 
 
 def _build_found(mention: Mention, pointer: str, near: Sequence[Near]) -> Grounded:
@@ -139,10 +119,7 @@ def _is_general(mention: Mention, mentions: Iterable[Mention]) -> bool:
         days = [other.readings[0].value for other in mentions if other.kind == "day"]
         dates = [day.date for day in days if isinstance(day, Day)]
         return any(day is not None and day.weekday() == reading.number for day in dates)
-    if reading.kind != "number":
-        return False
-    known = _GENERAL_UNITS.get(reading.dimension) if reading.dimension else _GENERAL
-    return known is not None and abs(reading.number) in known
+    return reading.kind == "number" and abs(reading.number) in _GENERAL.get(reading.dimension, ())
 
 
 def _join_codes(text: str, mentions: list[Mention], index: FactIndex) -> list[Mention]:
@@ -152,7 +129,9 @@ def _join_codes(text: str, mentions: list[Mention], index: FactIndex) -> list[Me
     for mention in mentions:
         if mention.start < skip_until:
             continue
-        joined = _join_from(text, mention, index) if _may_go_on(mention) else None
+        reading = mention.readings[0]
+        may_go_on = reading.kind == "code" or (reading.kind == "number" and not reading.dimension)
+        joined = _join_from(text, mention, index) if may_go_on else None
         found.append(joined or mention)
         skip_until = joined.end if joined else 0
     return found
@@ -160,12 +139,6 @@ def _join_codes(text: str, mentions: list[Mention], index: FactIndex) -> list[Me
 
 _PIECE = re.compile(r"(?:[ \u00a0.]|[ \u00a0]?[/\u2010-\u2013-][ \u00a0]?|[ ]?[()][ ]?)([^\W_]+)")
 _LETTERS_BEFORE = re.compile(r"([^\W\d_]{1,4})[ \u00a0./-]$")
-
-
-def _may_go_on(mention: Mention) -> bool:
-    """Whether a mention may be the first piece of a code: a code, or a bare number."""
-    reading = mention.readings[0]
-    return reading.kind == "code" or (reading.kind == "number" and not reading.dimension)
 
 
 def _join_from(text: str, mention: Mention, index: FactIndex) -> Mention | None:
@@ -212,7 +185,7 @@ def _list_named(text: str, mentions: Sequence[Mention], index: FactIndex) -> lis
     words = [(m.start(), m.end()) for m in _NAME_WORD.finditer(text)]
     found: list[tuple[Mention, list[Near]]] = []
     skip_until = 0
-    plain = [text[a:b].lower() if text.isascii() else _fold(text[a:b]) for a, b in words]
+    plain = [text[a:b].lower() if text.isascii() else "".join(split_plain(text[a:b])) for a, b in words]
     for n, (start, _) in enumerate(words):
         if start < skip_until:
             continue
@@ -228,7 +201,3 @@ def _list_named(text: str, mentions: Sequence[Mention], index: FactIndex) -> lis
                 skip_until = end
                 break
     return found
-
-
-def _fold(word: str) -> str:
-    return "".join(split_plain(word))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from service.core.grounding.derive import Deriver
 from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.facts import Fact
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import Day, Time
-from service.core.grounding.slips import count_slips, list_digits
+from service.core.grounding.slips import is_slip, list_digits
 from service.core.models.light import light
 
 MAX_NEAREST = 3
+_SLIP = 0.0001
+"""How far away a value is whose digits are a slip apart."""
+_SCALES = (1.0, 100.0, 0.01, 10.0, 0.1, 1000.0, 0.001)
 
 
 @light
@@ -25,67 +27,52 @@ class Nearest:
     how: str | None = None
 
 
-class _Candidate(NamedTuple):
-    distance: float
-    value: str
-    pointer: str
-    how: str | None = None
-
-
 def list_nearest(mention: Mention, index: FactIndex, deriver: Deriver) -> tuple[Nearest, ...]:
     """Return the three held values of its kind that are closest: by their digits first, then by size."""
+    ordered = sorted(_iter_near(mention, index, deriver), key=lambda one: (one[0], one[1].pointer))
+    kept: dict[str, Nearest] = {}
+    for _, near in ordered:
+        kept.setdefault(near.value, near)
+    return tuple(kept.values())[:MAX_NEAREST]
+
+
+def _iter_near(mention: Mention, index: FactIndex, deriver: Deriver) -> Iterator[tuple[float, Nearest]]:
+    """Yield held values, each with its distance."""
     reading = mention.readings[0]
-    candidates = list(_list_candidates(mention, reading, index, deriver))
-    candidates.sort(key=lambda one: (one.distance, one.pointer))
-    kept = {one.value: one for one in reversed(candidates)}
-    ordered = sorted(kept.values(), key=lambda one: (one.distance, one.pointer))[:MAX_NEAREST]
-    return tuple([Nearest(one.value, one.pointer, one.how) for one in ordered])
-
-
-def _list_candidates(mention: Mention, reading: Reading, index: FactIndex, deriver: Deriver) -> Iterator[_Candidate]:
+    facts: list[tuple[float, Fact]] = []
     if isinstance(reading.value, Day):
-        yield from (
-            _Candidate(_measure_days(reading.value, fact), fact.text, fact.pointer) for fact in index.list_days()
-        )
+        facts += [(_measure_days(reading.value, fact.reading.value), fact) for fact in index.list_days()]
     elif isinstance(reading.value, Time):
-        yield from (
-            _Candidate(_measure_times(reading.value, fact), fact.text, fact.pointer) for fact in index.list_times()
-        )
+        facts += [(_measure_times(reading.value, fact.reading.value), fact) for fact in index.list_times()]
     elif reading.kind == "number":
-        yield from _list_numbers(mention, reading, index, deriver)
+        facts += _iter_numbers(mention, reading, index)
+        for total, origin in deriver.list_totals(reading.dimension):
+            far = _relate(total, reading.number) + 10 * _SLIP
+            yield far, Nearest(f"{total:.10g}", origin.sources[0], origin.how)
     code = next((one.value for one in mention.readings if one.kind == "code"), None)
-    if isinstance(code, str):
-        yield from [_Candidate(0.0001, fact.text, fact.pointer) for _, fact in index.list_code_slips(code)]
+    facts += [(_SLIP, fact) for _, fact in index.list_code_slips(code)] if isinstance(code, str) else []
+    yield from [(far, Nearest(fact.text, fact.pointer)) for far, fact in facts]
 
 
-def _list_numbers(mention: Mention, reading: Reading, index: FactIndex, deriver: Deriver) -> Iterator[_Candidate]:
-    size = abs(reading.number)
-    digits = list_digits(mention.text)
+def _iter_numbers(mention: Mention, reading: Reading, index: FactIndex) -> Iterator[tuple[float, Fact]]:
+    """Yield the numbers next to a number, those with its digits but for a slip, and those with its decimal point moved."""
+    size, digits = abs(reading.number), list_digits(mention.text)
     for dimension in dict.fromkeys((reading.dimension, "", "money" if not reading.dimension else "")):
-        facts = index.list_around(dimension, size)
-        facts += index.list_number_slips(digits, dimension) if len(digits) > 2 else []
-        for scale in (100.0, 0.01, 10.0, 0.1, 1000.0, 0.001):
-            facts += [
-                fact
-                for fact in index.list_around(dimension, size * scale, 1)
-                if _relate(fact.reading.number, size * scale) < 1e-6
-            ]
+        facts = index.list_number_slips(digits, dimension) if len(digits) > 2 else []
+        for scale in _SCALES:
+            near = index.list_around(dimension, size * scale, 3 if scale == 1 else 1)
+            facts += [one for one in near if scale == 1 or _relate(one.reading.number, size * scale) < 1e-6]
         for fact in facts:
-            slips = count_slips(digits, list_digits(fact.text))
-            far = _relate(fact.reading.number, size)
-            yield _Candidate(
-                min(far, 0.0001 * slips if slips is not None and len(digits) > 2 else 9.0), fact.text, fact.pointer
-            )
-    for total, origin in deriver.list_totals(reading.dimension):
-        yield _Candidate(_relate(total, size) + 0.001, f"{total:.10g}", origin.sources[0], origin.how)
+            far, held = _relate(fact.reading.number, size), list_digits(fact.text)
+            like = len(digits) > 2 and (held == digits or is_slip(held, digits))
+            yield min(far, _SLIP * (held != digits)) if like else far, fact
 
 
 def _relate(one: float, other: float) -> float:
     return abs(abs(one) - abs(other)) / max(abs(one), abs(other), 1e-9)
 
 
-def _measure_days(day: Day, fact: Fact) -> float:
-    held = fact.reading.value
+def _measure_days(day: Day, held: object) -> float:
     if not isinstance(held, Day):
         return 9.0
     if day.year and held.year and day.year != held.year:
@@ -93,9 +80,6 @@ def _measure_days(day: Day, fact: Fact) -> float:
     return abs((day.month - held.month) * 30.5 + day.day - held.day) / 100
 
 
-def _measure_times(time: Time, fact: Fact) -> float:
-    held = fact.reading.value
-    if not isinstance(held, Time):
-        return 9.0
-    apart = abs(time.seconds - held.seconds)
+def _measure_times(time: Time, held: object) -> float:
+    apart = abs(time.seconds - held.seconds) if isinstance(held, Time) else 43_199
     return min(apart, abs(apart - 43_200) + 60, 86_400 - apart) / 86_400

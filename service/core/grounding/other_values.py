@@ -17,7 +17,7 @@ from service.core.trace import Step
 
 CODE = "other_value_than_done"
 SUSPECTED = "suspected_other_value"
-_TELLING = 10
+_TELLING = 4
 _DIRECT = re.compile(
     r"(?:[ ](?:you|him|her|them|a|an|the|your|exactly|refund|transfer|payment|amount|total|of|for|over|dir|ihnen|euch|eine|einen"
     r"|den|die|das|erstattung|von|un|una|el|la|reembolso|de|vous|le|remboursement)){0,4}[ ]",
@@ -32,8 +32,7 @@ def find_other_values(
     """Yield a finding for each value in a statement of an own deed that its call did not have.
 
     Proved: an amount of money right after the verb, in the first person, where one call did it, and neither its arguments nor its
-    result hold the amount, and no step of arithmetic leads to it. Suspected: a day, a time or a number where the one call that
-    did it has another of that kind, and a value in such a sentence that stands nowhere.
+    result hold the amount, and no step of arithmetic leads to it. Suspected: a value in such a sentence that stands nowhere.
     """
     for action in actions:
         done = [step for step in action.steps if step.result is None or not step.result.is_error]
@@ -51,33 +50,9 @@ def find_other_values(
             ):
                 note = f"the text says {mention.text}, and {held[0].name or done[0].call.name} was {held[0].text}"
                 yield TextFinding(CODE, note, mention.start, mention.end, proved=True, source=held[0].pointer)
-            elif (
-                len(done) == 1
-                and action.start <= mention.start < _find_end(action, actions)
-                and one.grounded.origin in ("found", "given", "nowhere")
-                and _is_of_another(mention, done[0], index)
-            ):
-                note = f"the text says {mention.text} of what was done, and {done[0].call.name} had another value of its kind"
-                yield TextFinding(SUSPECTED, note, mention.start, mention.end, proved=False)
             elif one.grounded.origin == "nowhere" and _says_enough(mention):
                 note = f"the text says {mention.text} of what was done, and no call or result has it"
                 yield TextFinding(SUSPECTED, note, mention.start, mention.end, proved=False)
-
-
-def _find_end(action: OwnAction, actions: Sequence[OwnAction]) -> int:
-    """Return where the next statement of the sentence begins, or where the sentence ends."""
-    return min([other.start for other in actions if other.start > action.end], default=action.last)
-
-
-def _is_of_another(mention: Mention, step: Step, index: FactIndex) -> bool:
-    """Whether a call has a value of a mention's kind in arguments or result, and none that is the mention's."""
-    prefix = f"/steps/{step.index}/"
-    near = [near for reading in mention.readings for near in index.find(reading, limit=64)]
-    if any(one.fact.pointer.startswith(prefix) for one in near):
-        return False
-    kinds = {(fact.reading.kind, fact.reading.dimension) for fact in index.iter_facts(within=prefix) if fact.whole}
-    reading = mention.readings[0]
-    return reading.kind in ("day", "time", "number") and (reading.kind, reading.dimension) in kinds
 
 
 def _says_enough(mention: Mention) -> bool:
@@ -89,7 +64,7 @@ def _says_enough(mention: Mention) -> bool:
 def _list_amounts(step: Step, index: FactIndex) -> list[Fact]:
     """List the amounts of money in a call's arguments and its result, those known to be money first."""
     prefix = f"/steps/{step.index}/"
-    own = [fact for fact in index.iter_facts(within=prefix) if fact.reading.kind == "number" and fact.whole]
+    own = [fact for fact in index.iter_facts(prefix) if fact.reading.kind == "number" and fact.whole]
     amounts = [fact for fact in own if fact.reading.dimension == "money"]
     return amounts + [fact for fact in own if not fact.reading.dimension and MONEY_WORDS & set(split_name(fact.name))]
 

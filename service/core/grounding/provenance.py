@@ -8,12 +8,11 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.grounding.action_words import only_reads
 from service.core.grounding.call_sources import LEADING_ZEROS, STRONG, CallSources
 from service.core.grounding.fact_index import Near
 from service.core.grounding.facts import Source, split_plain
 from service.core.grounding.fields import MONEY_WORDS, Beside, read_beside, read_field, split_name, tells_minor
-from service.core.grounding.ground import Grounded
+from service.core.grounding.ground import Grounded, Origin
 from service.core.grounding.parameters import CallParameter, find_parameter
 from service.core.grounding.reading.languages import split_words
 from service.core.grounding.reading.mentions import Reading, normalize_code
@@ -45,10 +44,8 @@ _SELF_MADE = split_words("idempotency nonce correlation client trace span reques
 """Words in the names of values that a caller makes up by design."""
 _GENERIC_HOSTS = split_words("email mail example test domain company")
 _MAKES = split_words("create add register generate new signup insert make")
-_OF_PEOPLE = split_words("first last given family full middle")
 _WHOLE = re.compile(r"[\w.@:+#/-]{3,128}")
 _MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
-_SHORT_CODE = re.compile(r"[A-Z]{2,5}")
 _TINY = 3
 
 
@@ -96,7 +93,7 @@ class _Argument:
         code = normalize_code(value)
         near = self._prefer(self._index.find(Reading("code", code), limit=16))
         if near is not None and near.fact.source in STRONG:
-            return self._build_near([near])
+            return self._build_near(near)
         squeezed = self._sources.find_squeezed(LEADING_ZEROS.sub("", code)) if len(code) > _TINY else None
         if squeezed is not None and squeezed[1] in STRONG:
             return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "spelling")
@@ -160,7 +157,7 @@ class _Argument:
             near = self._prefer(self._index.find(Reading("number", value, "", 0.0, "", value), limit=16))
             near = None if unit.minor else near
         if near is not None and near.fact.source in STRONG:
-            return self._build_near([near])
+            return self._build_near(near)
         named = read_field(self._parameter.name, Beside(), minor_told=False).minor
         unclear = not named and (unit.minor or tells_minor(self._tool) or self._sources.counts_cents)
         major = dimension == "money" and not unit.minor
@@ -170,9 +167,11 @@ class _Argument:
         derived = self._sources.deriver.derive(reading, ())
         if derived is not None:
             return self._build("derived", derived.sources, derived.how)
-        return self._suspect_other(
-            self._build_near([near]) if near is not None else None, amount=bool(MONEY_WORDS & words)
-        )
+        other = self._index.find_last(self._leaf.key) if MONEY_WORDS & words else None
+        if other is not None:
+            note = f"nobody gave {self._text}, where results give {other.text!r} by that name"
+            return self._build("nowhere", (other.pointer,), code=SUSPECTED, note=note)
+        return self._build_near(near) if near is not None else self._build("nowhere")
 
     def _find_moved(self, reading: Reading, *, minor: bool, major: bool, unclear: bool) -> Located | None:
         """Find the user's amount that has these digits with the decimal point elsewhere."""
@@ -200,50 +199,24 @@ class _Argument:
         mentions = find_values(text) if len(text) <= 64 else []
         whole = next((one for one in mentions if len(one.text) >= len(text.strip()) - 1), None)
         day = mentions[0] if mentions and mentions[0].kind == "day" else None
-        near = self._prefer(
-            [
-                near
-                for one in mentions
-                if one in (whole, day)
-                for reading in one.readings
-                for near in self._index.find(reading)
-            ]
-        )
+        readings = [reading for one in mentions if one in (whole, day) for reading in one.readings]
+        near = self._prefer([near for reading in readings for near in self._index.find(reading)])
         if near is None:
             named = sorted(self._index.find_named(split_plain(text)), key=lambda fact: fact.source not in STRONG)
             near = Near(named[0], "same") if named else None
         if near is not None and near.fact.source in STRONG:
-            return self._build_near([near])
+            return self._build_near(near)
         squeezed = self._sources.find_squeezed(normalize_code(text)) if _TINY < len(text) < 1_000 else None
         if squeezed is not None and squeezed[1] in STRONG:
             return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "as words")
-        one = whole or day
-        if one is not None:
-            derivations = (self._sources.deriver.derive(reading, ()) for reading in one.readings)
-            derived = next(filter(None, derivations), None)
-            if derived is not None:
-                return self._build("derived", derived.sources, derived.how)
+        derivations = (self._sources.deriver.derive(reading, ()) for reading in readings)
+        derived = next(filter(None, derivations), None)
+        if derived is not None:
+            return self._build("derived", derived.sources, derived.how)
         words = split_plain(text)
         if 1 < len(words) <= 4 and self._index.list_words().issuperset(words):
             return self._build("given", (), "concatenation")
-        if day is not None and not only_reads(self._step.call.name, self._tool):
-            return self._suspect_other(None, day=True)
-        return self._suspect_other(
-            self._build_near([near]) if near is not None else None, code=bool(_SHORT_CODE.fullmatch(text))
-        )
-
-    def _suspect_other(
-        self, weak: Located | None, *, amount: bool = False, day: bool = False, code: bool = False
-    ) -> Located:
-        """Suspect a value that nobody gave where results give another by that name, and a person's name that nobody gave."""
-        if "name" in self._parameter.words and _OF_PEOPLE & set(self._parameter.words):
-            return self._build("nowhere", code=SUSPECTED, note=f"nobody gave the name {self._text}")
-        if amount or day or code:
-            other = self._index.find_last(self._leaf.key)
-            if other is not None:
-                note = f"nobody gave {self._text}, where results give {other.text!r} by that name"
-                return self._build("nowhere", (other.pointer,), code=SUSPECTED, note=note)
-        return weak or self._build("nowhere")
+        return self._build_near(near) if near is not None else self._build("nowhere")
 
     def _prefer(self, near: Sequence[Near]) -> Near | None:
         """Return the best source of a value; a part of a longer code is none."""
@@ -252,24 +225,21 @@ class _Argument:
             [one for one in near if one.how != "part"], key=lambda one: order.get(one.fact.source, 9), default=None
         )
 
-    def _build_near(self, near: Sequence[Near]) -> Located:
-        held = near[0].fact.source in ("result", "error")
-        return self._build(
-            "found" if held else "given",
-            tuple([one.fact.pointer for one in near]),
-            None if near[0].how == "same" else near[0].how,
-        )
+    def _build_near(self, near: Near) -> Located:
+        held = near.fact.source in ("result", "error")
+        how = None if near.how == "same" else near.how
+        return self._build("found" if held else "given", (near.fact.pointer,), how)
 
     def _build(
         self,
-        origin: str,
+        origin: Origin,
         sources: tuple[str, ...] = (),
         how: str | None = None,
         *,
         code: str | None = None,
         note: str = "",
     ) -> Located:
-        grounded = Grounded(self._text[:200].strip('"'), self._leaf.pointer, origin, sources, how, code=code)  # pyright: ignore[reportArgumentType]
+        grounded = Grounded(self._text[:200].strip('"'), self._leaf.pointer, origin, sources, how, code=code)
         return Located(grounded, note)
 
 

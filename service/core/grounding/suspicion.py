@@ -10,7 +10,7 @@ from service.core.grounding.facts import Fact
 from service.core.grounding.findings import TextFinding
 from service.core.grounding.ground import Placed
 from service.core.grounding.reading.mentions import Mention, Reading
-from service.core.grounding.slips import count_slips, list_digits
+from service.core.grounding.slips import is_slip, list_digits
 
 CODE = "suspected_slip"
 MIN_DIGITS = 3
@@ -38,10 +38,10 @@ def find_slips(placed: Sequence[Placed], index: FactIndex) -> Iterator[TextFindi
 def _find_like(mention: Mention, index: FactIndex) -> Fact | None:
     code = next((one.value for one in mention.readings if one.kind == "code"), None)
     if isinstance(code, str) and len(code) >= MIN_CODE_CHARS:
-        near = index.list_code_slips(code)
-        like = [fact for held, fact in near if _is_code_slip(code, held) and fact.source != "assistant"]
-        if like:
-            return like[0]
+        for held, fact in index.list_code_slips(code):
+            neighbours = code.isdecimal() and held.isdecimal() and abs(int(code) - int(held)) <= 1
+            if len(code) == len(held) and not neighbours and fact.source != "assistant":
+                return fact
     reading = mention.readings[0]
     if reading.number == 0 or any(one.kind in ("day", "time") for one in mention.readings):
         return None
@@ -51,12 +51,6 @@ def _find_like(mention: Mention, index: FactIndex) -> Fact | None:
             if fact.source == "result" and _is_number_slip(mention, reading, fact):
                 return fact
     return None
-
-
-def _is_code_slip(code: str, held: str) -> bool:
-    if len(code) != len(held) or count_slips(code, held) != 1:
-        return False
-    return not (code.isdecimal() and held.isdecimal() and abs(int(code) - int(held)) <= 1)
 
 
 def _is_number_slip(mention: Mention, reading: Reading, fact: Fact) -> bool:
@@ -78,4 +72,4 @@ def _is_number_slip(mention: Mention, reading: Reading, fact: Fact) -> bool:
 def _is_aligned_slip(one: float, other: float, places: int) -> bool:
     """Whether two numbers differ by a slip, written with the same decimals; not where they are neighbours."""
     digits, like = (f"{value:.{places}f}".replace(".", "") for value in (one, other))
-    return len(digits) == len(like) and count_slips(digits, like) == 1 and abs(one - other) > 1.5 * 10.0**-places
+    return len(digits) == len(like) and is_slip(digits, like) and abs(one - other) > 1.5 * 10.0**-places

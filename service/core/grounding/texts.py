@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
@@ -22,6 +23,7 @@ from service.core.grounding.reading.mentions import Mention
 from service.core.grounding.reading.values import MAX_TEXT_CHARS, find_values
 from service.core.grounding.scale_slips import find_scale_slips
 from service.core.grounding.suspicion import find_slips
+from service.core.json.leaves import list_leaves
 from service.core.results.media import has_media
 from service.core.results.structure import iter_bodies, read_text
 from service.core.trace import Message, Step, ToolDef, Trace
@@ -123,7 +125,11 @@ class _Reader:
 
     def _find_empty(self, values: Sequence[Grounded]) -> str:
         """Return the pointer of a result where all are empty, and the text states a value that stands nowhere; else ""."""
-        if self._index.sources & {"result", "error"} or all(value.origin != "nowhere" for value in values):
+        if all(value.origin != "nowhere" for value in values):
+            return ""
+        returned = [step.result.content for step in self._steps if step.result is not None]
+        leaves = [leaf.value for content in returned for leaf in list_leaves(content, limit=1_000)]
+        if any(re.search(r"[^\W_]", value) if isinstance(value, str) else value is not None for value in leaves):
             return ""
         return next((f"/steps/{step.index}/result/content" for step in self._steps if step.result is not None), "")
 

@@ -45,12 +45,6 @@ _ISO_DURATION = re.compile(
 )
 _SHORT_DURATION = re.compile(r"()()()(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+(?:\.\d+)?)s)?")
 _DURATION_PARTS_S = (31_556_952, 2_629_746, 604_800, DAY_S, 3_600, 60, 1)
-_PART_OF_DAY = re.compile(
-    r"[ ,]{0,2}(?:in[ ]the[ ]|at[ ]|de[ ]la[ ]|du[ ]|de[ ]l['\u2019]|am[ ])?(?P<late>"
-    r"afternoon|evening|night|tonight|nachmittags?|abends?|tarde|noche|"
-    r"soir|après-midi|abend)\b",
-    re.IGNORECASE,
-)
 
 
 class Day(NamedTuple):
@@ -135,26 +129,23 @@ def read_iso_day(text: str) -> Day | None:
     return build_day(year, month, day) if year and day else None
 
 
-def read_clock(match: re.Match[str], after: str) -> Time | None:
-    """Return a time of day; `after` is the text that follows, which may say that it is in the afternoon.
+def read_clock(match: re.Match[str]) -> Time | None:
+    """Return a time of day.
 
-    >>> read_clock(CLOCK.match("6:05 pm"), ""), read_clock(CLOCK.match("3:00"), " in the afternoon")
-    (Time(seconds=65100, exact=True), Time(seconds=54000, exact=True))
-    >>> read_clock(CLOCK.match("14h30"), ""), read_clock(CLOCK.match("3:00"), ""), read_clock(CLOCK.match("12 AM"), "")
-    (Time(seconds=52200, exact=True), Time(seconds=10800, exact=False), Time(seconds=0, exact=True))
+    >>> read_clock(CLOCK.match("6:05 pm")), read_clock(CLOCK.match("3:00"))
+    (Time(seconds=65100, exact=True), Time(seconds=10800, exact=False))
+    >>> read_clock(CLOCK.match("14h30")), read_clock(CLOCK.match("12 AM"))
+    (Time(seconds=52200, exact=True), Time(seconds=0, exact=True))
     """
     hour = int(match["h"] or match["h2"])
     minute, second = int(match["m"] or match["m2"] or 0), int(match["s"] or 0)
     tail = (match["tail"] or match["tail2"] or "").strip().lower()
     half = tail[:1] if tail[:1] in ("a", "p") else ""
-    late = _PART_OF_DAY.match(after)
     if hour > 24 or (half and not 1 <= hour <= 12):
         return None
     if half:
         hour = hour % 12 + (12 if half == "p" else 0)
-    elif late and hour < 12:
-        hour += 12
-    exact = bool(half or late) or hour > 12 or match.group().startswith("0")
+    exact = bool(half) or hour > 12 or match.group().startswith("0")
     return Time((hour % 24) * 3_600 + minute * 60 + second, exact)
 
 
@@ -169,8 +160,8 @@ _LATER = split_words("past after nach")
 def find_spoken_time(text: str, at: int, language: str) -> tuple[Time, int] | None:
     """Read a time like `a quarter to ten`, `twenty past midnight`, `halb acht` at a character; return it with its end.
 
-    >>> find_spoken_time("half past six in the evening", 0, "en"), find_spoken_time("halb acht", 0, "de")
-    ((Time(seconds=66600, exact=True), 13), (Time(seconds=27000, exact=False), 9))
+    >>> find_spoken_time("half past six", 0, "en"), find_spoken_time("halb acht", 0, "de")
+    ((Time(seconds=23400, exact=False), 13), (Time(seconds=27000, exact=False), 9))
     """
     match = _SPOKEN.match(text, at)
     if match is None:
@@ -182,20 +173,20 @@ def find_spoken_time(text: str, at: int, language: str) -> tuple[Time, int] | No
     if not 0 <= hour <= 24 or not minutes or not (way or (match["half"] and language == "de")):
         return None
     minutes = minutes if way in _LATER else -minutes
-    late = _PART_OF_DAY.match(text, match.end())
-    seconds = (hour * 60 + minutes) * 60 + (43_200 if late and hour <= 12 else 0)
-    return Time(seconds % DAY_S, bool(late) or name in NAMED_TIMES), match.end()
+    return Time((hour * 60 + minutes) * 60 % DAY_S, name in NAMED_TIMES), match.end()
 
 
-_AT = re.compile(r"(?:\bat|\bum|\ba[ ]las?|\bà|\bby|\buntil|\bbis|[-\u2013])[ ]?$")
+_AT = re.compile(
+    r"(?:\b(?:at|by|until|till|from|after|before|um|ab|bis|nach|vor|desde|antes de|después de|avant|après|a[ ]las?|à)"
+    r"|[-\u2013])[ ]?$"
+)
 
 
-def read_hour(text: str, start: int, end: int, number: float) -> Time | None:
-    """Return the hour that a bare number after `at` may be."""
-    if not 1 <= number <= 24 or number != number // 1 or not _AT.search(text[max(0, start - 6) : start].lower()):
+def read_hour(text: str, start: int, number: float) -> Time | None:
+    """Return the hour that a bare number after `at` and the like may be."""
+    if not 1 <= number <= 24 or number != number // 1 or not _AT.search(text[max(0, start - 12) : start].lower()):
         return None
-    late = _PART_OF_DAY.match(text, end)
-    return Time((int(number) + (12 if late and number < 12 else 0)) % 24 * 3_600, bool(late) or number > 12)
+    return Time(int(number) % 24 * 3_600, number > 12)
 
 
 def read_short_duration(text: str) -> float | None:

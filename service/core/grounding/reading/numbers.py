@@ -67,29 +67,6 @@ def read_power(text: str) -> float:
     return 10.0 ** max(-300, min(300, int(exponent)))
 
 
-_ROMAN = re.compile(r"(?<!\w)(?=[MDCLXVI]{2,}\b)M{0,4}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?!\w)")
-_ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
-
-
-def has_roman(text: str) -> bool:
-    """Whether a text has what may be a number in Roman numerals."""
-    return _ROMAN.search(text) is not None
-
-
-def find_romans(text: str) -> list[tuple[str, float]]:
-    """Return the numbers in Roman numerals in a text.
-
-    >>> find_romans("ANNO MDCCLXXXIV")
-    [('MDCCLXXXIV', 1784.0)]
-    """
-    found: list[tuple[str, float]] = []
-    for match in _ROMAN.finditer(text):
-        digits = [_ROMAN_DIGITS[c] for c in match.group()]
-        value = sum(one if one >= after else -one for one, after in zip(digits, [*digits[1:], 0], strict=True))
-        found.append((match.group(), float(value)))
-    return found
-
-
 def read_words(words: list[str], language: str) -> float | None:
     """Return the number that lower-case words spell; None if they spell none, or are an article.
 

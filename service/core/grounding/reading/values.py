@@ -41,7 +41,6 @@ _DECADE = re.compile(r"(?:1[5-9]|20)\d0s")
 _BASED = re.compile(r"0[xX]([0-9a-fA-F]{1,12})|0b([01]{1,48})")
 _NO_CODES = ("UTC", "GMT", "Q1", "Q2", "Q3", "Q4", "H1", "H2")
 _MINUTES = re.compile(r"[ ]?m(?:in|\b)")
-_RANGE = re.compile(r"[ ]?[-\u2013\u2014][ ]?|[ ](?:to|and|bis|und|a|y|à|et|or|oder|o|ou)[ ]")
 _RATIO = re.compile(r"[ ](?:in|out of|von|sur|de cada|auf|of every|in every)[ ](?:the[ ])?|[ ]?[:/][ ]?")
 _JOINED = re.compile(r"[ ]?|,?[ ](?:and|und|y|et)[ ]|,[ ]")
 
@@ -103,7 +102,7 @@ class _Scanner:
             return
         amount = read_amount(self._text, at)
         if amount is not None:
-            hour = moments.read_hour(self._text, at, amount.end, amount.readings[0].number)
+            hour = moments.read_hour(self._text, at, amount.readings[0].number)
             yield amount._replace(readings=(*amount.readings, Reading("time", hour))) if hour is not None else amount
         elif token is not None and not token.group().isdecimal():
             yield from self._read_code(at, token.group())
@@ -138,7 +137,7 @@ class _Scanner:
         elif day is not None:
             yield _read_as(whole, at, Reading("day", day))
         elif (amount := read_spelled_amount(self._text, at, self._language)) is not None:
-            hour = moments.read_hour(self._text, at, amount.end, amount.readings[0].number)
+            hour = moments.read_hour(self._text, at, amount.readings[0].number)
             yield amount._replace(readings=(*amount.readings, Reading("time", hour))) if hour is not None else amount
 
     def _read_code(self, at: int, text: str) -> Iterator[Mention]:
@@ -170,7 +169,7 @@ class _Scanner:
         if match is None or (match["sep"] == "." and not match["tail"]) or self._goes_on(match):
             return []
         in_hours = match["sep"] in ("h", " h ")
-        time = moments.read_clock(match, self._text[match.end() : match.end() + 24])
+        time = moments.read_clock(match)
         if time is None or (in_hours and _MINUTES.match(self._text, match.end())):
             return []
         readings = [Reading("time", time)]
@@ -235,7 +234,7 @@ def _read_as(text: str, at: int, *readings: Reading) -> Mention:
 
 
 def _relate(text: str, mentions: Iterator[Mention]) -> list[Mention]:
-    """Join the parts of a duration, give the first of a range the unit of the last, and read `one in five` as a share."""
+    """Join the parts of a duration, and read `one in five` as a share."""
     found: list[Mention] = []
     for mention in mentions:
         before = found[-1] if found else None
@@ -251,12 +250,7 @@ def _relate(text: str, mentions: Iterator[Mention]) -> list[Mention]:
             joined = (parts, *[one for one in mention.readings if one.kind == "time"])
             found[-1] = Mention(text[before.start : mention.end], before.start, mention.end, joined, before.hedged)
             continue
-        if not one.dimension and other.dimension and _RANGE.fullmatch(between):
-            factor = other.number / other.written if other.written else 1.0
-            spread = one.tolerance * abs(factor)
-            shared = Reading("number", one.number * factor, other.dimension, spread, other.currency, one.written)
-            found[-1] = before._replace(readings=(shared, *before.readings))
-        elif other.number and not other.dimension and not one.dimension and _RATIO.fullmatch(between):
+        if other.number and not other.dimension and not one.dimension and _RATIO.fullmatch(between):
             share = Reading("number", one.number / other.number, "share", 0.02)
             found[-1] = before._replace(readings=(*before.readings, share))
             found.append(mention._replace(readings=(*mention.readings, share)))
