@@ -31,7 +31,7 @@ from service.own_checks import add_checks, load_plugin
 from service.reading.bare_traces import build_body, is_bare
 from service.reading.packaged_files import read_yaml
 from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
-from service.reading.records import join_messages, join_sessions, split_pages, split_samples
+from service.reading.records import find_traces
 from service.reading.request import CustomId, Expected, ScoreRequest, read_request
 from service.reading.span_files import group_spans
 from service.reading.strict_json import Limits, parse
@@ -252,9 +252,7 @@ def read_bodies(
     left_out: Counter[str],
 ) -> Iterator[RecordBody | Refusal]:
     """Yield the records of files, `-` being standard input; spans are grouped by trace across all files."""
-    scanned = chain.from_iterable(
-        split_samples(join_messages(split_pages(join_sessions(_scan(file, limits, layout))))) for file in files
-    )
+    scanned = chain.from_iterable(find_traces(_scan(file, limits, layout)) for file in files)
     notes: set[str] = set()
     for record in group_spans(scanned, limits, left_out=left_out, named=layout.format):
         bare = not isinstance(record, BadRecord) and is_bare(record)

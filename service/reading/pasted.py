@@ -10,7 +10,7 @@ from typing import NamedTuple
 from service.errors import InputError
 from service.reading.bare_traces import build_body
 from service.reading.places import BadRecord, TraceRecord
-from service.reading.records import join_messages, join_sessions, split_pages, split_samples
+from service.reading.records import find_traces
 from service.reading.span_files import group_spans
 from service.reading.strict_json import Limits
 from service.reading.trace_files import scan_records
@@ -33,9 +33,7 @@ def read_pasted(text: str, limits: Limits, *, keep: bool) -> PastedTrace:
     `keep`: whether to store its score, whatever the text says.
     """
     source = io.BytesIO(text.strip().encode(errors="replace"))
-    records = split_samples(
-        join_messages(split_pages(join_sessions(scan_records(source, limits=limits, name="the text"))))
-    )
+    records = find_traces(scan_records(source, limits=limits, name="the text"))
     traces = list(group_spans(records, limits, left_out=Counter(), named=None))
     if not traces:
         raise InputError.at("", "the text contains no trace")

@@ -29,6 +29,11 @@ PAGES = ("data", "results", "records", "rows", "traces", "samples", "test_cases"
 """Members that hold the records of a page, as APIs and exports wrap them."""
 
 
+def find_traces(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
+    """Yield the traces in the records of one file, in order; what cannot be read stays in its place."""
+    return split_samples(join_messages(split_pages(join_sessions(records))))
+
+
 def join_sessions(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
     """Yield the records, with the lines of one session as one record, `{"lines": [...]}`; it ends with another session's line.
 

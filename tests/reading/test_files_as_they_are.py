@@ -8,13 +8,18 @@ import io
 import json
 import lzma
 import zipfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from service.intake import read_trace
+from service.reading.bare_traces import build_body
 from service.reading.places import BadRecord, Layout, TraceRecord
-from service.reading.records import split_pages
+from service.reading.records import find_traces, split_pages
+from service.reading.request import read_request
+from service.reading.span_files import group_spans
 from service.reading.strict_json import Limits
 from service.reading.trace_files import scan_records
 
@@ -182,3 +187,88 @@ def test_a_bad_record_keeps_what_it_was(tmp_path: Path) -> None:
     found = list(scan_records(tmp_path / "f", limits=PLAIN))
     assert [record.raw for record in found if isinstance(record, BadRecord)] == [b"no json\n", b"[1]\n"]
     assert [record.value for record in found if isinstance(record, TraceRecord)] == [RECORD]
+
+
+ASKED = [{"role": "user", "parts": [{"type": "text", "content": "Rain?"}]}]
+CALLED = [
+    {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "rain", "arguments": {"city": "Oslo"}}]}
+]
+TAGS = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.input.messages": json.dumps(ASKED),
+    "gen_ai.output.messages": json.dumps(CALLED),
+}
+RAN = {"gen_ai.tool.name": "rain", "gen_ai.tool.call.id": "c", "gen_ai.tool.call.result": "wet"}
+TALK = [{"role": "user", "content": "Rain?"}, {"role": "assistant", "content": "Yes."}]
+RUN = {"epoch": 1, "messages": TALK}
+ITEM = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Rain?"}]}
+CLAUDE = [{"type": "user", "sessionId": name, "uuid": name, "message": TALK[0]} for name in ("a", "a2", "b")]
+
+
+def jaeger(number: int, name: str, tags: dict[str, Any]) -> dict[str, Any]:
+    listed = [{"key": key, "type": "string", "value": value} for key, value in tags.items()]
+    times = {"startTime": 1_780_000_000_000_000 + number, "duration": 1, "processID": "p"}
+    return {"traceID": "a", "spanID": str(number), "operationName": name, "references": [], "tags": listed} | times
+
+
+def zipkin(number: int, name: str, tags: dict[str, Any]) -> dict[str, Any]:
+    return {"traceId": "a", "id": str(number), "name": name, "timestamp": 1_780_000_000_000_000 + number, "tags": tags}
+
+
+SEVERAL: list[tuple[str, Any, list[str]]] = [
+    (
+        "an Inspect log",
+        {"eval": {"task": "t"}, "samples": [{"id": 1, **RUN}, {"id": "b", **RUN}]},
+        ["1-epoch-1", "b-epoch-1"],
+    ),
+    (
+        "results of tau2-bench",
+        {
+            "tasks": [{"id": "7"}],
+            "simulations": [
+                {"task_id": "7", "trial": n, "termination_reason": "user_stop", "messages": TALK} for n in (0, 1)
+            ],
+        },
+        ["task-7-trial-0", "task-7-trial-1"],
+    ),
+    (
+        "Jaeger",
+        {
+            "data": [
+                {
+                    "traceID": "a",
+                    "processes": {"p": {}},
+                    "spans": [jaeger(1, "chat", TAGS), jaeger(2, "execute_tool", RAN)],
+                }
+            ]
+        },
+        ["a"],
+    ),
+    ("Zipkin", [zipkin(1, "chat", TAGS), zipkin(2, "execute_tool", RAN)], ["a"]),
+    (
+        "lines of two sessions",
+        "\n".join(json.dumps(line | {"sessionId": line["sessionId"][0]}) for line in CLAUDE),
+        ["a", "b"],
+    ),
+    (
+        "a rollout",
+        "\n".join(
+            json.dumps({"timestamp": "t", **line})
+            for line in ({"type": "session_meta", "payload": {"id": "r"}}, {"type": "response_item", "payload": ITEM})
+        ),
+        ["r"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "ids"), [row[1:] for row in SEVERAL], ids=[row[0] for row in SEVERAL])
+def test_a_document_is_as_many_traces_as_it_holds(tmp_path: Path, document: Any, ids: list[str]) -> None:
+    (tmp_path / "f").write_text(document if isinstance(document, str) else json.dumps(document), "utf-8")
+    records = find_traces(scan_records(tmp_path / "f", limits=PLAIN))
+    found: list[str | None] = []
+    for record in group_spans(records, PLAIN, left_out=Counter(), named=None):
+        assert isinstance(record, TraceRecord)
+        trace = read_trace(read_request(build_body(record, named=None, guessed=Counter())).trace)
+        assert trace.messages[0].text == "Rain?"
+        found.append(trace.id)
+    assert found == ids

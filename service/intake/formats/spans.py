@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from service.core.json.members import JsonObject, find_object, find_text, list_objects
+from service.core.json.members import JsonObject, find_text
 from service.core.trace import Catalogue, Step, ToolCall, Trace
 from service.errors import InputError
 from service.intake.build import Record, Transcript, add_catalogues
@@ -31,6 +31,7 @@ from service.intake.known_calls import KnownCalls, build_mention
 from service.intake.offers import Request, add_offers
 from service.intake.spans.agents import Agents
 from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
+from service.intake.spans.exports import split_export
 from service.intake.spans.kinds import is_genai_span, read_kind
 from service.intake.spans.messages import read_tools_on_offer
 from service.intake.spans.otlp import Span, read_spans
@@ -225,18 +226,6 @@ def _recognise(record: JsonObject) -> bool:
     return isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list)
 
 
-def _split(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
-    """Return the spans that an evaluator of AgentCore is called with, or that Tempo returns under other names."""
-    session = find_object(record, "evaluationInput").get("sessionSpans")
-    if isinstance(session, list):
-        return [("/evaluationInput/sessionSpans", {"spans": session})]
-    batches = record.get("batches")
-    if isinstance(batches, list) and any("scopeSpans" in one for one in list_objects(batches)):
-        return [("/batches", {"resourceSpans": batches})]
-    inner = find_object(record, "trace", "result").get("resourceSpans")
-    return [("/trace/resourceSpans", {"resourceSpans": inner})] if isinstance(inner, list) else None
-
-
 FORMAT = Format(
     name="spans",
     read=read,
@@ -245,5 +234,5 @@ FORMAT = Format(
     hint="spans or resourceSpans",
     rank=20,
     place=4,
-    split=_split,
+    split=split_export,
 )
