@@ -118,7 +118,9 @@ HALF = score_calls("look", expected={"ordered": [{"tool": "look"}, {"tool": "pay
 
 def build_record(case: Case) -> ScoredRecord:
     place = RecordPlace("in.jsonl", 1)
-    return ScoredRecord(1, RecordRequest(place, False, case.request, read_request(case.request)), case.report)
+    return ScoredRecord(
+        1, RecordRequest(place, False, case.request, case.request, read_request(case.request), None), case.report
+    )
 
 
 def show_terminal(case: Case) -> str:

@@ -78,6 +78,7 @@ def score(
         plugins=plugin or (),
         layout=Layout(input_format, encoding, options.read_columns(columns)),
     )
+    _check_no_input(rejected, files, "--rejected")
     tally, refusals, interrupted = Tally(), list[Refusal](), False
     model, asks = inputs.settings.judge_model, inputs.asks_judges
     fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
@@ -136,6 +137,12 @@ def _reaches(tally: Tally, fail_under: float | None) -> bool | None:
     return True if low >= least else None if high >= least else False
 
 
+def _check_no_input(output: Path | None, files: list[Path], option: str) -> None:
+    """Raise a usage error if a file to write is one to read."""
+    if output is not None and any(file.exists() and output.exists() and file.samefile(output) for file in files):
+        raise typer.BadParameter(f"{output} is also an input", param_hint=option)
+
+
 @contextmanager
 def _open_output(output: Path | None, files: list[Path]) -> Generator[BinaryIO]:
     """Open the file, or standard output. A usage error if it is an input or cannot be written, before anything is scored."""
@@ -144,8 +151,7 @@ def _open_output(output: Path | None, files: list[Path]) -> Generator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    if any(file.exists() and output.exists() and file.samefile(output) for file in files):
-        raise typer.BadParameter(f"{output} is also an input", param_hint="--output")
+    _check_no_input(output, files, "--output")
     try:
         if not output.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
