@@ -306,6 +306,10 @@ class Transcript:
         """Whether the last message is the assistant's and has text."""
         return self._is_last() and bool(self._messages[-1].text)
 
+    def get_last_text(self) -> str:
+        """Return the text of the last message; "" if there is none."""
+        return self._messages[-1].text if self._messages else ""
+
     def is_calling(self) -> bool:
         """Whether the last message made a call."""
         return bool(self._calls) and self._calls[-1].message == len(self._messages) - 1

@@ -42,7 +42,7 @@ SPEAKERS: Final[Mapping[str, Speaker]] = {
 }
 """Who speaks, by the role or type of a message, in lower case and without "Message" or "Chunk"."""
 _ROLES = ("assistant", "developer", "function", "system", "tool", "user")
-_CONTENT = ("parts", "content", "contents")
+_CONTENT = ("parts", "content", "contents", "blocks")
 _LISTED = ("tool_calls", "invalid_tool_calls", "toolInvocations")
 
 

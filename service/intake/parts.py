@@ -68,13 +68,13 @@ NAMING: Final = frozenset(
 )
 """Types that the member which holds the part may name."""
 
-_TYPES = ("type", "part_kind", "kind")
+_TYPES = ("type", "part_kind", "kind", "block_type")
 _NAMES = ("name", "toolName", "tool_name", "function_name")
 _ARGUMENTS = (
     *("arguments", "args", "input", "rawInput", "partial_json", "parameters"),
-    *("inputParameters", "input_parameters"),
+    *("inputParameters", "input_parameters", "tool_kwargs"),
 )
-_CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "source_call_id")
+_CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "source_call_id", "tool_id")
 _RETURNED = ("content", "output", "result", "response", "tool_result")
 _HOLDERS = ("function", "custom", "tool_call", "toolInvocation")
 """What may hold a call's name and arguments, beside its id."""

@@ -65,6 +65,31 @@ def parse_calls(text: str) -> Sequence[PythonCall] | None:
     return found if found and len(found) == len(calls) else None
 
 
+def list_statement_calls(source: str) -> list[PythonCall] | None:
+    """List the calls in a program, in the order in which they are written; None if it is no program.
+
+    A call that is no statement of its own, assigned or printed, has no `arguments`: how often it was made is not written.
+
+    >>> list_statement_calls("r = f(x=1); g(y=2) if r else h(z=3)")
+    [PythonCall(name='f', arguments={'x': 1}), PythonCall(name='g', arguments=None), PythonCall(name='h', arguments=None)]
+    """
+    tree = None if _is_hostile(source) else _parse_program(source)
+    if tree is None:
+        return None
+    calls: list[PythonCall] = []
+    for statement in tree.body:
+        value = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
+        printed = (
+            value.args[0] if isinstance(value, ast.Call) and _read_name(value.func) == "print" and value.args else None
+        )
+        nodes = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+        for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):
+            call = _read_call(node)
+            if call is not None:
+                calls.append(call if node in (value, printed) else call._replace(arguments=None))
+    return calls
+
+
 def _is_hostile(source: str) -> bool:
     """Whether a source is too long, too deep, or has an escape that makes Python warn."""
     if len(source) > MAX_CHARS or _ODD_ESCAPE.search(source) or "\0" in source:
@@ -81,11 +106,17 @@ def _measure_depth(source: str) -> int:
     return deepest
 
 
+def _parse_program(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
 def _parse_nodes(source: str) -> Sequence[ast.AST]:
     for written in (source if source.startswith("[") else f"[{source}]", source):
-        try:
-            tree = ast.parse(written)
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
+        tree = _parse_program(written)
+        if tree is None:
             continue
         values = [node.value if isinstance(node, ast.Expr) else node for node in tree.body]
         return values[0].elts if len(values) == 1 and isinstance(values[0], ast.List) else values

@@ -23,7 +23,8 @@ LANGCHAIN_TYPES = frozenset({"human", "ai", "system", "tool", "function"})
 ITEM_TYPES = frozenset(
     {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
 )
-
+STEP_FIELDS = ({"task", "task_images"}, {"system_prompt"}, {"plan", "timing", "model_input_messages"}, {"output"})
+"""Fields of the steps of an agent's memory that are no actions, by kind (smolagents)."""
 
 PAGES = ("data", "results", "records", "rows", "traces", "samples", "test_cases")
 """Members that hold the records of a page, as APIs and exports wrap them."""
@@ -111,8 +112,8 @@ def _find_page(value: Record) -> str | None:
 def join_messages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
     """Yield the records of a file, joined into one trace if they are a list whose elements are all messages.
 
-    The trace is {"messages": [...]}, or {"items": [...]} for the Responses API, or {"chunks": [...]} for a stream; pointers into
-    it start accordingly.
+    The trace is {"messages": [...]}, or {"items": [...]} for the Responses API, {"chunks": [...]} for a stream, {"steps": [...]}
+    for an agent's memory; pointers into it start accordingly.
     """
     waiting: list[TraceRecord] = []
     for record in records:
@@ -122,18 +123,20 @@ def join_messages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceR
         yield from waiting  # not all are messages, so each stands alone
         waiting = []
         yield record
-    if waiting:
-        yield _join(waiting)
+    yield from _join(waiting)
 
 
 def _continues(waiting: list[TraceRecord], record: TraceRecord) -> bool:
     return record.place.pointer == f"/{len(waiting)}" and _name_list(record.value) is not None
 
 
-def _join(records: list[TraceRecord]) -> TraceRecord:
-    names = [_name_list(record.value) for record in records]
-    name = next((name for name in ("chunks", "items") if name in names), "messages")
-    return TraceRecord(replace(records[0].place, pointer=""), {name: [record.value for record in records]})
+def _join(records: list[TraceRecord]) -> list[TraceRecord]:
+    """Return the records as one trace; as they are if they are no more than steps without an action."""
+    names = {_name_list(record.value) for record in records}
+    name = next((name for name in ("chunks", "items", "steps") if name in names), "messages")
+    if not records or (name == "steps" and not any("step_number" in record.value for record in records)):
+        return records
+    return [TraceRecord(replace(records[0].place, pointer=""), {name: [record.value for record in records]})]
 
 
 def _name_list(value: Record) -> str | None:
@@ -143,6 +146,8 @@ def _name_list(value: Record) -> str | None:
     kind = value.get("type")
     if isinstance(kind, str) and kind in ITEM_TYPES:
         return "items"
+    if "step_number" in value or any(value.keys() <= one for one in STEP_FIELDS):
+        return "steps"
     if value.keys() & TRACE_FIELDS:
         return None
     langchain = isinstance(kind, str) and kind in LANGCHAIN_TYPES and bool(value.keys() & {"content", "data"})

@@ -30,7 +30,7 @@ PAYLOAD = {
     *("usage", "source", "summary", "citations", "container", "queries", "url"),
     *("tool_definitions", "expectedTools", "reference_tool_calls", "task", "reward_info", "scores", "inputParameters"),
     *("input_parameters", "response", "expected", "toolUseResult", "tool_responses"),
-    *("metrics", "final_metrics"),
+    *("metrics", "final_metrics", "tool_kwargs", "tool_output"),
     *("state", "initial", "final", "gold", "gold_actions", "possible_answer", "ground_truth", "info", "sample"),
 }
 """Members that hold what a call carries, what was on offer or what was expected: a call in them is nobody's."""

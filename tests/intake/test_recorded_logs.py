@@ -21,7 +21,7 @@ from tests.bulk import share
 
 DATA = Path(__file__).parents[1] / "data" / "formats"
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
-WRAPPERS = {"braintrust", "exchange", "langfuse", "langsmith", "litellm", "mlflow", "opik"}
+WRAPPERS = {"braintrust", "exchange", "langfuse", "langsmith", "litellm", "mlflow", "openai_agents", "opik"}
 FIXTURES = [
     pytest.param(path.parent.name, json.loads(path.read_text("utf-8")), id=f"{path.parent.name}-{path.stem}")
     for path in sorted(DATA.glob("*/*.json"))

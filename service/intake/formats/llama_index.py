@@ -1,0 +1,95 @@
+"""LlamaIndex: `messages` made of blocks, or the `events` of a workflow: AgentOutput, ToolCall and ToolCallResult.
+
+An agent's output lists the calls that it makes; an event of a call repeats one, an event of a result answers it.
+"""
+
+from __future__ import annotations
+
+from service.core.json.members import JsonObject, list_objects
+from service.core.trace import ToolResult
+from service.intake.build import Transcript
+from service.intake.calls import read_structure
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
+from service.intake.messages import read_messages
+from service.intake.parts import take_call
+from service.intake.speech import Speech
+from service.intake.tools import read_tools
+
+
+def read(record: Cursor, out: Transcript) -> Tools:
+    """Read the messages or the events. Raises InputError: a call without a name, unusable tools."""
+    for message in record.items("messages", of="a message"):
+        if message.peek("role") == "tool":
+            _read_tool_message(message, out)
+        else:
+            read_messages(out, [message])
+    for event in record.items("events", of="an event"):
+        if "tool_output" in event:
+            _read_result(event, out)
+        elif "response" in event:
+            _read_output(event, out)
+        elif "tool_kwargs" in event:
+            if not out.has_call_id(str(event.peek("tool_id"))):
+                out.call(take_call(event), parallel=out.is_calling())
+            event.take_all("tool_id", "tool_name", "tool_kwargs")
+        elif isinstance(event.peek("user_msg"), str):
+            out.say("user", event.text("user_msg"))
+        else:
+            event.leave("an event of an unknown type")
+    return read_tools(record.take("tools"))
+
+
+def _read_tool_message(message: Cursor, out: Transcript) -> None:
+    message.take("role")
+    call_id = message.child("additional_kwargs").text("tool_call_id") or None
+    out.add_result(call_id, ToolResult(read_structure(_join_text(message))), path=message.path)
+
+
+def _join_text(holder: Cursor) -> str:
+    """Return the text of the blocks of a message."""
+    texts: list[str] = []
+    for block in holder.items("blocks", of="a part"):
+        if block.peek("block_type") == "text":
+            block.take("block_type")
+            texts.append(block.text("text"))
+    return "\n".join(texts)
+
+
+def _read_output(event: Cursor, out: Transcript) -> None:
+    out.agent = event.text("current_agent_name") or None
+    speech, response = Speech(out), event.child("response", of="a message")
+    response.take("role")
+    speech.say(_join_text(response))
+    for call in event.items("tool_calls", of="a call"):
+        speech.call(take_call(call))
+    speech.end()
+
+
+def _read_result(event: Cursor, out: Transcript) -> None:
+    returned = event.child("tool_output")
+    content = returned.take("raw_output")
+    text = read_structure(_join_text(returned))
+    returned.take_all("tool_name", "raw_input")
+    result = ToolResult(text if content is None else content, returned.flag("is_error"))
+    out.add_result(event.text("tool_id") or None, result, path=event.path, tool=event.text("tool_name"))
+    event.take("tool_kwargs")
+
+
+def _recognise(record: JsonObject) -> bool:
+    blocks = [
+        block for message in list_objects(record.get("messages")) for block in list_objects(message.get("blocks"))
+    ]
+    events = list_objects(record.get("events"))
+    return any("block_type" in block for block in blocks) or any("tool_kwargs" in event for event in events)
+
+
+FORMAT = Format(
+    name="llama_index",
+    read=read,
+    recognise=_recognise,
+    summary="Messages of LlamaIndex made of blocks, or the events of an agent's workflow.",
+    hint="messages with blocks of a block_type, or events with tool_kwargs",
+    rank=9,
+    place=40,
+)

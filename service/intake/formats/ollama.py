@@ -1,0 +1,42 @@
+"""Ollama's `/api/chat`: the `messages` and `tools` of the request beside the `message` of the response, or that alone.
+
+There are no ids: a tool's message names its tool in `tool_name`. `done` is false for a piece of a stream.
+"""
+
+from __future__ import annotations
+
+from service.core.json.members import JsonObject
+from service.intake.build import Transcript
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
+from service.intake.messages import read_messages, read_reply
+from service.intake.tools import read_tools
+from service.intake.unread_parts.endings import Ending
+
+
+def read(record: Cursor, out: Transcript) -> Tools:
+    """Read a request and its response, or either. Raises InputError: a call without a name, unusable tools."""
+    read_messages(out, record.items("messages", of="a message"))
+    reply = record.child("message", of="a message")
+    if reply:
+        reply.take("role")
+        read_reply(out, reply)
+    if record.peek("done") is False:
+        out.end_with(Ending("unfinished", "/done"))
+    out.end_reply(record.members, "")
+    return read_tools(record.take("tools"))
+
+
+def _recognise(record: JsonObject) -> bool:
+    return isinstance(record.get("message"), dict) and isinstance(record.get("done"), bool)
+
+
+FORMAT = Format(
+    name="ollama",
+    read=read,
+    recognise=_recognise,
+    summary="A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known.",
+    hint="a message beside done",
+    rank=12,
+    place=37,
+)

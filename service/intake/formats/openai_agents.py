@@ -1,0 +1,87 @@
+"""A trace of the OpenAI Agents SDK: what its processors export, the trace and its spans, in `lines`.
+
+A span of the type `generation` holds an exchange with a model. One of the type `response` holds only its id: where the
+trace has no other, the calls and results are those of the `function` spans, and what the model said is missing.
+"""
+
+from __future__ import annotations
+
+from service.core.json.members import JsonObject, as_text, find_object, find_text, list_objects
+from service.core.trace import ToolResult
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
+from service.intake.runs import LoggedRun, locate, read_log
+from service.intake.texts import parse_text
+from service.intake.wrapping import WrapperContents
+
+_IDLE = frozenset(
+    ["agent", "handoff", "guardrail", "custom", "mcp_tools", "task", "turn", "speech", "speech_group", "transcription"]
+)
+"""Types of spans that hold neither calls nor replies."""
+
+
+def read(record: Cursor, out: Transcript) -> Tools | WrapperContents:
+    """Read the spans. Raises InputError: a span of a call without a name."""
+    lines = record.list_nodes("lines")
+    spans = [line for line in lines if line.peek("object") == "trace.span"]
+    out.id = next((name for line in lines if (name := _name_session(line.members))), None)
+    if any(_name_kind(span.members) == "generation" for span in spans):
+        return read_log(out, [_read_span(span) for span in spans], out.id)
+    for span in sorted(spans, key=lambda span: as_text(span.peek("started_at")) or ""):
+        body, kind = span.child("span_data", of="a span"), _name_kind(span.members)
+        if kind == "function":
+            name = body.need("name", example='"get_order"')
+            out.call(build_tool_call(None, name, parse_text(body.take("input"))))
+            failure = span.child("error").text("message")
+            out.answer(ToolResult(failure or parse_text(body.take("output")), bool(failure)))
+        elif kind == "response":
+            out.miss_reply(body.path, "a response of which the trace holds only the id")
+        elif kind not in _IDLE:
+            body.leave("a span of an unknown type", holds="call")
+    return None
+
+
+def _read_span(span: Cursor) -> LoggedRun:
+    body, kind = span.child("span_data", of="a span"), _name_kind(span.members)
+    if kind == "response":
+        body.drop()
+        span.leave("a response of which the trace holds only the id", holds="text")
+    return LoggedRun(
+        body,
+        "model" if kind == "generation" else "tool" if kind == "function" else "other",
+        locate(body, "input"),
+        locate(body, "output"),
+        as_text(span.peek("started_at")) or "",
+        span.peek("parent_id") is None,
+        body.text("name"),
+        error_path=f"{span.path}/error" if span.peek("error") else "",
+    )
+
+
+def _name_kind(span: JsonObject) -> str:
+    return find_text(find_object(span, "span_data"), "type") or ""
+
+
+def _name_session(line: JsonObject) -> str | None:
+    """Return the trace that a line belongs to; None if it is no line of one."""
+    if line.get("object") == "trace.span":
+        return find_text(line, "trace_id")
+    return find_text(line, "id") if line.get("object") == "trace" else None
+
+
+def _recognise(record: JsonObject) -> bool:
+    return any(_name_session(line) for line in list_objects(record.get("lines")))
+
+
+FORMAT = Format(
+    name="openai_agents",
+    read=read,
+    recognise=_recognise,
+    summary="A trace of the OpenAI Agents SDK: a file of its trace and spans, or `lines`.",
+    hint="lines whose object is trace or trace.span",
+    rank=5,
+    place=38,
+    session=_name_session,
+)

@@ -1,0 +1,105 @@
+"""smolagents: the steps of an agent's memory, as `get_full_steps` and `get_succinct_steps` return them, in `steps`.
+
+A code agent has one tool, `python_interpreter`: the tools of the user are called in its code. A call there is read where it
+is a statement of its own, assigned or printed, with literal arguments under their names; any other is unread. Observations
+are those of a step: with one call they are what it returned, with several nobody knows which returned what.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+
+from pydantic import JsonValue
+
+from service.core.json.members import JsonObject, as_text, list_objects
+from service.core.trace import ToolCall, ToolResult
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools
+from service.intake.parts import take_call
+from service.intake.python_text import list_statement_calls
+from service.intake.texts import parse_text
+
+_SILENT = frozenset(dir(builtins)) | {"final_answer"}
+"""What code calls beside tools."""
+
+
+def read(record: Cursor, out: Transcript) -> Tools:
+    """Read the steps. Raises InputError: a call without a name."""
+    for step in record.items("steps", of="a step"):
+        if "step_number" in step:
+            _read_action(step, out)
+        elif "task" in step:
+            out.say("user", step.text("task"))
+        elif "system_prompt" in step:
+            out.say("system", step.text("system_prompt"))
+        elif "output" in step:
+            _add_answer(out, step.take("output"))
+        else:
+            step.leave("a plan" if "plan" in step else "a step of an unknown kind")
+    return None
+
+
+def _read_action(step: Cursor, out: Transcript) -> None:
+    """Read one step: what the model called, and what came of it."""
+    step.take_all("model_input_messages", "model_output", "model_output_message", "code_action")
+    calls: list[ToolCall] = []
+    for listed in step.items("tool_calls", of="a call"):
+        call = take_call(listed)
+        code = _find_code(call, step)
+        for one in _list_code_calls(code, listed, out) if code is not None else (call,):
+            calls += [one] if one.name != "final_answer" else []
+    for at, call in enumerate(calls):
+        out.call(call, parallel=at > 0)
+    failure = step.child("error").text("message")
+    observed, answer = step.take("observations"), step.take("action_output")
+    if len(calls) == 1 and (failure or observed is not None):
+        out.answer(ToolResult(failure or parse_text(observed), bool(failure)))
+    if step.flag("is_final_answer"):
+        _add_answer(out, answer)
+
+
+def _find_code(call: ToolCall, step: Cursor) -> str | None:
+    """Return the code that a call runs; None if it is the call of another tool."""
+    if call.name != "python_interpreter":
+        return None
+    written = (call.arguments or {}).get("code", call.raw)
+    return as_text(step.peek("code_action")) or as_text(written) or ""
+
+
+def _list_code_calls(code: str, listed: Cursor, out: Transcript) -> list[ToolCall]:
+    calls: list[ToolCall] = []
+    found = list_statement_calls(code)
+    if found is None:
+        out.note_unread("call", listed.path, "a call in code that is no Python")
+    for call in found or ():
+        if call.name in _SILENT:
+            continue
+        if call.arguments is not None:
+            calls.append(build_tool_call(None, call.name, call.arguments))
+        elif "." not in call.name:
+            out.note_unread("call", listed.path, f"a call of {call.name[:60]!r} in code")
+    return calls
+
+
+def _add_answer(out: Transcript, answer: JsonValue) -> None:
+    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    if text != out.get_last_text():
+        out.say("assistant", text)
+
+
+def _recognise(record: JsonObject) -> bool:
+    return any("step_number" in step and "tool_calls" in step for step in list_objects(record.get("steps")))
+
+
+FORMAT = Format(
+    name="smolagents",
+    read=read,
+    recognise=_recognise,
+    summary="The steps of a smolagents agent's memory: a list of them, or `steps`.",
+    hint="steps with a step_number and tool_calls",
+    rank=17,
+    place=41,
+)
