@@ -108,6 +108,8 @@ def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -
         notes,
     )
     _note_failure(contents.exchanges[chosen], own, notes)
+    if not (trace.messages or trace.unread):
+        notes.miss_reply(_find_place(contents.exchanges[chosen]), "an exchange of which the log holds nothing")
     _note_calls_missing([*own, *replies], known, notes)
     _note_texts_missing(replies, trace, notes)
     mention_lists = [list_mentions(value, path) for value, path in contents.extra_values]
