@@ -44,8 +44,8 @@ class Format:
     recognise: Callable[[JsonObject], bool]
     """Whether a record without `format` looks like this format."""
     rank: int
-    """Order of guessing, lowest first: the first format that recognises a record wins, so a format that demands more
-    of a record has a lower rank.
+    """How much `recognise` demands of a record, the lower the more: of several formats that may be a record's, the lowest
+    is guessed unless another loses less. From 50 on: no more than messages, which other formats have too.
     """
     gold: Callable[[JsonObject], dict[str, JsonValue] | None] = _read_no_gold
     """Reads the gold that a record carries, as plain data in a gold format; returns None if it carries none."""

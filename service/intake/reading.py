@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from math import inf
 from types import ModuleType
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -40,12 +41,51 @@ def list_formats() -> Sequence[Format]:
     return _ALL
 
 
+GENERAL = 50
+"""The rank from which on a format is no more than messages, which others write too: it stands back where another fits."""
+
+
 def guess_format(record: JsonObject) -> str | None:
     """Guess a record's format from its members; None if they do not tell.
 
-    A conversation of plain text without tools reads the same as `openai` and as `anthropic`; it is called `openai`.
+    Of several, it is the one that demands most of a record, unless another reads what it would lose. A conversation of
+    plain text without tools reads the same as `openai` and as `anthropic`; it is called `openai`.
     """
-    return next((entry.name for entry in _BY_RANK if entry.recognise(record)), None)
+    return _weigh(record)[0]
+
+
+def _weigh(record: JsonObject) -> tuple[str | None, str | None]:
+    """Return the best guess, and a format that demands as much of a record, loses as little and reads it differently."""
+    entries = [entry for entry in _BY_RANK if entry.recognise(record)]
+    special = [entry for entry in entries if entry.rank < GENERAL]
+    if len(special) < 2:
+        return (entries[0].name if entries else None), None
+    trials = [(_try(record, entry.name), entry) for entry in special]
+    trial, best = min(trials, key=lambda one: (one[0].lost, one[1].rank))
+    rivals = [
+        entry.name
+        for other, entry in trials
+        if (other.lost, entry.rank) == (trial.lost, best.rank) and other.told != trial.told
+    ]
+    return best.name, next(iter(rivals), None)
+
+
+class _Trial(NamedTuple):
+    """What came of reading a record as a format: how much was lost, and the calls, results and texts that were read."""
+
+    lost: float
+    told: JsonValue
+
+
+def _try(record: JsonObject, name: str) -> _Trial:
+    try:
+        trace = _read(_build_reader(name).validate_python({**record, "format": name}))
+    except (ValidationError, InputError, ValueError):
+        return _Trial(inf, None)
+    told: JsonValue = [[step.call.name, step.call.raw, step.result and step.result.content] for step in trace.steps]
+    return _Trial(
+        sum(part.kind != "other" for part in trace.unread), [*told, *[message.text for message in trace.messages]]
+    )
 
 
 _SESSIONS = [(entry.name, entry.session) for entry in _BY_RANK if entry.session is not None]
@@ -74,7 +114,9 @@ def require_format(record: JsonObject, *, way_out: str | None = None) -> str:
 
     `way_out`: advice to give instead of the list of what tells each format.
     """
-    name = guess_format(record)
+    name, rival = _weigh(record)
+    if rival is not None:
+        raise ValueError(f"this trace could be {name} or {rival}, which read it differently; say which in `format`")
     if name is not None:
         return name
     if "role" in record:
@@ -146,7 +188,7 @@ def _read(record: TraceInput) -> Trace:
 
 def _read_any(raw: JsonObject) -> Trace:
     """Read a record that is not validated and names no format."""
-    name = guess_format(raw)
+    name = next((entry.name for entry in _BY_RANK if entry.recognise(raw)), None)
     if name is None:
         raise InputError.at("", "the messages are in no known format")
     try:
