@@ -10,7 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -27,6 +27,7 @@ from service.core.report import JudgeMode, Report
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, Problem, SettingsError
+from service.intake.tools import read_tools
 from service.own_checks import add_checks, load_plugin
 from service.reading.bare_traces import build_body, is_bare
 from service.reading.packaged_files import read_yaml
@@ -96,6 +97,8 @@ class Inputs:
     rubric: Rubric | None = None
     expected: object = None
     judges: JudgeMode | None = None
+    tools: JsonValue = None
+    """The tools on offer in traces that name none."""
     layout: Layout = PLAIN
     checks: frozenset[str] = frozenset()
     """The user's own checks that are added to every rubric."""
@@ -121,6 +124,10 @@ class Inputs:
         for record in read_bodies(self.files, self.limits, self.layout, guessed=self.guessed, left_out=self.left_out):
             yield record if isinstance(record, Refusal) else self._build_request(record)
 
+    def offer(self, tools: Path | None) -> Inputs:
+        """Return the inputs with the tools of a file for traces that name none. InputError if they cannot be read."""
+        return self if tools is None else replace(self, tools=read_document(tools, "--tools", _check_tools))
+
     @property
     def asks_judges(self) -> bool:
         """Whether judges are asked about records that do not set `judges`."""
@@ -143,6 +150,8 @@ class Inputs:
         fields = cast("dict[str, JsonValue]", body)
         if self.judges is not None:
             fields = {"judges": self.judges, **fields}
+        if self.tools is not None:
+            fields = {"tools": self.tools, **fields}
         request = read_request({name: value for name, value in fields.items() if name not in overrides})
         if self.checks:
             rubric = self.rubric or self.engine.registry.find(request.rubric)
@@ -181,6 +190,12 @@ def read_inputs(
         layout=layout,
         checks=checks,
     )
+
+
+def _check_tools(value: JsonValue) -> JsonValue:
+    """Return the tools as they are written. InputError if they cannot be read."""
+    read_tools(value, path="")
+    return value
 
 
 def find_rubric(registry: Registry, choice: str) -> Rubric:

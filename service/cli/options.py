@@ -62,6 +62,13 @@ Rubric = Annotated[
     str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for all records. [default: four_step]")
 ]
 Expected = Annotated[Path | None, Option("--expected", "-e", metavar="FILE", help="Expectation for all records.")]
+Tools = Annotated[
+    Path | None,
+    Option(
+        metavar="FILE",
+        help="Tools on offer where a trace names none: a list, MCP's tools/list, or an OpenAPI document.",
+    ),
+]
 InputFormat = Annotated[
     str | None,
     Option(

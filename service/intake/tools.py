@@ -14,6 +14,7 @@ from service.core.models.validation import list_problems
 from service.core.results.failures.patterns import ANNOTATION, read_patterns
 from service.core.trace import ToolDef
 from service.errors import InputError
+from service.intake.openapi_tools import is_openapi, list_operations
 
 MAX_CACHED_BYTES = 16_384
 """Larger definitions are not cached."""
@@ -29,20 +30,24 @@ _NAMELESS = f"a tool needs a name; expected {_FORMS}"
 def read_tools(raw: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | None:
     """Return the tools on offer, in order; None if the trace does not say.
 
-    `raw` is a list of tools or what MCP's `tools/list` returns, `{"tools": [...]}`; forms may be mixed. A nameless
-    tool that the provider runs (`{"type": "web_search"}`) takes its server's label, else its type, as its name.
+    `raw` is a list of tools, what MCP's `tools/list` returns, `{"tools": [...]}`, or an OpenAPI 3 document, whose operations
+    are the tools; forms may be mixed. A nameless tool that the provider runs (`{"type": "web_search"}`) takes its server's
+    label, else its type, as its name.
 
     Raises InputError: an unknown shape, a tool without a name, two tools of one name.
     """
     if raw is None:
         return None
-    if isinstance(raw, dict) and "tools" in raw:
-        return read_tools(cast("JsonObject", raw)["tools"], path=path + "/tools")
+    if isinstance(raw, dict):
+        holder = cast("JsonObject", raw)
+        for name in ("tools", "result"):  # `result` is around what MCP returns
+            if name in holder:
+                return read_tools(holder[name], path=f"{path}/{name}")
+        raw = cast("object", list_operations(holder) if is_openapi(holder) else raw)
     if not isinstance(raw, list):
-        raise InputError.at(path, 'expected a list of tools, or {"tools": [...]}')
+        raise InputError.at(path, 'expected a list of tools, {"tools": [...]}, or an OpenAPI 3 document')
     tools: dict[str, ToolDef] = {}
-    items: list[JsonValue] = raw  # pyright: ignore[reportUnknownVariableType] (each is looked at)
-    for index, item in enumerate(items):
+    for index, item in enumerate(cast("list[JsonValue]", raw)):
         try:
             tool = _read_tool(item)
         except InputError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Literal, cast
 
@@ -23,6 +24,7 @@ from service.errors import InputError, Problem
 from service.intake import TraceInput, guess_format, read_gold, read_trace
 from service.intake.gold import Gold, build_expectation
 from service.intake.reading import explain_wrapping, find_wrapping
+from service.intake.tools import read_tools
 from service.reading.strict_json import Limits, check
 
 
@@ -65,6 +67,10 @@ class ScoreRequest(FrozenModel):
     """A rubric's id, `id@version`, a rubric, or another rubric with changes (`extends`)."""
     trace: TraceInput
     """What happened, in its provider's own format: the one that `format` names or, without it, a guess."""
+    tools: JsonValue = None
+    """The tools on offer, where the trace does not say: a list of tools, what MCP's `tools/list` returns, or an OpenAPI 3
+    document, whose operations are the tools.
+    """
     expected: Expected | None = None
     """What should have happened. Absent: only what needs no expectation is scored."""
     judges: JudgeMode | None = None
@@ -159,11 +165,14 @@ def _parse_shared_rubric(text: str) -> str | Extension | Rubric:
 
 
 def read_request_trace(request: ScoreRequest) -> Trace:
-    """Read the trace of a request; InputError if it contradicts itself."""
+    """Read the trace of a request, with the request's tools if it names none; InputError if it contradicts itself."""
     try:
-        return read_trace(request.trace)
+        trace = read_trace(request.trace)
     except InputError as error:
         raise error.below("/trace") from None
+    return (
+        trace if trace.tools is not None or request.tools is None else replace(trace, tools=read_tools(request.tools))
+    )
 
 
 def plan_request(request: ScoreRequest, rubric: Rubric, trace: Trace | None = None) -> Plan:

@@ -32,3 +32,14 @@ def test_what_cannot_be_read_is_told_and_exits_with_5(run: Run, tmp_path: Path) 
 def test_every_format_is_listed_with_what_tells_it(run: Run) -> None:
     told = run("formats").out
     assert [name for name in FORMATS if name not in told] == []
+
+
+def test_traces_that_name_no_tools_are_given_those_of_a_file(run: Run, tmp_path: Path) -> None:
+    log, tools, broken = tmp_path / "log.jsonl", tmp_path / "tools.json", tmp_path / "broken.json"
+    log.write_text(json.dumps({"messages": MESSAGES}) + "\n" + json.dumps({"messages": MESSAGES, "tools": []}) + "\n")
+    tools.write_text(json.dumps({"tools": [{"name": "greet", "inputSchema": {"type": "object"}}]}))
+    broken.write_text('{"tools": [{"title": "greet"}]}')
+    ran = run("convert", str(log), "--tools", str(tools))
+    assert [[tool["name"] for tool in json.loads(line)["tools"]] for line in ran.out.splitlines()] == [["greet"], []]
+    refused = run("score", str(log), "--tools", str(broken))
+    assert (refused.code, f"{broken}: /tools/0: a tool needs a name" in refused.err) == (5, True)

@@ -135,6 +135,7 @@ def convert(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also list what is ignored.")] = False,
     encoding: options.Encoding = None,
     columns: options.Columns = None,
+    tools: options.Tools = None,
 ) -> int:
     """Print traces as callgrade reads them. Parts that cannot be read are listed on standard error.
 
@@ -146,7 +147,7 @@ def convert(
     from service.reading.places import Layout
     from service.reading.request import read_request_trace
 
-    inputs = read_inputs(files, layout=Layout(input_format, encoding, options.read_columns(columns)))
+    inputs = read_inputs(files, layout=Layout(input_format, encoding, options.read_columns(columns))).offer(tools)
     for record, trace in inputs.work_on(read_request_trace):
         typer.echo(json.dumps(write_atif(trace) if to == "atif" else write_record(trace), ensure_ascii=False))
         for part in trace.unread:

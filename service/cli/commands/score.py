@@ -32,6 +32,7 @@ def score(
     expected: options.Expected = None,
     input_format: options.InputFormat = "auto",
     plugin: options.Plugin = None,
+    tools: options.Tools = None,
     output_format: Annotated[
         Literal["table", "json", "ndjson", "junit", "github"],
         Option(
@@ -77,7 +78,7 @@ def score(
         judges=judges,
         plugins=plugin or (),
         layout=Layout(input_format, encoding, options.read_columns(columns)),
-    )
+    ).offer(tools)
     _check_no_input(rejected, files, "--rejected")
     tally, refusals, interrupted = Tally(), list[Refusal](), False
     model, asks = inputs.settings.judge_model, inputs.asks_judges
