@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
@@ -45,6 +45,16 @@ class Record(TypedDict):
     """The members that all validated records have."""
 
     format: ReadOnly[str]
+
+
+class Heard(NamedTuple):
+    """What a transcript was told."""
+
+    messages: Sequence[Message]
+    steps: Sequence[Step]
+    results: Sequence[ResultEntry]
+    answers: Answers
+    left: Sequence[object]
 
 
 class Transcript:
@@ -130,6 +140,10 @@ class Transcript:
         """
         self._speaking = False
         self._results.append(ResultEntry(call_id or None, tool or None, result, len(self._calls), self._turn, path))
+
+    def list_heard(self) -> Heard:
+        """Return what was reported so far, before any of it is paired or judged."""
+        return Heard(self._messages, self._calls, self._results, self._answers, self._left.list_entries())
 
     def note_unread(self, kind: UnreadKind, path: str, what: str) -> None:
         """Report something at `path` that is not read. What is of the kind "other" is ignored."""

@@ -70,8 +70,8 @@ NAMING: Final = frozenset(
 
 _TYPES = ("type", "part_kind", "kind", "block_type")
 _NAMES = ("name", "toolName", "tool_name", "function_name")
-_ARGUMENTS = (
-    *("arguments", "args", "input", "rawInput", "partial_json", "parameters"),
+ARGUMENTS = (
+    *("partial_json", "arguments", "args", "input", "rawInput", "parameters"),
     *("inputParameters", "input_parameters", "tool_kwargs"),
 )
 _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "source_call_id", "tool_id")
@@ -227,13 +227,13 @@ def take_call(part: Cursor) -> ToolCall:
         return build_custom_call(call_id, name, body.take("input"))
     problem = part.text("parse_error")
     if problem:
-        body.take(*_ARGUMENTS)
+        body.take(*ARGUMENTS)
         return ToolCall(call_id or None, name, None, problem, problem)
     if "partialArgs" in body or "partial_args" in body:
         arguments = _join_streamed(body)
         call = build_tool_call(call_id, name, arguments)
         return replace(call, arguments=None, captured=False) if arguments is _UNKNOWN else call
-    given = next((key for key in _ARGUMENTS if body.peek(key) is not None), "")
+    given = next((key for key in ARGUMENTS if body.peek(key) is not None), "")
     return build_tool_call(call_id, name, body.take(given) if given else None)
 
 

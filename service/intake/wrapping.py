@@ -199,7 +199,7 @@ class _Conversation(NamedTuple):
     inner: InnerRecord
     reply: Sequence[LocatedMessage]
     repeated: JsonValue
-    """The input messages, if the reply repeats them all and they are not read."""
+    """The input, if no message of it is read: the reply repeats them all, or it has none."""
 
 
 def _join_conversation(exchange: Exchange, notes: Transcript) -> _Conversation:
@@ -215,7 +215,7 @@ def _join_conversation(exchange: Exchange, notes: Transcript) -> _Conversation:
     return _Conversation(
         InnerRecord(record | inner.record, {**places, **inner.places}),
         () if whole else reply,
-        exchange.input if whole else None,
+        exchange.input if whole or not inputs else None,
     )
 
 

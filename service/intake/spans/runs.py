@@ -16,7 +16,7 @@ from service.core.trace import ToolCall, ToolResult
 from service.intake.calls import build_tool_call
 from service.intake.spans.family import Enclosing
 from service.intake.spans.kinds import classify_span, is_copy, read_tool_name
-from service.intake.spans.messages import HIDDEN, build_call, read_content
+from service.intake.spans.messages import HIDDEN, drop_hidden, read_content
 from service.intake.spans.otlp import Span, get_leaf, parse_json
 
 _MAX_LITERAL_CHARS = 100_000
@@ -122,7 +122,7 @@ def _read_call(span: Span, call_id: str | None, name: str) -> ToolCall:
     for key in _ARGUMENTS:
         raw = span.get(key)
         if raw is not None:
-            call = build_call(call_id, name, {"arguments": raw}, "arguments", span.path)
+            call = drop_hidden(build_tool_call(call_id, name, raw))
             unwrapped = _unwrap_input(call.arguments)
             return call if unwrapped is call.arguments else replace(call, arguments=unwrapped)
     return next(_list_inputs(span, call_id, name), ToolCall(call_id, name, None, captured=False))
