@@ -32,7 +32,7 @@ from service.core.trace import (
 from service.intake.pairing import Answers, ResultEntry, pair
 from service.intake.unread_parts.endings import EMPTY, Ending, list_endings
 from service.intake.unread_parts.leftovers import Leftovers, Rest
-from service.intake.unread_parts.losses import MAY_BE_LOST, drop_lost_arguments, is_lost
+from service.intake.unread_parts.losses import drop_lost_arguments, is_lost, may_be_lost
 from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
 from service.intake.unread_parts.suspects import Known
@@ -288,14 +288,14 @@ class Transcript:
     def _drop_losses(self, answers: Answers) -> None:
         """Take out what an exporter cut or hid of arguments, results and replies."""
         for index, message in enumerate(self._messages):
-            if message.role == "assistant" and MAY_BE_LOST.search(message.text) and is_lost(message.text):
+            if message.role == "assistant" and may_be_lost(message.text) and is_lost(message.text):
                 what = "a reply that was cut or hidden"
                 self._left.note("call", f"/messages/{index}/text", f"a call in {what}", message.turn)
                 self._left.note("text", f"/messages/{index}/text", what, message.turn)
         for index, step in enumerate(self._calls):
             raw = step.call.raw
             if (
-                MAY_BE_LOST.search(raw if isinstance(raw, str) else repr(raw))
+                may_be_lost(raw if isinstance(raw, str) else repr(raw))
                 and (call := drop_lost_arguments(step.call)) is not step.call
             ):
                 self._calls[index] = replace(step, call=call)

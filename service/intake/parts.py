@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from service.core.json.members import find_object, find_text, list_objects, read_type
+from service.core.json.members import as_text, list_objects, read_type
 from service.core.trace import ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
 from service.intake.build import Transcript
@@ -209,10 +209,14 @@ def take_call(part: Cursor) -> ToolCall:
     Raises InputError: it has no name.
     """
     if _PLAIN_CALL.issuperset(part.members):
-        function = find_object(part.members, "function")
-        if _PLAIN_FUNCTION.issuperset(function) and (name := find_text(function, "name")):
+        function = part.members.get("function")
+        if (
+            isinstance(function, dict)
+            and _PLAIN_FUNCTION.issuperset(function)
+            and (name := as_text(function.get("name")))
+        ):
             part.drop()
-            return build_tool_call(find_text(part.members, "id"), name, function.get("arguments"))
+            return build_tool_call(as_text(part.members.get("id")), name, function.get("arguments"))
     body = part.child(*_HOLDERS) or part
     custom = "custom" in part or part.peek("type") == "custom_tool_call"
     item_id = part.text("id")
