@@ -169,8 +169,8 @@ def read_reply(out: Transcript, message: Cursor) -> None:
     beside = CallsBeside([call for call, _ in listed]) if listed and not (plain and (spoken or not name)) else None
     if spoken:
         speech.say(message.text(name))
-    elif name:
-        for part in message.parts(name):
+    else:
+        for part in message.parts(name) if name else ():
             add_part(out, speech, part, beside)
     if not plain:
         _read_refusal(message, speech)
