@@ -32,7 +32,8 @@ def _get_format(module: ModuleType) -> Format:
 # Any: pydantic has checked `format`, which decides the shape that each reader gets.
 _ALL = sorted(map(_get_format, import_all(formats)), key=lambda entry: (entry.place, entry.name))
 _BY_NAME: Mapping[str, Format] = {entry.name: entry for entry in _ALL}
-_BY_RANK = sorted(_ALL, key=lambda entry: entry.rank)
+CLOSE_POINTS = 20
+"""Two formats whose scores differ by no more come close."""
 
 
 def list_formats() -> Sequence[Format]:
@@ -40,16 +41,52 @@ def list_formats() -> Sequence[Format]:
     return _ALL
 
 
+def list_guesses(record: JsonObject) -> list[tuple[int, str]]:
+    """List the formats that a record looks like, with their scores, best first."""
+    scored = [(points, entry.name) for entry in _ALL if (points := entry.score(record))]
+    return sorted(scored, key=lambda one: -one[0])
+
+
 def guess_format(record: JsonObject) -> str | None:
     """Guess a record's format from its members; None if they do not tell.
 
-    A conversation of plain text without tools reads the same as `openai` and as `anthropic`; it is called `openai`.
+    The best score wins, unless its reader leaves a call, a result or a reply unread and the reader of another format that
+    comes close reads as much and leaves nothing. A conversation of plain text without tools reads the same as `openai` and
+    as `anthropic`; it is called `openai`.
     """
-    return next((entry.name for entry in _BY_RANK if entry.recognise(record)), None)
+    guesses = list_guesses(record)
+    close = [name for points, name in guesses if guesses[0][0] - points <= CLOSE_POINTS][:MAX_TRIED]
+    if len(close) > 1:
+        best, *others = [(name, _try_reading(record, name)) for name in close]
+        if not _is_lossless(best[1]):
+            return next((name for name, trace in others if _reads_more(trace, best[1])), best[0])
+    return guesses[0][1] if guesses else None
 
 
-_SESSIONS = [(entry.name, entry.session) for entry in _BY_RANK if entry.session is not None]
-_SPLITS = [(entry.name, entry.split) for entry in _BY_RANK if entry.split is not None]
+MAX_TRIED = 3
+"""Formats that read a record whose format is guessed."""
+
+
+def _try_reading(record: JsonObject, name: str) -> Trace | None:
+    try:
+        return _read_as(record, name)
+    except InputError:
+        return None
+
+
+def _is_lossless(trace: Trace | None) -> bool:
+    return trace is not None and all(part.kind == "other" for part in trace.unread)
+
+
+def _reads_more(trace: Trace | None, best: Trace | None) -> bool:
+    """Whether a trace lacks nothing, and has all that the one of the best score has."""
+    if trace is None or not _is_lossless(trace):
+        return False
+    return best is None or (len(trace.steps) >= len(best.steps) and len(trace.messages) >= len(best.messages))
+
+
+_SESSIONS = [(entry.name, entry.session) for entry in _ALL if entry.session is not None]
+_SPLITS = [(entry.name, entry.split) for entry in _ALL if entry.split is not None]
 
 
 def name_session(line: JsonObject) -> tuple[str, str] | None:
@@ -145,10 +182,15 @@ def _read(record: TraceInput) -> Trace:
 
 
 def _read_any(raw: JsonObject) -> Trace:
-    """Read a record that is not validated and names no format."""
-    name = guess_format(raw)
-    if name is None:
+    """Read a record that is not validated and names no format: in the format of the best score, so that work is bounded."""
+    guesses = list_guesses(raw)
+    if not guesses:
         raise InputError.at("", "the messages are in no known format")
+    return _read_as(raw, guesses[0][1])
+
+
+def _read_as(raw: JsonObject, name: str) -> Trace:
+    """Read a record that is not validated in a format. Raises InputError: it does not fit."""
     try:
         return _read(_build_reader(name).validate_python({**raw, "format": name}))
     except ValidationError as error:

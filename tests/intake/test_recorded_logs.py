@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.core.trace import Trace
 from service.errors import InputError
-from service.intake import TraceInput, guess_format, read_trace
+from service.intake import TraceInput, guess_format, list_guesses, read_trace
 from tests.bulk import share
 
 DATA = Path(__file__).parents[1] / "data" / "formats"
@@ -128,3 +128,19 @@ def test_no_call_vanishes_with_the_type_of_a_block(name: str, fixture: dict[str,
         assert calls >= made - alone
         # Calls in an exchange beside the conversation are mentioned again; listing a server's tools may look like one.
         assert name in WRAPPERS or calls - orphans <= made + 1
+
+
+def test_of_two_close_guesses_the_reader_that_loses_nothing_wins() -> None:
+    use = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "1"}
+    messages = [
+        {"role": "user", "content": "Go"},
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [result]},
+    ]
+    call = {"id": "b", "type": "function", "function": {"name": "g", "arguments": "{}"}}
+    reply = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    assert [name for _, name in list_guesses({"messages": messages})] == ["anthropic", "openai"]
+    assert guess_format({"messages": messages}) == "anthropic"
+    assert guess_format({"messages": messages, **reply}) == "openai"
+    assert load("openai", {"messages": messages, **reply}).unread == ()

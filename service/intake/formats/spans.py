@@ -233,10 +233,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="spans",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 80 * _recognise(record),
     summary="An export of spans: either `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
     hint="spans or resourceSpans",
-    rank=20,
     place=4,
     split=split_export,
 )
