@@ -38,8 +38,6 @@ from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
 from service.intake.unread_parts.suspects import Known
 from service.intake.unread_parts.text_calls import MAY_CALL, find_text_calls
 
-_TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
-
 
 class Record(TypedDict):
     """The members that all validated records have."""
@@ -225,8 +223,7 @@ class Transcript:
         given = cast("JsonObject | None", raw.get("state") if state is None else state)
         answers, orphans = self._answers, ()
         if self._results:
-            pairing = pair(self._calls, self._results, answers)
-            answers, orphans = pairing.answers, tuple(pairing.unread)
+            answers, orphans = pair(self._calls, self._results, answers)
         self._note_text_calls(tools)
         self._drop_losses(answers)
         if not self._closed and self._is_last() and not (self._messages[-1].text or self.is_calling()):
