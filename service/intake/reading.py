@@ -63,6 +63,12 @@ def guess_format(record: JsonObject) -> str | None:
     return guesses[0][1] if guesses else None
 
 
+def find_second_guess(record: TraceInput) -> str | None:
+    """Return the best guess besides the format that a record was read in; None if it looks like no other."""
+    names = [name for _, name in list_guesses(cast("JsonObject", record))]
+    return next((name for name in names if name != record["format"]), None)
+
+
 MAX_TRIED = 3
 """Formats that read a record whose format is guessed."""
 

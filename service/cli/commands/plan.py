@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Option
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from service.cli.inputs import Inputs
-    from service.core.json.members import JsonObject
     from service.core.judging.judges import Ask
     from service.core.plan import Plan
 
@@ -142,7 +141,7 @@ def convert(
     Try this first when a score surprises you. Prints one JSON document per line.
     """
     from service.cli.inputs import print_guesses, read_inputs
-    from service.intake import list_guesses
+    from service.intake.reading import find_second_guess
     from service.intake.writing.atif_form import write_atif
     from service.intake.writing.own_form import write_record
     from service.reading.places import Layout
@@ -153,10 +152,8 @@ def convert(
         typer.echo(json.dumps(write_atif(trace) if to == "atif" else write_record(trace), ensure_ascii=False))
         for part in trace.unread:
             say(f"{record.place}: {part.path}: {part.reason}")
-        guesses = list_guesses(cast("JsonObject", record.request.trace)) if verbose else []
-        others = [name for _, name in guesses if name != trace.format]
-        if others and inputs.guessed[trace.format]:
-            say(f"{record.place}: read as {trace.format}; the second best guess is {others[0]}")
+        if verbose and inputs.guessed[trace.format] and (second := find_second_guess(record.request.trace)):
+            say(f"{record.place}: read as {trace.format}; the second best guess is {second}")
         for part in trace.ignored if verbose else ():
             say(f"{record.place}: ignored: {part.path}: {part.reason}")
     print_guesses(inputs.guessed, inputs.left_out)
