@@ -43,7 +43,8 @@ class Format:
     """
     score: Callable[[JsonObject], int]
     """How much a record without `format` looks like this format, from 0 (not at all) to 100: the more a format demands of
-    a record that has it, the more it scores.
+    its records, the more. The best score is guessed unless another loses less. Up to 50: no more than messages, which
+    other formats have too.
     """
     gold: Callable[[JsonObject], dict[str, JsonValue] | None] = _read_no_gold
     """Reads the gold that a record carries, as plain data in a gold format; returns None if it carries none."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from math import inf
 from types import ModuleType
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -32,8 +33,6 @@ def _get_format(module: ModuleType) -> Format:
 # Any: pydantic has checked `format`, which decides the shape that each reader gets.
 _ALL = sorted(map(_get_format, import_all(formats)), key=lambda entry: (entry.place, entry.name))
 _BY_NAME: Mapping[str, Format] = {entry.name: entry for entry in _ALL}
-CLOSE_POINTS = 20
-"""Two formats whose scores differ by no more come close."""
 
 
 def list_formats() -> Sequence[Format]:
@@ -41,26 +40,23 @@ def list_formats() -> Sequence[Format]:
     return _ALL
 
 
+GENERAL = 50
+"""The score up to which a format is no more than messages, which others write too: it stands back where another fits."""
+
+
 def list_guesses(record: JsonObject) -> list[tuple[int, str]]:
     """List the formats that a record looks like, with their scores, best first."""
-    scored = [(points, entry.name) for entry in _ALL if (points := entry.score(record))]
+    scored = [(score, entry.name) for entry in _ALL if (score := entry.score(record))]
     return sorted(scored, key=lambda one: -one[0])
 
 
 def guess_format(record: JsonObject) -> str | None:
     """Guess a record's format from its members; None if they do not tell.
 
-    The best score wins, unless its reader leaves a call, a result or a reply unread and the reader of another format that
-    comes close reads as much and leaves nothing. A conversation of plain text without tools reads the same as `openai` and
-    as `anthropic`; it is called `openai`.
+    Of several, it is the one of the best score, unless another reads what it would lose. A conversation of plain text
+    without tools reads the same as `openai` and as `anthropic`; it is called `openai`.
     """
-    guesses = list_guesses(record)
-    close = [name for points, name in guesses if guesses[0][0] - points <= CLOSE_POINTS][:MAX_TRIED]
-    if len(close) > 1:
-        best, *others = [(name, _try_reading(record, name)) for name in close]
-        if not _is_lossless(best[1]):
-            return next((name for name, trace in others if _reads_more(trace, best[1])), best[0])
-    return guesses[0][1] if guesses else None
+    return _weigh(record)[0]
 
 
 def find_second_guess(record: TraceInput) -> str | None:
@@ -69,26 +65,38 @@ def find_second_guess(record: TraceInput) -> str | None:
     return next((name for name in names if name != record["format"]), None)
 
 
-MAX_TRIED = 3
-"""Formats that read a record whose format is guessed."""
+def _weigh(record: JsonObject) -> tuple[str | None, str | None]:
+    """Return the best guess, and a format with as good a score that loses as little and reads the record differently."""
+    guesses = list_guesses(record)
+    special = [guess for guess in guesses if guess[0] > GENERAL]
+    if len(special) < 2:
+        return (guesses[0][1] if guesses else None), None
+    trials = [(_try(record, name), score, name) for score, name in special]
+    trial, best, name = min(trials, key=lambda one: (one[0].lost, -one[1]))
+    rivals = [
+        rival
+        for other, score, rival in trials
+        if (other.lost, score) == (trial.lost, best) and other.told != trial.told
+    ]
+    return name, next(iter(rivals), None)
 
 
-def _try_reading(record: JsonObject, name: str) -> Trace | None:
+class _Trial(NamedTuple):
+    """What came of reading a record as a format: how much was lost, and the calls, results and texts that were read."""
+
+    lost: float
+    told: JsonValue
+
+
+def _try(record: JsonObject, name: str) -> _Trial:
     try:
-        return _read_as(record, name)
-    except InputError:
-        return None
-
-
-def _is_lossless(trace: Trace | None) -> bool:
-    return trace is not None and all(part.kind == "other" for part in trace.unread)
-
-
-def _reads_more(trace: Trace | None, best: Trace | None) -> bool:
-    """Whether a trace lacks nothing, and has all that the one of the best score has."""
-    if trace is None or not _is_lossless(trace):
-        return False
-    return best is None or (len(trace.steps) >= len(best.steps) and len(trace.messages) >= len(best.messages))
+        trace = _read_as(record, name)
+    except (InputError, ValueError):
+        return _Trial(inf, None)
+    told: JsonValue = [[step.call.name, step.call.raw, step.result and step.result.content] for step in trace.steps]
+    return _Trial(
+        sum(part.kind != "other" for part in trace.unread), [*told, *[message.text for message in trace.messages]]
+    )
 
 
 _SESSIONS = [(entry.name, entry.session) for entry in _ALL if entry.session is not None]
@@ -117,7 +125,9 @@ def require_format(record: JsonObject, *, way_out: str | None = None) -> str:
 
     `way_out`: advice to give instead of the list of what tells each format.
     """
-    name = guess_format(record)
+    name, rival = _weigh(record)
+    if rival is not None:
+        raise ValueError(f"this trace could be {name} or {rival}, which read it differently; say which in `format`")
     if name is not None:
         return name
     if "role" in record:

@@ -194,7 +194,7 @@ class _Conversation(NamedTuple):
     inner: InnerRecord
     reply: Sequence[LocatedMessage]
     repeated: JsonValue
-    """The input, if no message of it is read: the reply repeats them all, or it has none."""
+    """The input, if it is not read: the reply repeats it all, or it holds no messages."""
 
 
 def _join_conversation(exchange: Exchange, notes: Transcript) -> _Conversation:

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.core.trace import Trace
 from service.errors import InputError
-from service.intake import TraceInput, guess_format, list_guesses, read_trace
+from service.intake import TraceInput, guess_format, read_trace
 from tests.bulk import share
 
 DATA = Path(__file__).parents[1] / "data" / "formats"
@@ -128,12 +128,3 @@ def test_no_call_vanishes_with_the_type_of_a_block(name: str, fixture: dict[str,
         assert calls >= made - alone
         # Calls in an exchange beside the conversation are mentioned again; listing a server's tools may look like one.
         assert name in WRAPPERS or calls - orphans <= made + 1
-
-
-def test_of_two_close_guesses_the_reader_that_loses_nothing_wins() -> None:
-    use: Any = [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]
-    messages = [{"role": "user", "content": "Go"}, {"role": "assistant", "content": use}]
-    call = {"id": "b", "type": "function", "function": {"name": "g", "arguments": "{}"}}
-    reply = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}
-    assert [name for _, name in list_guesses({"messages": messages})] == ["anthropic", "openai"]
-    assert [guess_format({"messages": messages, **more}) for more in ({}, reply)] == ["anthropic", "openai"]
