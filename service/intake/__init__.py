@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from service.intake.reading import (
         TraceInput,
         guess_format,
+        list_guesses,
         name_session,
         read_gold,
         read_trace,
@@ -29,6 +30,7 @@ __all__ = [
     "FORMATS",
     "TraceInput",
     "guess_format",
+    "list_guesses",
     "name_session",
     "read_gold",
     "read_trace",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
@@ -32,19 +32,27 @@ from service.core.trace import (
 from service.intake.pairing import Answers, ResultEntry, pair
 from service.intake.unread_parts.endings import EMPTY, Ending, list_endings
 from service.intake.unread_parts.leftovers import Leftovers, Rest
-from service.intake.unread_parts.losses import MAY_BE_LOST, drop_lost_arguments, is_lost
+from service.intake.unread_parts.losses import drop_lost_arguments, is_lost, may_be_lost
 from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
 from service.intake.unread_parts.suspects import Known
 from service.intake.unread_parts.text_calls import MAY_CALL, find_text_calls
-
-_TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
 
 class Record(TypedDict):
     """The members that all validated records have."""
 
     format: ReadOnly[str]
+
+
+class Heard(NamedTuple):
+    """What a transcript was told."""
+
+    messages: Sequence[Message]
+    steps: Sequence[Step]
+    results: Sequence[ResultEntry]
+    answers: Answers
+    left: Sequence[object]
 
 
 class Transcript:
@@ -131,6 +139,10 @@ class Transcript:
         self._speaking = False
         self._results.append(ResultEntry(call_id or None, tool or None, result, len(self._calls), self._turn, path))
 
+    def list_heard(self) -> Heard:
+        """Return what was reported so far, before any of it is paired or judged."""
+        return Heard(self._messages, self._calls, self._results, self._answers, self._left.list_entries())
+
     def note_unread(self, kind: UnreadKind, path: str, what: str) -> None:
         """Report something at `path` that is not read. What is of the kind "other" is ignored."""
         if kind == "call":
@@ -211,8 +223,7 @@ class Transcript:
         given = cast("JsonObject | None", raw.get("state") if state is None else state)
         answers, orphans = self._answers, ()
         if self._results:
-            pairing = pair(self._calls, self._results, answers)
-            answers, orphans = pairing.answers, tuple(pairing.unread)
+            answers, orphans = pair(self._calls, self._results, answers)
         self._note_text_calls(tools)
         self._drop_losses(answers)
         if not self._closed and self._is_last() and not (self._messages[-1].text or self.is_calling()):
@@ -274,14 +285,14 @@ class Transcript:
     def _drop_losses(self, answers: Answers) -> None:
         """Take out what an exporter cut or hid of arguments, results and replies."""
         for index, message in enumerate(self._messages):
-            if message.role == "assistant" and MAY_BE_LOST.search(message.text) and is_lost(message.text):
+            if message.role == "assistant" and may_be_lost(message.text) and is_lost(message.text):
                 what = "a reply that was cut or hidden"
                 self._left.note("call", f"/messages/{index}/text", f"a call in {what}", message.turn)
                 self._left.note("text", f"/messages/{index}/text", what, message.turn)
         for index, step in enumerate(self._calls):
             raw = step.call.raw
             if (
-                MAY_BE_LOST.search(raw if isinstance(raw, str) else repr(raw))
+                may_be_lost(raw if isinstance(raw, str) else repr(raw))
                 and (call := drop_lost_arguments(step.call)) is not step.call
             ):
                 self._calls[index] = replace(step, call=call)

@@ -140,7 +140,8 @@ class Cursor:
             for place, value in enumerate(listed):
                 node = Cursor(value, self._out, f"{path}/{place}", of)
                 yield node
-                node.close()
+                if node._opened or not node._taken.issuperset(node.members):  # most items have nothing to close
+                    node.close()
         finally:
             for later in range(place + 1, len(listed)):
                 Cursor(listed[later], self._out, f"{path}/{later}", of).leave()

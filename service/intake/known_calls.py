@@ -15,17 +15,10 @@ from pydantic import JsonValue
 
 from service.core.json.contents import Contents
 from service.core.json.members import JsonObject
-from service.core.json.parsing import parse_or_none
 from service.core.trace import ToolCall
 from service.intake.spans.otlp import unflatten
 from service.intake.texts import parse_text
 from service.intake.unread_parts.suspects import FoundCall, guess_kind, list_calls
-
-_IDS = ("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId", "approval_request_id")
-_NAMES = ("name", "toolName", "tool_name", "tool")
-_ARGUMENTS = ("partial_json", "arguments", "args", "input")
-_ENCLOSING = ("function", "custom", "tool_call")
-"""Members that may enclose a call's name and arguments; its id stands outside them."""
 
 
 class CallMention(NamedTuple):
@@ -48,13 +41,13 @@ def list_mentions(value: JsonValue, path: str) -> Iterator[CallMention]:
 
 
 def _list_mentions(calls: Iterable[FoundCall]) -> Iterator[CallMention]:
-    for place, here, key, around, call in calls:
-        inner = next((found for name in _ENCLOSING if isinstance(found := here.get(name), dict)), here)
-        holders = [here, inner, *([around] if key in _ENCLOSING else [])]
-        ids = frozenset([text for one in holders for name in _IDS if isinstance(text := one.get(name), str) and text])
-        name = next((text for name in _NAMES if isinstance(text := inner.get(name), str)), "")
-        name = name or call.name or _read_type(here, whole=not ids)
-        yield CallMention(place, ids, name, _read_arguments(inner, call))
+    for place, here, _, _, call in calls:
+        arguments = call.raw if call.arguments is None else dict(call.arguments)
+        arguments = (arguments.strip() or None) if isinstance(arguments, str) else arguments
+        ids = frozenset({call.id} if call.id else ())
+        yield CallMention(
+            place, ids, call.name or _read_type(here, whole=not ids), None if call.raw is None else arguments
+        )
 
 
 def list_packed_mentions(value: JsonValue, path: str) -> Iterator[CallMention]:
@@ -86,14 +79,6 @@ def _read_type(raw: JsonObject, *, whole: bool) -> str:
         return ""
     head, _, name = kind.partition("-")
     return name if head == "tool" and guess_kind(name) != "call" else kind if whole else ""
-
-
-def _read_arguments(raw: JsonObject, call: ToolCall) -> JsonValue:
-    value = next((raw[name] for name in _ARGUMENTS if name in raw), call.raw)
-    if not isinstance(value, str):
-        return value
-    spelt = parse_or_none(value)
-    return spelt if isinstance(spelt, dict) else value.strip() or None
 
 
 def build_mention(call: ToolCall, path: str = "") -> CallMention:

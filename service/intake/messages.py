@@ -56,9 +56,9 @@ def name_speaker(name: JsonValue) -> Speaker | None:
 def find_speaker(message: Cursor, *names: str) -> Speaker | None:
     """Return who speaks, by the first of these members that says so, `role` or else `type`; None if none does."""
     for name in names or ("role", "type"):
-        speaker = name_speaker(message.peek(name))
-        if speaker is not None:
-            message.take(name)
+        value = message.members.get(name)
+        if value is not None and (speaker := name_speaker(value)) is not None:
+            message.take_all(name)
             return speaker
     return None
 
@@ -164,13 +164,13 @@ def read_reply(out: Transcript, message: Cursor) -> None:
     speech = Speech(out)
     listed = list(_list_calls(message))
     plain = _PLAIN.issuperset(message.members)
-    name = next((name for name in _CONTENT if message.peek(name) not in (None, "")), "")
-    spoken = isinstance(message.peek(name), str)
-    beside = CallsBeside([call for call, _ in listed]) if listed and not (plain and spoken) else None
+    name = next((name for name in _CONTENT if message.members.get(name) not in (None, "")), "")
+    spoken = name != "" and isinstance(message.members[name], str)
+    beside = CallsBeside([call for call, _ in listed]) if listed and not (plain and (spoken or not name)) else None
     if spoken:
         speech.say(message.text(name))
     else:
-        for part in message.parts(name):
+        for part in message.parts(name) if name else ():
             add_part(out, speech, part, beside)
     if not plain:
         _read_refusal(message, speech)
@@ -201,7 +201,9 @@ def _read_refusal(message: Cursor, speech: Speech) -> None:
 def _list_calls(message: Cursor) -> Iterator[tuple[ToolCall, ToolResult | None]]:
     """Iterate over the calls that stand beside the parts of a reply, with the result that stands in a call."""
     for name in _LISTED:
-        for call in message.items(name, of="a tool call") if name in message.members else ():
+        if name not in message.members:
+            continue
+        for call in message.items(name, of="a tool call"):
             if isinstance(call.raw, dict):
                 yield take_call(call), read_ui_result(call) if name == "toolInvocations" else None
             else:

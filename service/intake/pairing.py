@@ -16,7 +16,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from service.core.json.values import equals
-from service.core.models.light import light
 from service.core.trace import Step, ToolResult, UnreadablePart
 
 Answers = dict[int, ToolResult | None]
@@ -35,17 +34,12 @@ class ResultEntry(NamedTuple):
     """Its pointer, reported if no call is left for it; "" if that is no fault."""
 
 
-@light
-class Pairing:
-    """Results by the index of the call that each answers, and the results that answer none."""
-
-    answers: Answers
-    unread: Sequence[UnreadablePart] = ()
-
-
-def pair(calls: Sequence[Step], results: Sequence[ResultEntry], answered: Mapping[int, ToolResult | None]) -> Pairing:
+def pair(
+    calls: Sequence[Step], results: Sequence[ResultEntry], answered: Mapping[int, ToolResult | None]
+) -> tuple[Answers, Sequence[UnreadablePart]]:
     """Pair results with calls, some of which are `answered` already.
 
+    Returns results by the index of the call that each answers, and the results that answer none.
     Linear time, whatever ids a hostile log repeats.
     """
     answers: Answers = dict(answered)
@@ -63,7 +57,7 @@ def pair(calls: Sequence[Step], results: Sequence[ResultEntry], answered: Mappin
     orphans = _match_rest(calls, unnamed, answers)
     reason = "a result answers no call of the trace: its call is missing"
     unread += [UnreadablePart("call", orphan.path, reason, orphan.turn) for orphan in orphans]
-    return Pairing(answers, [part for part in unread if part.path])
+    return answers, [part for part in unread if part.path]
 
 
 def _contradicts(first: ToolResult | None, second: ToolResult | None) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from service.core.json.members import find_object, find_text, list_objects, read_type
+from service.core.json.members import as_text, list_objects, read_type
 from service.core.trace import ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
 from service.intake.build import Transcript
@@ -70,8 +70,8 @@ NAMING: Final = frozenset(
 
 _TYPES = ("type", "part_kind", "kind", "block_type")
 _NAMES = ("name", "toolName", "tool_name", "function_name")
-_ARGUMENTS = (
-    *("arguments", "args", "input", "rawInput", "partial_json", "parameters"),
+ARGUMENTS = (
+    *("partial_json", "arguments", "args", "input", "rawInput", "parameters"),
     *("inputParameters", "input_parameters", "tool_kwargs"),
 )
 _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "source_call_id", "tool_id")
@@ -209,10 +209,14 @@ def take_call(part: Cursor) -> ToolCall:
     Raises InputError: it has no name.
     """
     if _PLAIN_CALL.issuperset(part.members):
-        function = find_object(part.members, "function")
-        if _PLAIN_FUNCTION.issuperset(function) and (name := find_text(function, "name")):
+        function = part.members.get("function")
+        if (
+            isinstance(function, dict)
+            and _PLAIN_FUNCTION.issuperset(function)
+            and (name := as_text(function.get("name")))
+        ):
             part.drop()
-            return build_tool_call(find_text(part.members, "id"), name, function.get("arguments"))
+            return build_tool_call(as_text(part.members.get("id")), name, function.get("arguments"))
     body = part.child(*_HOLDERS) or part
     custom = "custom" in part or part.peek("type") == "custom_tool_call"
     item_id = part.text("id")
@@ -227,13 +231,13 @@ def take_call(part: Cursor) -> ToolCall:
         return build_custom_call(call_id, name, body.take("input"))
     problem = part.text("parse_error")
     if problem:
-        body.take(*_ARGUMENTS)
+        body.take(*ARGUMENTS)
         return ToolCall(call_id or None, name, None, problem, problem)
     if "partialArgs" in body or "partial_args" in body:
         arguments = _join_streamed(body)
         call = build_tool_call(call_id, name, arguments)
         return replace(call, arguments=None, captured=False) if arguments is _UNKNOWN else call
-    given = next((key for key in _ARGUMENTS if body.peek(key) is not None), "")
+    given = next((key for key in ARGUMENTS if body.peek(key) is not None), "")
     return build_tool_call(call_id, name, body.take(given) if given else None)
 
 

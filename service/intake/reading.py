@@ -33,7 +33,6 @@ def _get_format(module: ModuleType) -> Format:
 # Any: pydantic has checked `format`, which decides the shape that each reader gets.
 _ALL = sorted(map(_get_format, import_all(formats)), key=lambda entry: (entry.place, entry.name))
 _BY_NAME: Mapping[str, Format] = {entry.name: entry for entry in _ALL}
-_BY_RANK = sorted(_ALL, key=lambda entry: entry.rank)
 
 
 def list_formats() -> Sequence[Format]:
@@ -42,32 +41,44 @@ def list_formats() -> Sequence[Format]:
 
 
 GENERAL = 50
-"""The rank from which on a format is no more than messages, which others write too: it stands back where another fits."""
+"""The score up to which a format is no more than messages, which others write too: it stands back where another fits."""
+
+
+def list_guesses(record: JsonObject) -> list[tuple[int, str]]:
+    """List the formats that a record looks like, with their scores, best first."""
+    scored = [(score, entry.name) for entry in _ALL if (score := entry.score(record))]
+    return sorted(scored, key=lambda one: -one[0])
 
 
 def guess_format(record: JsonObject) -> str | None:
     """Guess a record's format from its members; None if they do not tell.
 
-    Of several, it is the one that demands most of a record, unless another reads what it would lose. A conversation of
-    plain text without tools reads the same as `openai` and as `anthropic`; it is called `openai`.
+    Of several, it is the one of the best score, unless another reads what it would lose. A conversation of plain text
+    without tools reads the same as `openai` and as `anthropic`; it is called `openai`.
     """
     return _weigh(record)[0]
 
 
+def find_second_guess(record: TraceInput) -> str | None:
+    """Return the best guess besides the format that a record was read in; None if it looks like no other."""
+    names = [name for _, name in list_guesses(cast("JsonObject", record))]
+    return next((name for name in names if name != record["format"]), None)
+
+
 def _weigh(record: JsonObject) -> tuple[str | None, str | None]:
-    """Return the best guess, and a format that demands as much of a record, loses as little and reads it differently."""
-    entries = [entry for entry in _BY_RANK if entry.recognise(record)]
-    special = [entry for entry in entries if entry.rank < GENERAL]
+    """Return the best guess, and a format with as good a score that loses as little and reads the record differently."""
+    guesses = list_guesses(record)
+    special = [guess for guess in guesses if guess[0] > GENERAL]
     if len(special) < 2:
-        return (entries[0].name if entries else None), None
-    trials = [(_try(record, entry.name), entry) for entry in special]
-    trial, best = min(trials, key=lambda one: (one[0].lost, one[1].rank))
+        return (guesses[0][1] if guesses else None), None
+    trials = [(_try(record, name), score, name) for score, name in special]
+    trial, best, name = min(trials, key=lambda one: (one[0].lost, -one[1]))
     rivals = [
-        entry.name
-        for other, entry in trials
-        if (other.lost, entry.rank) == (trial.lost, best.rank) and other.told != trial.told
+        rival
+        for other, score, rival in trials
+        if (other.lost, score) == (trial.lost, best) and other.told != trial.told
     ]
-    return best.name, next(iter(rivals), None)
+    return name, next(iter(rivals), None)
 
 
 class _Trial(NamedTuple):
@@ -79,8 +90,8 @@ class _Trial(NamedTuple):
 
 def _try(record: JsonObject, name: str) -> _Trial:
     try:
-        trace = _read(_build_reader(name).validate_python({**record, "format": name}))
-    except (ValidationError, InputError, ValueError):
+        trace = _read_as(record, name)
+    except (InputError, ValueError):
         return _Trial(inf, None)
     told: JsonValue = [[step.call.name, step.call.raw, step.result and step.result.content] for step in trace.steps]
     return _Trial(
@@ -88,8 +99,8 @@ def _try(record: JsonObject, name: str) -> _Trial:
     )
 
 
-_SESSIONS = [(entry.name, entry.session) for entry in _BY_RANK if entry.session is not None]
-_SPLITS = [(entry.name, entry.split) for entry in _BY_RANK if entry.split is not None]
+_SESSIONS = [(entry.name, entry.session) for entry in _ALL if entry.session is not None]
+_SPLITS = [(entry.name, entry.split) for entry in _ALL if entry.split is not None]
 
 
 def name_session(line: JsonObject) -> tuple[str, str] | None:
@@ -187,10 +198,15 @@ def _read(record: TraceInput) -> Trace:
 
 
 def _read_any(raw: JsonObject) -> Trace:
-    """Read a record that is not validated and names no format."""
-    name = next((entry.name for entry in _BY_RANK if entry.recognise(raw)), None)
-    if name is None:
+    """Read a record that is not validated and names no format: in the format of the best score, so that work is bounded."""
+    guesses = list_guesses(raw)
+    if not guesses:
         raise InputError.at("", "the messages are in no known format")
+    return _read_as(raw, guesses[0][1])
+
+
+def _read_as(raw: JsonObject, name: str) -> Trace:
+    """Read a record that is not validated in a format. Raises InputError: it does not fit."""
     try:
         return _read(_build_reader(name).validate_python({**raw, "format": name}))
     except ValidationError as error:

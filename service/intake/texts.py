@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 
 from pydantic import JsonValue
 
-from service.core.json.parsing import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse, parse_or_none
 
 _FENCE = re.compile(r"\s*```(?:\w+)?[ \t]*\n(.*?)```\s*\Z", re.DOTALL)
 
@@ -35,3 +37,21 @@ def parse_text(value: JsonValue) -> JsonValue:
         return parse(value)
     except UnreadableError:
         return value
+
+
+MAX_LITERAL_CHARS = 100_000
+
+
+def read_literal(text: str) -> JsonValue:
+    """Return what a Python literal spells, as JSON; None if it spells nothing that JSON has.
+
+    >>> read_literal("{'a': [1, None], 'b': (True,)}"), read_literal("{'a': b}"), read_literal("{1}")
+    ({'a': [1, None], 'b': [True]}, None, None)
+    >>> read_literal("[" * 999)
+    """
+    if len(text) > MAX_LITERAL_CHARS or "\\" in text:  # an unknown escape makes Python warn
+        return None
+    try:
+        return parse_or_none(json.dumps(ast.literal_eval(text.strip()), allow_nan=False))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None

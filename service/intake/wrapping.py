@@ -68,11 +68,6 @@ class WrapperContents:
     """The same for values in which calls may stand in texts and under dotted keys."""
 
 
-def list_other_members(raw: JsonObject, path: str, *but: str) -> Iterator[tuple[JsonValue, str]]:
-    """Iterate over the members of an entry, except those in `but`, with their pointers."""
-    return ((value, f"{path}/{escape_token(name)}") for name, value in raw.items() if name not in but)
-
-
 class InnerRecord(NamedTuple):
     """A record that names no format, with the pointers of its parts in the source."""
 

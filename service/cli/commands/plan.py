@@ -142,6 +142,7 @@ def convert(
     Try this first when a score surprises you. Prints one JSON document per line.
     """
     from service.cli.inputs import print_guesses, read_inputs
+    from service.intake.reading import find_second_guess
     from service.intake.writing.atif_form import write_atif
     from service.intake.writing.own_form import write_record
     from service.reading.places import Layout
@@ -152,6 +153,8 @@ def convert(
         typer.echo(json.dumps(write_atif(trace) if to == "atif" else write_record(trace), ensure_ascii=False))
         for part in trace.unread:
             say(f"{record.place}: {part.path}: {part.reason}")
+        if verbose and inputs.guessed[trace.format] and (second := find_second_guess(record.request.trace)):
+            say(f"{record.place}: read as {trace.format}; the second best guess is {second}")
         for part in trace.ignored if verbose else ():
             say(f"{record.place}: ignored: {part.path}: {part.reason}")
     print_guesses(inputs.guessed, inputs.left_out)

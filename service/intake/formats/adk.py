@@ -88,10 +88,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="adk",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 93 * _recognise(record),
     summary="A session of Google's ADK, or a case of its eval sets.",
     hint="events with an author and a content, or a conversation of invocations",
-    rank=7,
     place=26,
     split=_split,
 )

@@ -44,9 +44,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="anthropic",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 50 * _recognise(record),
     summary="A conversation in the form of Anthropic's Messages: `messages`, then the reply's `content`.",
     hint="messages beside system, input_schema of tools or tool_use blocks, or the content of a reply",
-    rank=50,
     place=3,
 )

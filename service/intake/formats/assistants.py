@@ -81,9 +81,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="assistants",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 89 * _recognise(record),
     summary="The run steps of an OpenAI Assistants thread, with its messages and its run if they are known.",
     hint="steps, or a page's data, of the object thread.run.step",
-    rank=11,
     place=42,
 )

@@ -59,9 +59,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="atif",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 92 * _recognise(record),
     summary="An ATIF trajectory, as Harbor writes it.",
     hint="a schema_version of ATIF, or steps with a source beside an agent",
-    rank=8,
     place=25,
 )

@@ -58,9 +58,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="autogen",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 60 * _recognise(record),
     summary="A TaskResult of AutoGen 0.4 or later, or its messages and events.",
     hint="messages with a source, of types such as TextMessage",
-    rank=40,
     place=33,
 )

@@ -30,9 +30,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="azure",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 87 * _recognise(record),
     summary="Azure AI evaluation's `query` and `response`, with `tool_definitions`.",
     hint="query beside response, of messages",
-    rank=13,
     place=32,
 )

@@ -56,9 +56,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="bedrock",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 78 * _recognise(record),
     summary="A conversation in the form of Converse: a request, a reply or both.",
     hint="toolConfig, or blocks such as toolUse and toolResult",
-    rank=22,
     place=9,
 )

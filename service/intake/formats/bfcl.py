@@ -128,10 +128,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="bfcl",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 60 * _recognise(record),
     summary="A question with `functions` (also `function`), an output and perhaps `possible_answer` (also `ground_truth`).",
     hint="question beside calls or result",
-    rank=40,
     place=5,
     gold=read_gold,
 )

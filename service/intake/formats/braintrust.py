@@ -49,9 +49,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="braintrust",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 91 * _recognise(record),
     summary="Rows of a Braintrust log: one, or those of a trace in `events`.",
     hint="span_attributes beside a root_span_id",
-    rank=9,
     place=35,
 )

@@ -128,10 +128,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="callgrade",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 90 * _recognise(record),
     summary="A conversation as a list of events. `output`: what the run returned; `output_schema`: the schema it should fit.",
     hint="events",
-    rank=10,
     place=7,
     members={
         "events": list[Event],

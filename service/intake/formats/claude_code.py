@@ -96,10 +96,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="claude_code",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 95 * _recognise(record),
     summary="A session of Claude Code: a file of its lines, or `lines`.",
     hint="lines with a sessionId and a type",
-    rank=5,
     place=29,
     session=_name_session,
 )

@@ -58,10 +58,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="codex",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 94 * _recognise(record),
     summary="A rollout of Codex: a file of its lines, or `lines`.",
     hint="lines with a payload and a timestamp",
-    rank=6,
     place=36,
     session=_name_session,
 )

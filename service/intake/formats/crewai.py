@@ -50,9 +50,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="crewai",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 87 * _recognise(record),
     summary="A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.",
     hint="raw beside description and expected_output, or tasks_output with such tasks",
-    rank=13,
     place=39,
 )

@@ -75,10 +75,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="deepeval",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 72 * _recognise(record),
     summary="A DeepEval test case: a question with its answer, or turns, with the tools called.",
     hint="input beside actualOutput or toolsCalled, or turns",
-    rank=28,
     place=30,
     gold=read_gold,
 )

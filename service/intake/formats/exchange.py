@@ -104,9 +104,8 @@ def _is_request(record: JsonObject) -> bool:
 FORMAT = Format(
     name="exchange",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 86 * _recognise(record),
     summary="The bodies of a request and its response, or of a response alone.",
     hint="request beside response, or a line of a batch's results",
-    rank=14,
     place=15,
 )

@@ -111,9 +111,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="gemini",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 79 * _recognise(record),
     summary="A conversation in Gemini's form: `contents`, then the reply's `candidates`.",
     hint="contents or candidates",
-    rank=21,
     place=8,
 )

@@ -69,10 +69,9 @@ def _is_log(record: JsonObject) -> bool:
 FORMAT = Format(
     name="inspect_ai",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 89 * _recognise(record),
     summary="A sample of an Inspect log; a file with a whole log is a trace for each.",
     hint="messages beside an epoch",
-    rank=11,
     place=27,
     members={"id": NotRequired[int | str | None]},
     split=lambda record: split(record) if _is_log(record) else None,

@@ -66,9 +66,8 @@ def is_message(raw: JsonObject) -> bool:
 FORMAT = Format(
     name="langchain",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 54 * _recognise(record),
     summary="LangChain messages or a LangGraph state, with the tools if they are known.",
     hint="messages of the types human and ai, or with lc, also in values",
-    rank=46,
     place=10,
 )

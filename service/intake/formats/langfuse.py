@@ -61,9 +61,8 @@ def _is_observation(raw: JsonObject) -> bool:
 FORMAT = Format(
     name="langfuse",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 83 * _recognise(record),
     summary="A trace with its observations, one observation, or a page of one trace's observations.",
     hint="observations, or a traceId beside input",
-    rank=17,
     place=22,
 )

@@ -59,9 +59,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="langsmith",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 84 * _recognise(record),
     summary="A run, or all `runs` of a trace.",
     hint="a run_type, or runs that have one",
-    rank=16,
     place=21,
 )

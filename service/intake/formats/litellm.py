@@ -50,9 +50,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="litellm",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 76 * _recognise(record),
     summary="The payload of a logging callback, a spend log or a bucket.",
     hint="messages beside litellm_call_id, call_type or model_parameters",
-    rank=24,
     place=20,
 )

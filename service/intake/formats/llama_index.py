@@ -87,9 +87,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="llama_index",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 91 * _recognise(record),
     summary="Messages of LlamaIndex made of blocks, or the events of an agent's workflow.",
     hint="messages with blocks of a block_type, or events with tool_kwargs",
-    rank=9,
     place=40,
 )

@@ -67,9 +67,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="mlflow",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 82 * _recognise(record),
     summary="An MLflow trace, version 2 or 3.",
     hint="spans below data",
-    rank=18,
     place=23,
 )

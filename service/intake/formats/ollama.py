@@ -34,9 +34,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="ollama",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 88 * _recognise(record),
     summary="A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known.",
     hint="a message beside done",
-    rank=12,
     place=37,
 )

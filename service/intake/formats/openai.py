@@ -45,10 +45,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="openai",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 40 * _recognise(record),
     summary="A conversation in the form of Chat Completions: `messages`, then the reply in `choices` or, streamed, in "
     "`chunks`. `sample`: which of several choices is read, from 0.",
     hint="messages, choices or chunks",
-    rank=60,
     place=1,
 )

@@ -78,10 +78,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="openai_agents",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 95 * _recognise(record),
     summary="A trace of the OpenAI Agents SDK: a file of its trace and spans, or `lines`.",
     hint="lines whose object is trace or trace.span",
-    rank=5,
     place=38,
     session=_name_session,
 )

@@ -54,9 +54,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="openai_responses",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 30 * _recognise(record),
     summary="A conversation in the form of the Responses API: any of `input`, `output` and `items`, in this order.",
     hint="input, output or items",
-    rank=70,
     place=2,
 )

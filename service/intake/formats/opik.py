@@ -46,9 +46,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="opik",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 85 * _recognise(record),
     summary="An Opik trace with its spans, or one span.",
     hint="spans with a trace_id, a type such as llm, and an input",
-    rank=15,
     place=34,
 )

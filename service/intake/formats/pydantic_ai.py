@@ -120,9 +120,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="pydantic_ai",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 58 * _recognise(record),
     summary="A history, with the tools if they are known.",
     hint="messages of the kinds request and response",
-    rank=42,
     place=12,
 )

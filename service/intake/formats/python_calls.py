@@ -111,9 +111,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="python_calls",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 62 * _recognise(record),
     summary="Messages, or a question and an output, with calls written as Python.",
     hint="texts that are calls in Python",
-    rank=38,
     place=14,
 )

@@ -59,10 +59,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="ragas",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 73 * _recognise(record),
     summary="A ragas sample: a conversation in `user_input`, or a question with its `response`.",
     hint="user_input",
-    rank=27,
     place=31,
     gold=read_gold,
 )

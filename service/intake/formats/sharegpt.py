@@ -213,9 +213,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="sharegpt",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 74 * _recognise(record),
     summary="A line of a data set of conversations.",
     hint="conversations",
-    rank=26,
     place=13,
 )

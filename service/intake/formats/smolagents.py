@@ -97,9 +97,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="smolagents",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 83 * _recognise(record),
     summary="The steps of a smolagents agent's memory: a list of them, or `steps`.",
     hint="steps with a step_number and tool_calls",
-    rank=17,
     place=41,
 )

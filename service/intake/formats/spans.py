@@ -41,6 +41,7 @@ from service.intake.spans.selection import select_spans
 from service.intake.spans.unread_calls import list_unread_calls
 from service.intake.spans.usage import read_usage, sum_usage
 from service.intake.tools import read_tools
+from service.intake.unread_parts.leftovers import Rest
 
 
 def read(record: Cursor, out: Transcript) -> Trace:
@@ -188,8 +189,11 @@ class _Writer:
         if message.role is not None:
             self.transcript.say(message.role, message.text, to=entry.to)
             self._calling = False
-        for kind, what in message.unread:
-            self.transcript.note_unread(kind, entry.path, what)
+        for part in message.unread:
+            if isinstance(part, Rest):
+                self.transcript.leave(part._replace(path=entry.path))
+            else:
+                self.transcript.note_unread(part[0], entry.path, part[1])
 
     def _write_call(self, call: ToolCall, run: Run | None, reply: Span | None, *, parallel: bool = False) -> None:
         self.transcript.call(_complete(call, run), parallel=parallel)
@@ -229,10 +233,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="spans",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 80 * _recognise(record),
     summary="An export of spans: either `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
     hint="spans or resourceSpans",
-    rank=20,
     place=4,
     split=split_export,
 )

@@ -83,10 +83,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="tau",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 70 * _recognise(record),
     summary="A tau-bench run: either `messages` or `traj`.",
     hint="traj, or messages beside a task_id",
-    rank=30,
     place=6,
     gold=read_gold,
 )

@@ -86,10 +86,9 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="tau2",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 71 * _recognise(record),
     summary="A simulation of tau2-bench; a file of results is a trace for each.",
     hint="messages beside a task_id and a termination_reason",
-    rank=29,
     place=28,
     gold=read_gold,
     split=_split,

@@ -38,9 +38,8 @@ def _is_message(message: JsonObject) -> bool:
 FORMAT = Format(
     name="vercel",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 56 * _recognise(record),
     summary="UIMessages or ModelMessages, with the tools if they are known.",
     hint="messages with parts, or with tool-call and tool-result",
-    rank=44,
     place=11,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from service.core.json.members import as_text
@@ -46,9 +47,10 @@ _WRAPPERS = frozenset(
 
 _GENAI_ROOTS = frozenset({"gen_ai", "llm", "tool", "openinference", "traceloop", "langsmith", "tool_arguments"})
 _MODEL_NAMES = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "gen_ai.completion")
+_AGENTS = frozenset({"AGENT", "INVOKE_AGENT"})
+_AGENT_NAMES = ("gen_ai.agent.name", "agent.name", "agent_name")
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "mcp.tool.name")
 
-_LOGFIRE_TOOL_TEMPLATE = "Function: {name}"
 _HELPER_SUFFIXES = ("._prepare_chat_with_tools",)
 """Suffixes of names of spans that claim to be a model's but only prepare its request."""
 
@@ -83,19 +85,7 @@ def read_tool_name(span: Span) -> str | None:
 
     A span with nothing but a kind names its tool in the span's name: `execute_tool f`, `f.__call__` or `f`.
     """
-    for name in _TOOL_NAMES:
-        if value := as_text(span.get(name)):
-            return value
-    if look_up(span.attributes, "logfire.msg_template") == _LOGFIRE_TOOL_TEMPLATE:
-        return as_text(span.get("name"))
-    if read_kind(span) not in _TOOLS:
-        return None
-    named = as_text(span.get("traceloop.entity.name"))
-    return named or span.name.removeprefix("execute_tool ").removesuffix(".__call__") or None
-
-
-_AGENTS = ("gen_ai.agent.name", "agent.name", "agent_name")
-_LOGFIRE_AGENT_TEMPLATE = "Agent run: {name!r}"
+    return _read_name(span, _TOOL_NAMES, "Function: {name}", _TOOLS, ("execute_tool ", ".__call__"))
 
 
 def read_agent(span: Span) -> str | None:
@@ -103,17 +93,23 @@ def read_agent(span: Span) -> str | None:
 
     A span with nothing but a kind names its agent in the span's name: `invoke_agent a`, `a.agent` or `a`.
     """
-    kind = read_kind(span)
-    if kind == "CREATE_AGENT":
+    if read_kind(span) == "CREATE_AGENT":
         return None
-    if named := next((name for key in _AGENTS if (name := as_text(span.get(key)))), None):
+    return _read_name(span, _AGENT_NAMES, "Agent run: {name!r}", _AGENTS, ("invoke_agent ", ".agent"))
+
+
+def _read_name(
+    span: Span, names: Sequence[str], template: str, kinds: frozenset[str], around: tuple[str, str]
+) -> str | None:
+    """Return a name: by attribute, under Logfire's `template`, or in a span of one of the `kinds`, without what is `around`."""
+    if named := next((value for name in names if (value := as_text(span.get(name)))), None):
         return named
-    if look_up(span.attributes, "logfire.msg_template") == _LOGFIRE_AGENT_TEMPLATE:
+    if look_up(span.attributes, "logfire.msg_template") == template:
         return as_text(span.get("name"))
-    if kind not in ("AGENT", "INVOKE_AGENT"):
+    if read_kind(span) not in kinds:
         return None
     named = as_text(span.get("traceloop.entity.name"))
-    return named or span.name.removeprefix("invoke_agent ").removesuffix(".agent") or None
+    return named or span.name.removeprefix(around[0]).removesuffix(around[1]) or None
 
 
 def is_copy(span: Span) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,10 +14,9 @@ from service.core.trace import ToolCall, ToolResult
 from service.intake.calls import build_tool_call
 from service.intake.spans.family import Enclosing
 from service.intake.spans.kinds import classify_span, is_copy, read_tool_name
-from service.intake.spans.messages import HIDDEN, build_call, read_content
+from service.intake.spans.messages import HIDDEN, drop_hidden, read_content
 from service.intake.spans.otlp import Span, get_leaf, parse_json
-
-_MAX_LITERAL_CHARS = 100_000
+from service.intake.texts import read_literal
 
 _ARGUMENTS = (
     "gen_ai.tool.call.arguments",
@@ -122,7 +119,7 @@ def _read_call(span: Span, call_id: str | None, name: str) -> ToolCall:
     for key in _ARGUMENTS:
         raw = span.get(key)
         if raw is not None:
-            call = build_call(call_id, name, {"arguments": raw}, "arguments", span.path)
+            call = drop_hidden(build_tool_call(call_id, name, raw))
             unwrapped = _unwrap_input(call.arguments)
             return call if unwrapped is call.arguments else replace(call, arguments=unwrapped)
     return next(_list_inputs(span, call_id, name), ToolCall(call_id, name, None, captured=False))
@@ -136,8 +133,10 @@ def _list_inputs(span: Span, call_id: str | None, name: str) -> Iterator[ToolCal
         if raw is None or raw == HIDDEN:
             continue
         call = build_tool_call(call_id, name, raw)
-        found = call.arguments if call.arguments is not None else _read_literal(raw)
-        if found is not None:
+        found = call.arguments
+        if found is None and isinstance(raw, str):
+            found = read_literal(raw)
+        if isinstance(found, dict):
             yield replace(call, arguments=_unwrap_input(found), problem=None)
         elif not isinstance(raw, str) or raw.lstrip().startswith(("{", "[")):
             yield call
@@ -155,25 +154,9 @@ def _unwrap_input(raw: JsonObject | None) -> JsonObject | None:
     if isinstance(inner, dict) and raw.keys() <= _BOUND and not raw.get("args"):
         return inner
     if isinstance(text, str) and "inputs" in raw:
-        inputs = raw["inputs"]
-        return inputs if isinstance(inputs, dict) else _read_literal(text) or raw
+        inputs = raw["inputs"] if isinstance(raw["inputs"], dict) else read_literal(text) or raw
+        return inputs if isinstance(inputs, dict) else raw
     return raw
-
-
-def _read_literal(raw: JsonValue) -> dict[str, JsonValue] | None:
-    """Return the object that a Python literal spells.
-
-    >>> _read_literal("{'a': [1, None], 'b': (True,)}"), _read_literal("{'a': b}"), _read_literal("{1}")
-    ({'a': [1, None], 'b': [True]}, None, None)
-    >>> _read_literal("[" * 999)
-    """
-    if not isinstance(raw, str) or len(raw) > _MAX_LITERAL_CHARS or "\\" in raw:  # an unknown escape makes Python warn
-        return None
-    try:
-        value = parse(json.dumps(ast.literal_eval(raw.strip()), allow_nan=False))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _read_output(span: Span) -> tuple[ToolResult | None, JsonValue]:

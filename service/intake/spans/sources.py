@@ -43,34 +43,30 @@ _NONE: list[JsonObject] = []
 
 def list_input(span: Span) -> list[JsonObject]:
     """Return the messages sent to a model, unparsed."""
-    for name in _INPUTS:
-        if found := find_messages(span.get(name)):
-            return found
+    if found := _find_first([span.get(name) for name in _INPUTS]):
+        return found
     if events := _list_events(span):
         return _split_replies(events)[0]
-    found = find_messages(_get(span, _DETAILS, "gen_ai.input.messages"))
-    found = found or find_messages(_get(span, "gen_ai.content.prompt", "gen_ai.prompt"))
-    return (
-        found
-        or find_messages(span.get("input"))
-        or find_messages(span.get("request_data.messages"))
-        or _find_whole(span)
-    )
+    sources = [_get(span, _DETAILS, "gen_ai.input.messages"), _get(span, "gen_ai.content.prompt", "gen_ai.prompt")]
+    return _find_first([*sources, *[span.get(name) for name in ("input", "request_data.messages", *_WHOLE)]])
 
 
 def list_output(span: Span) -> list[JsonObject]:
     """Return the messages that a model replied, unparsed: the first of several choices."""
     if found := find_messages(span.get("gen_ai.output.messages")):
         return _first_choice(span, found)
-    for name in _OUTPUTS[1:]:
-        if found := find_messages(span.get(name)):
-            return found
+    if found := _find_first([span.get(name) for name in _OUTPUTS[1:]]):
+        return found
     if events := _list_events(span):
         return _split_replies(events)[1]
     if found := find_messages(_get(span, _DETAILS, "gen_ai.output.messages")):
         return _first_choice(span, found)
     found = find_messages(_get(span, "gen_ai.content.completion", "gen_ai.completion"))[:1]
-    return found or find_messages(span.get("output")) or find_messages(span.get("response_data.message"))
+    return found or _find_first([span.get("output"), span.get("response_data.message")])
+
+
+def _find_first(sources: Sequence[JsonValue]) -> list[JsonObject]:
+    return next((found for raw in sources if (found := find_messages(raw))), _NONE)
 
 
 def get_instructions(span: Span) -> JsonValue:
@@ -146,7 +142,3 @@ def _split_replies(events: Sequence[JsonObject]) -> tuple[list[JsonObject], list
 
 def _get(span: Span, event: str, key: str) -> JsonValue:
     return next((one.attributes.get(key) for one in span.events if one.name == event), None)
-
-
-def _find_whole(span: Span) -> list[JsonObject]:
-    return next((found for name in _WHOLE if (found := find_messages(span.get(name)))), _NONE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from pydantic import JsonValue
 
 from service.core.json.parsing import parse_or_none
 from service.core.trace import ToolDef
+from service.intake.texts import read_literal
 
 
 class TextCall(NamedTuple):
@@ -63,7 +63,7 @@ def decode(text: str, at: int) -> tuple[JsonValue, int]:
         value, end = json.JSONDecoder().raw_decode(text, at)
     except (ValueError, RecursionError):
         end = _find_bracket_end(text, at)
-        value = _read_literal(text[at:end]) if end else None
+        value = read_literal(text[at:end]) if end else None
     return value, end
 
 
@@ -75,15 +75,6 @@ def _find_bracket_end(text: str, at: int) -> int:
         if not depth:
             return found.end()
     return 0
-
-
-def _read_literal(text: str) -> JsonValue:
-    if len(text) > 20_000 or "\\" in text:
-        return None
-    try:
-        return parse_or_none(json.dumps(ast.literal_eval(text), allow_nan=False))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
 
 
 _TOOL_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action", "recipient_name")

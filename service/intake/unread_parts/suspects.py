@@ -180,7 +180,8 @@ def read_call(raw: JsonObject, holder: str, around: JsonObject, known: Known) ->
     )
     if not (_is_typed_call(raw, signs) or _is_call(raw, signs, known)):
         return _read_keyed(raw, holder, known)
-    name = signs.offered or next(iter(signs.names), None)
+    plain = [one for one in signs.names if Hint.CALL_ID not in keys[one]]
+    name = signs.offered or next(iter(plain or signs.names), None)
     inner = signs.arguments or next((one for one in keys if isinstance(raw[one], dict)), None)
     ids = [
         value

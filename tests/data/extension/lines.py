@@ -28,8 +28,7 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="lines",
     read=read,
-    recognise=_recognise,
+    score=lambda record: 20 * _recognise(record),
     summary="Lines such as `user: Hi` and `call: look`.",
     hint="lines",
-    rank=80,
 )
