@@ -13,7 +13,6 @@ from service.core.conclusion.report_json import cache_json
 from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
 from service.core.expectations.expectation import ExpectedCall
-from service.core.injection.signals import find_suspicions
 from service.core.judging.fits import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.judging.judges import Ask
@@ -107,7 +106,6 @@ def conclude(  # noqa: PLR0913 (each by name)
         notes=(
             *find_oversights(trace, plan.rubric, plan.expectation, plan.listing),
             *list_failures(trace),
-            *find_suspicions(trace),
         ),
     )
 
