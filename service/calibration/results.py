@@ -80,37 +80,6 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class CascadeStage:
-    """A judge of a cascade: what reaches it, what it decides, and what it leaves."""
-
-    judge: str
-    reached: float
-    """The share of all items that reaches it; `decided` likewise."""
-    decided: float
-    agreement: Measure
-    """The agreement with labels among what it decides."""
-    guarantee: Guarantee
-    cost_usd: float | None
-    """The cost of asking it about one item; None: unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class CascadeReport:
-    """Judges in sequence, each asked only about what the previous one leaves; the rest goes to humans."""
-
-    criterion: str
-    share: float
-    """The share of accepted verdicts that must agree with labels."""
-    stages: tuple[CascadeStage, ...]
-    coverage: Measure
-    """The share of all items that any stage decides; `agreement` and `cost_usd` are of all stages together, too."""
-    agreement: Measure
-    cost_usd: float | None
-    asked_for: bool
-    """Whether its fits are written."""
-
-
-@dataclass(frozen=True, slots=True)
 class HeldOutItem:
     """A held-out item under the judge, kept so that it can be compared later."""
 
@@ -247,7 +216,6 @@ class CalibrationReport:
     libraries: Mapping[str, str]
     given: tuple[str, ...] = ()
     """The criteria whose items say themselves which are held out."""
-    cascades: tuple[CascadeReport, ...] = ()
 
     @property
     def all_judges(self) -> tuple[JudgeReport, ...]:

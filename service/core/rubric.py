@@ -264,7 +264,7 @@ class Rubric(FrozenModel):
     @lazy
     def judge_ids(self) -> frozenset[str]:
         """The ids of the judges its criteria ask."""
-        return frozenset[str]().union(*[c.check.judge_ids for c in self.criteria if isinstance(c.check, JudgeCheck)])
+        return frozenset[str]().union(*[{c.check.judge} for c in self.criteria if isinstance(c.check, JudgeCheck)])
 
 
 def list_duplicates(ids: Iterable[str]) -> list[str]:
@@ -282,20 +282,7 @@ def add_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
     if unknown:
         raise ValueError(f"no judge {', '.join(unknown)}; known: {', '.join(sorted(known)) or 'none'}")
     missing |= {WORDS} & known.keys() - rubric.judges_by_id.keys()
-    complete = change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(missing))))
-    for one in complete.criteria:
-        if isinstance(one.check, JudgeCheck):
-            _require_one_level(one.id, one.check, complete.judges_by_id)
-    return complete
-
-
-def _require_one_level(criterion: str, check: JudgeCheck, judges: Mapping[str, Judge]) -> None:
-    """Raise ValueError if the judges of a cascade have different levels."""
-    first = judges[check.judge].level
-    strange = [name for name in check.then if judges[name].level != first]
-    if strange:
-        level = judges[strange[0]].level
-        raise ValueError(f"{criterion}: {check.judge} is asked of a {first}, and {strange[0]}, after it, of a {level}")
+    return change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(missing))))
 
 
 def change_rubric(rubric: Rubric, **fields: object) -> Rubric:

@@ -33,20 +33,13 @@ MAX_TEXT_CHARS = 400
 MAX_ANNOTATORS_SHOWN = 6
 
 
-def build_judge_report(
-    bench: Bench, options: ReportOptions, *, after_fit: str | None = None
-) -> tuple[JudgeReport, Fit]:
-    """Build the report on the judge from its held-out items, and the fit with the same figures.
-
-    `after_fit`: the id of the fit that decides before it in a cascade.
-    """
+def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeReport, Fit]:
+    """Build the report on the judge from its held-out items, and the fit with the same figures."""
     rows, raw = bench.build_rows(), [bench.values[item.key].raw for item in bench.held_out]
     raw_rows = [row._replace(value=value, passed=value >= OWN_THRESHOLD) for row, value in zip(rows, raw, strict=True)]
     after = compute_judge_figures(rows, options.resampling)
     humans = compute_human_figures(bench.held_out, options.resampling)
-    guarantee = None
-    if options.guarantee is not None:
-        guarantee = bench.served.promises[options.guarantee].model_copy(update={"after": after_fit})
+    guarantee = None if options.guarantee is None else bench.served.promises[options.guarantee]
     fit = _build_fit(bench, options, after, humans, guarantee)
     criterion, binding = bench.recorded.criterion, bench.recorded.binding
     report = JudgeReport(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from service.calibration.report.judge_sections import build_judge_sections
-from service.calibration.report.usefulness import build_cascade_sections, build_usefulness
+from service.calibration.report.usefulness import build_usefulness
 from service.calibration.report.wording import (
     FIGURE_NAMES,
     ORIGIN_NAMES,
@@ -36,7 +36,6 @@ NOTE = (
 def _build_sections(report: CalibrationReport) -> Iterator[Section]:
     yield Section("Calibration", text=(" ".join(_describe_run(report)), *report.remarks), level=1)
     yield build_usefulness(report)
-    yield from build_cascade_sections(report.cascades)
     yield Section("Labels", (_tabulate_labels(report.labels),), level=2)
     yield Section("All judges", (_tabulate_judges(report),), text=(NOTE,), level=2)
     for jury in report.juries:

@@ -146,7 +146,7 @@ def _find_markdown(text: str) -> Iterator[Stretch]:
             rows = _read_rows(run, n + 1, len(head)) if 1 < len(set(head)) == len(head) <= MAX_COLUMNS else []
             if rows:
                 is_object = len(head) == 2 and head[1].casefold() == "value"
-                value = {row[0]: row[1] for row in rows} if is_object else _name_cells(head, rows)
+                value: JsonValue = {row[0]: row[1] for row in rows} if is_object else _name_cells(head, rows)
                 yield Stretch(run[n - 1].start, run[n + len(rows)].end, value)
             n += len(rows) + 2
 
