@@ -35,15 +35,6 @@ class LabelFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class FamilySlice:
-    """The held-out items of one tool family, under the same maps and thresholds."""
-
-    name: str
-    figures: Figures
-    humans: Figures | None
-
-
-@dataclass(frozen=True, slots=True)
 class ReviewBand:
     """The band of calibrated values in which a human decides, and the effect of such bands on items they were not chosen on."""
 
@@ -138,8 +129,6 @@ class JudgeReport:
     """Its calibrated value, with verdicts at a threshold chosen on other items."""
     humans: Figures | None
     """One human against another on the same items, where people labelled them twice."""
-    families: tuple[FamilySlice, ...]
-    """None where all items are of one family."""
     table_before: tuple[Bin, ...]
     table_after: tuple[Bin, ...]
     curve: tuple[CurvePoint, ...]
@@ -153,8 +142,6 @@ class JudgeReport:
     """The share that its fit guarantees; None: nothing."""
     cost_usd: float | None = None
     """The mean cost of an answer; None unless it is known for every item."""
-    first_error: Measure | None = None
-    """For items that are steps of runs: the share of runs in which judge and labels name the same first wrong step, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,19 +152,8 @@ class JuryMember:
     weight: float
     cost_usd: float | None
     """The mean cost of an answer."""
-    latency_ms: float | None
-    """The median time of an answer."""
     agreement: float | None
     """The share of held-out items on which it agrees with the labels."""
-    gain: Measure
-    """How much lower the jury's Brier score is with it than without it, the others reweighted."""
-
-    @property
-    def pays(self) -> bool | None:
-        """Whether the jury is better for having it; None where the interval contains 0, or there is none."""
-        if self.gain.low is None or self.gain.high is None:
-            return None
-        return True if self.gain.low > 0 else False if self.gain.high < 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +171,6 @@ class JuryReport:
     asked: bool
     """Whether a judge lists these models: its fit is then written in any case."""
     members: tuple[JuryMember, ...]
-    latency_ms: float | None
-    """The median time until the last member has answered, in milliseconds; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True)

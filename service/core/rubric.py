@@ -154,8 +154,6 @@ class Rubric(FrozenModel):
     """Patterns of results that report a failed call, or that only seem to, in formats without an error flag."""
     expected: Expectation | None = None
     """What is expected of every trace. A trace's own expectation takes precedence."""
-    families: dict[str, Several[str]] = Field(default_factory=dict[str, tuple[str, ...]])
-    """Families of tools that are easily confused, by family name: summaries count such near misses."""
 
     @field_serializer("expected")
     def _serialize_given_fields(self, expected: Expectation | None) -> dict[str, JsonValue] | None:
@@ -225,7 +223,6 @@ class Rubric(FrozenModel):
     def digest(self) -> str:
         """sha256 of the canonical JSON of everything in the rubric that scores: 64 hex digits."""
         written = self.model_dump(mode="json")
-        del written["families"]  # they affect summaries, never a report
         if not self.require_calibration:  # keeps the digests from before this field existed
             del written["require_calibration"]
         if not self.errors:  # likewise

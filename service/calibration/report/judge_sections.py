@@ -12,7 +12,6 @@ from service.calibration.report.plots import draw_plots
 from service.calibration.report.wording import (
     FIGURE_NAMES,
     ORIGIN_NAMES,
-    OVERVIEW_FIGURES,
     show_measure,
     show_number,
 )
@@ -33,8 +32,6 @@ def build_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[Section]:
     yield Section(title, (_tabulate_figures(judge),), text=text, level=2, figure=figure, anchor=anchor)
     yield Section("Reliability", (_tabulate_reliability(judge),), folded=True)
     yield Section("Accuracy against coverage", (_tabulate_promises(judge),), text=(_describe_band(judge),), folded=True)
-    if judge.families:
-        yield Section("By tool family", (_tabulate_families(judge),), folded=True)
     if judge.worst:
         rows = [
             (
@@ -54,8 +51,6 @@ def _describe(judge: JudgeReport) -> Iterator[str]:
         f"{judge.fitted_groups} groups fitted, {judge.held_out} items of {judge.held_out_groups} groups scored while held out, "
         f"{judge.missing} labelled items without its answer. Passes from {judge.threshold:.3f} upwards."
     )
-    if judge.first_error:
-        yield f"It names the first wrong step of a run, or that there is none, in {show_measure(judge.first_error)} of runs."
     if judge.retest:
         r = judge.retest
         yield (
@@ -89,21 +84,6 @@ def _tabulate_reliability(judge: JudgeReport) -> Table:
         for one in bins
     ]
     return Table(("value", "from", "to", "items", "mean value", "share passing", "gap"), tuple(rows))
-
-
-def _tabulate_families(judge: JudgeReport) -> Table:
-    rows = [
-        (
-            one.name,
-            str(one.figures.n),
-            *[
-                f"{show_measure(one.figures.of(name))}; {show_number(one.humans and one.humans.of(name).value)}"
-                for name in OVERVIEW_FIGURES
-            ],
-        )
-        for one in judge.families
-    ]
-    return Table(("family", "items", *[f"{FIGURE_NAMES[name]}; human" for name in OVERVIEW_FIGURES]), tuple(rows))
 
 
 def _describe_band(judge: JudgeReport) -> str:
