@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from service.calibration.figures import Figures
 from service.calibration.fitting import MIN_DECIDED
 from service.calibration.options import OWN_THRESHOLD
-from service.calibration.report.plots import draw_plots
 from service.calibration.report.wording import (
     FIGURE_NAMES,
     ORIGIN_NAMES,
@@ -16,20 +14,15 @@ from service.calibration.report.wording import (
     show_number,
 )
 from service.calibration.results import JudgeReport
-from service.reporting.document import Figure, Section, Table
+from service.reporting.document import Curve, Plot, Section, Table
 
 CONFUSION_LABELS = ("pass, labels pass", "pass, labels fail", "fail, labels pass", "fail, labels fail")
 
 
 def build_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[Section]:
     """Build the sections about a judge, anchored at `anchor`."""
-    figure = Figure(
-        partial(draw_plots, judge),
-        f"Reliability, values by label, and accuracy against coverage of {judge.name}; the tables below hold most of the numbers",
-        'No plots: matplotlib is not installed (pip install "callgrade[calibration]").',
-    )
     title, text = f"{judge.name} on {judge.criterion}", tuple(_describe(judge))
-    yield Section(title, (_tabulate_figures(judge),), text=text, level=2, figure=figure, anchor=anchor)
+    yield Section(title, (_tabulate_figures(judge),), text=text, level=2, plots=_build_plots(judge), anchor=anchor)
     yield Section("Reliability", (_tabulate_reliability(judge),), folded=True)
     yield Section("Accuracy against coverage", (_tabulate_promises(judge),), text=(_describe_band(judge),), folded=True)
     if judge.worst:
@@ -42,6 +35,19 @@ def build_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[Section]:
         ]
         table = Table(("item", "labels", "raw", "calibrated", "answer", "the judge's reason"), tuple(rows))
         yield Section("Where judge and labels differ most", (table,), folded=True)
+
+
+def _build_plots(judge: JudgeReport) -> tuple[Plot, ...]:
+    tables = (("raw", judge.table_before, "#9a9a9a"), ("calibrated", judge.table_after, "#1d4f8c"))
+    perfect = Curve("perfectly calibrated", ((0.0, 0.0), (1.0, 1.0)), "#cccccc")
+    reliability = [Curve(name, tuple([(one.mean, one.share) for one in bins]), color) for name, bins, color in tables]
+    decided = [Curve("judge", tuple([(one.coverage, one.accuracy) for one in judge.curve]), "#1d4f8c")]
+    if judge.humans and (human := judge.humans.of("accuracy").value) is not None:
+        decided.append(Curve("human beside human", ((0.0, human), (1.0, human)), "#3c8d40"))
+    return (
+        Plot("Reliability", "value", "share that labels pass", (perfect, *reliability)),
+        Plot("Accuracy against coverage", "share of items decided", "accuracy among them", tuple(decided)),
+    )
 
 
 def _describe(judge: JudgeReport) -> Iterator[str]:

@@ -23,7 +23,7 @@ def render_report_markdown(report: CalibrationReport) -> str:
 
 
 def render_report_page(report: CalibrationReport) -> str:
-    """Render the whole page. Without matplotlib it has no plots and says so."""
+    """Render the whole page, with plots."""
     return render_page(f"Calibration: {report.source}", _build_sections(report))
 
 
