@@ -12,7 +12,7 @@ from weakref import finalize
 
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.reservations import Spending
-from service.core.conclusion.conclude import conclude, list_next_asks
+from service.core.conclusion.conclude import conclude
 from service.core.conclusion.report_json import REPORT, report_json
 from service.core.execution import (
     add_executed_score,
@@ -241,11 +241,9 @@ class Engine:
         model, trace = request.judge_model, plan.trace
         if isinstance(self.fits, LiveFits):
             await self.fits.refresh()
-        self.ask_limits.admit_questions([one for ask in plan.asks for one in ask.chain])
+        self.ask_limits.admit_questions(plan.asks)
         fits = tuple(self.fits)
-        votes = dict(await answer(plan.asks, trace, model=model))
-        while further := list_next_asks(plan, votes, tags=request.tags, fits=fits):
-            votes |= await answer(further, trace, model=model)
+        votes = await answer(plan.asks, trace, model=model)
         if request.on_judge_error == "error":
             _raise_fault(votes)
         blocked = [one.ask for one in plan.blocked_asks] if mode != "cached" else []

@@ -79,7 +79,6 @@ class Bench:
     """Whether the items themselves say which are held out."""
     values: Mapping[Key, HeldOutValue]
     """The values of the held-out items."""
-    rescore: Rescore | None = None
 
     @property
     def name(self) -> str:
@@ -113,15 +112,6 @@ class Bench:
             if fold.fitted.promises[share].accepts(fold.raw[item.key][0])
         )
 
-    def list_left(self, share: float) -> frozenset[Key]:
-        """List the items whose verdicts are not accepted, by the served map for items that are only fitted."""
-        accepted, served = self.list_accepted(share), self.served.promises[share]
-        return frozenset(
-            key
-            for key in (item.key for item in self.items)
-            if not (key in accepted if key in self.values else served.accepts(self.raw[key][0]))
-        )
-
     def agrees(self, item: LabelledItem) -> bool:
         """Whether the verdict on a held-out item matches the label."""
         return self.values[item.key].passed is item.passes
@@ -152,15 +142,8 @@ def build_bench(
     recorded: JudgePredictions,
     options: ReportOptions,
     rescore: Rescore | None = None,
-    *,
-    left: Collection[Key] | None = None,
-    stages: int = 1,
 ) -> Bench | None:
-    """Fit the judge's maps; None where it has no items to fit or none to hold out.
-
-    `left`: the items that earlier judges of a cascade leave to this one, on which its guarantees are tested; None: all.
-    `stages`: the number of judges in the cascade, whose guarantees must hold together.
-    """
+    """Fit the judge's maps; None where it has no items to fit or none to hold out."""
     labelled = [item for item in labels.items if item.criterion == recorded.criterion]
     items = tuple([item for item in labelled if item.key in recorded.raw])
     # All labelled items are split, so that judges with missing answers are held out on the same ones.
@@ -187,14 +170,14 @@ def build_bench(
         calibrator = fit_map(method, tally)
         calibrated = calibrate_tally(tally, calibrator)
         threshold = choose_threshold(calibrated)
-        kept = [item for item in items if item.key in tested and (left is None or item.key in left)]
+        kept = [item for item in items if item.key in tested]
         values = {raw: calibrator.apply(raw) for raw in {tested[item.key][0] for item in kept}}
         verdicts = [
             VerdictItem(raw, values[raw], values[raw] >= threshold, item.passes, item.group)
             for item in kept
             for raw in (tested[item.key][0],)
         ]
-        promises = find_guarantees(verdicts, options.shares, stages=stages)
+        promises = find_guarantees(verdicts, options.shares)
         return FittedMap(calibrator, threshold, choose_band(calibrated, threshold), promises)
 
     folds: list[HeldOutFold] = []
@@ -212,7 +195,6 @@ def build_bench(
         folds=tuple(folds),
         given=given,
         values={item.key: _hold_out(fold, item) for fold in folds for item in fold.items},
-        rescore=rescore,
     )
 
 

@@ -34,27 +34,24 @@ class VerdictItem(NamedTuple):
     group: str
 
 
-def find_guarantees(
-    items: Sequence[VerdictItem], shares: Sequence[float], *, stages: int = 1
-) -> dict[float, Guarantee]:
+def find_guarantees(items: Sequence[VerdictItem], shares: Sequence[float]) -> dict[float, Guarantee]:
     """For each share, find as many verdicts as possible that provably agree with labels in at least that share of cases.
 
     Passes and failures form one sequence, from the most certain calibrated value downwards, tested at `TESTED_ERROR_PART` of the
-    error. `stages`: the error is divided equally among the judges of a cascade, so that all their guarantees hold together
-    (Bonferroni's inequality: Dunn 1961, "Multiple comparisons among means", JASA 56:52-64).
+    error.
     """
     values, passes = np.array([one.value for one in items]), np.array([one.passed for one in items], dtype=np.bool_)
     labels, groups = np.array([one.label for one in items], dtype=np.bool_), code_groups([one.group for one in items])
     certainty, agrees = np.where(passes, values, 1 - values), labels == passes
-    error, found = GUARANTEE_ERROR / stages, dict[float, Guarantee]()
+    found = dict[float, Guarantee]()
     for share in shares:
-        tested_error = error * TESTED_ERROR_PART
+        tested_error = GUARANTEE_ERROR * TESTED_ERROR_PART
         threshold = find_certainty_threshold(certainty, agrees, passes, groups, share=share, error=tested_error)
         sure = zip(items, certainty.tolist(), strict=True)
         accepted = [one for one, at in sure if threshold is not None and at >= threshold]
         found[share] = Guarantee(
             share=share,
-            confidence=round(1 - error, 6),
+            confidence=1 - GUARANTEE_ERROR,
             passes_from=min([one.raw for one in accepted if one.passed], default=None),
             fails_to=max([one.raw for one in accepted if not one.passed], default=None),
         )

@@ -1,11 +1,11 @@
-"""The judges of a criterion as a jury: a weight for each, the fit it is served by, and what each member adds."""
+"""The judges of a criterion as a jury: a weight for each, and the fit it is served by."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import fsum
-from statistics import fmean, median
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +15,11 @@ from service.calibration.bench import Bench, RawValues, build_bench, tally_items
 from service.calibration.comparison import compute_differences
 from service.calibration.figures import FigureRow, Measure, Resampling
 from service.calibration.fitting import explain_too_few
-from service.calibration.labels import Key, LabelledItem
+from service.calibration.labels import LabelledItem
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, JuryId
 from service.calibration.report.held_out import build_judge_report
-from service.calibration.results import UNDEFINED, JuryMember, JuryReport
+from service.calibration.results import JuryMember, JuryReport
 from service.core.judging.fits import Binding, Fit
 from service.stats.tallies import Floats, auroc, brier
 
@@ -76,8 +76,7 @@ def build_jury(members: Sequence[Bench], options: ReportOptions, *, listed: bool
         kept=True if listed else None if gain.low is None else gain.low > 0,
         report=report,
         asked=listed,
-        members=tuple(_measure_members(members, bench, options)),
-        latency_ms=_find_latency(members, shared),
+        members=tuple(_measure_members(members, bench)),
     )
     return JuryRun(jury_report, fit, bench)
 
@@ -154,30 +153,10 @@ def measure_gain(jury: Sequence[FigureRow], other: Sequence[FigureRow], resampli
     return compute_differences(jury, other, {"brier": brier}, resampling)["brier"]
 
 
-def _measure_members(members: Sequence[Bench], jury: Bench, options: ReportOptions) -> Iterator[JuryMember]:
-    """Measure what each member costs, how far it agrees with the labels, and how much better the jury is for having it.
-
-    The gain is paired, on held-out items: the jury's Brier score against that of a jury of the other members, reweighted.
-    """
+def _measure_members(members: Sequence[Bench], jury: Bench) -> Iterator[JuryMember]:
+    """Measure what each member weighs and costs, and how far it agrees with the labels of the items that all judged."""
     shared = jury.raw.keys()
     weights = _weigh(members, [item for item in members[0].fitted if item.key in shared])
-    plain = replace(options, guarantee=None, reported_shares=())
-    for place, (one, weight) in enumerate(zip(members, weights, strict=True)):
-        gain, rest = UNDEFINED, [*members[:place], *members[place + 1 :]]
-        if len(rest) == 1 or options.resampling.draws:
-            smaller = rest[0] if len(rest) == 1 else build_jury_bench(rest, plain)
-            if smaller is not None:
-                rows = smaller.build_rows(among=shared)
-                gain = measure_gain(jury.build_rows(), rows, options.resampling)
+    for one, weight in zip(members, weights, strict=True):
         agreement = [one.agrees(item) for item in one.held_out if item.key in shared]
-        yield JuryMember(
-            one.name, weight, one.price, _find_latency([one], shared), fmean(agreement) if agreement else None, gain
-        )
-
-
-def _find_latency(members: Sequence[Bench], keys: Iterable[Key]) -> float | None:
-    """Return the median time of an answer in ms: for members asked at once, the longest of them; None where unknown."""
-    times = [[first.latency_ms for one in members if (first := one.recorded.first.get(key))] for key in keys]
-    known = [[ms for ms in answers if ms is not None] for answers in times]
-    longest = [max(answers) for answers in known if len(answers) == len(members)]
-    return median(longest) if longest else None
+        yield JuryMember(one.name, weight, one.price, fmean(agreement) if agreement else None)

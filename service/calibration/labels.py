@@ -74,8 +74,7 @@ class LabelledItem(FrozenModel):
     period: str = ""
     """When it was sampled, in any form that sorts: a month, a release."""
     run: str = ""
-    """The run that it is a step of. If set, the item is about the calls of the last message of its trace, and reports also
-    say whether the first wrong step of the run was found."""
+    """The run that it is a step of. If set, the item is about the calls of the last message of its trace."""
     position: int = Field(default=0, ge=0)
     """Its position in that run."""
 

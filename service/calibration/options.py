@@ -25,8 +25,6 @@ class ReportOptions:
     resampling: Resampling = field(default_factory=Resampling)
     guarantee: float | None = None
     """The share of accepted verdicts that must agree with humans, in [0.5, 1); None: fits guarantee nothing."""
-    cascade: tuple[str, ...] = ()
-    """The names of judges in the order they are asked, each about what the previous one leaves; needs `guarantee`."""
     reported_shares: tuple[float, ...] = REPORTED_SHARES
     """The shares of agreement for which every report gives the coverage."""
     max_disagreements: int = 20

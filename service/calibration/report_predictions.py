@@ -46,10 +46,9 @@ def find_criterion(rubric: Rubric, criterion: str) -> Criterion:
     return known[criterion]
 
 
-def list_judges(rubric: Rubric, criterion: str) -> tuple[str, ...]:
-    """List the ids of the judges that decide a criterion, those of a cascade in order; InputError where none does."""
-    check = cast("JudgeCheck", find_criterion(rubric, criterion).check)
-    return check.judge, *check.then
+def find_judge(rubric: Rubric, criterion: str) -> str:
+    """Return the id of the judge that decides a criterion; InputError where none does."""
+    return cast("JudgeCheck", find_criterion(rubric, criterion).check).judge
 
 
 def find_evidence(rubric: Rubric, criterion: str) -> str:

@@ -35,15 +35,6 @@ class LabelFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class FamilySlice:
-    """The held-out items of one tool family, under the same maps and thresholds."""
-
-    name: str
-    figures: Figures
-    humans: Figures | None
-
-
-@dataclass(frozen=True, slots=True)
 class ReviewBand:
     """The band of calibrated values in which a human decides, and the effect of such bands on items they were not chosen on."""
 
@@ -77,37 +68,6 @@ class Promise:
     n: int
     passing: Measure = UNDEFINED
     failing: Measure = UNDEFINED
-
-
-@dataclass(frozen=True, slots=True)
-class CascadeStage:
-    """A judge of a cascade: what reaches it, what it decides, and what it leaves."""
-
-    judge: str
-    reached: float
-    """The share of all items that reaches it; `decided` likewise."""
-    decided: float
-    agreement: Measure
-    """The agreement with labels among what it decides."""
-    guarantee: Guarantee
-    cost_usd: float | None
-    """The cost of asking it about one item; None: unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class CascadeReport:
-    """Judges in sequence, each asked only about what the previous one leaves; the rest goes to humans."""
-
-    criterion: str
-    share: float
-    """The share of accepted verdicts that must agree with labels."""
-    stages: tuple[CascadeStage, ...]
-    coverage: Measure
-    """The share of all items that any stage decides; `agreement` and `cost_usd` are of all stages together, too."""
-    agreement: Measure
-    cost_usd: float | None
-    asked_for: bool
-    """Whether its fits are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +129,6 @@ class JudgeReport:
     """Its calibrated value, with verdicts at a threshold chosen on other items."""
     humans: Figures | None
     """One human against another on the same items, where people labelled them twice."""
-    families: tuple[FamilySlice, ...]
-    """None where all items are of one family."""
     table_before: tuple[Bin, ...]
     table_after: tuple[Bin, ...]
     curve: tuple[CurvePoint, ...]
@@ -184,8 +142,6 @@ class JudgeReport:
     """The share that its fit guarantees; None: nothing."""
     cost_usd: float | None = None
     """The mean cost of an answer; None unless it is known for every item."""
-    first_error: Measure | None = None
-    """For items that are steps of runs: the share of runs in which judge and labels name the same first wrong step, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,19 +152,8 @@ class JuryMember:
     weight: float
     cost_usd: float | None
     """The mean cost of an answer."""
-    latency_ms: float | None
-    """The median time of an answer."""
     agreement: float | None
     """The share of held-out items on which it agrees with the labels."""
-    gain: Measure
-    """How much lower the jury's Brier score is with it than without it, the others reweighted."""
-
-    @property
-    def pays(self) -> bool | None:
-        """Whether the jury is better for having it; None where the interval contains 0, or there is none."""
-        if self.gain.low is None or self.gain.high is None:
-            return None
-        return True if self.gain.low > 0 else False if self.gain.high < 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +171,6 @@ class JuryReport:
     asked: bool
     """Whether a judge lists these models: its fit is then written in any case."""
     members: tuple[JuryMember, ...]
-    latency_ms: float | None
-    """The median time until the last member has answered, in milliseconds; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +190,6 @@ class CalibrationReport:
     libraries: Mapping[str, str]
     given: tuple[str, ...] = ()
     """The criteria whose items say themselves which are held out."""
-    cascades: tuple[CascadeReport, ...] = ()
 
     @property
     def all_judges(self) -> tuple[JudgeReport, ...]:

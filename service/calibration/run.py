@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from service.calibration.bench import Bench, build_bench
-from service.calibration.cascades import CascadeRun, build_cascade
 from service.calibration.figures import compute_human_figures
-from service.calibration.juries import JuryRun, build_juries
+from service.calibration.juries import build_juries
 from service.calibration.labels import LabelledSet, find_origin
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, Prediction, group_by_judge, split_juries
@@ -34,7 +33,6 @@ def calibrate(
         raise InputError([Problem(labels.source, reason) for reason in reasons])
     judge_reports = [build_judge_report(bench, options) for bench in benches]
     juries = build_juries(benches, juries_listed, options) if options.jury else []
-    cascades = _build_cascades(benches, juries, options)
     report = CalibrationReport(
         version=REPORT_VERSION,
         source=labels.source,
@@ -49,30 +47,9 @@ def calibrate(
         remarks=tuple(_list_remarks(labels, recorded, benches)),
         libraries=list_libraries(),
         given=tuple(sorted({bench.recorded.criterion for bench in benches if bench.given})),
-        cascades=tuple([one.report for one in cascades]),
     )
     fits = [fit for _, fit in judge_reports] + [one.fit for one in juries if one.jury.kept]
-    known = {fit.fingerprint: fit for fit in [*fits, *[fit for one in cascades for fit in one.fits]]}
-    return CalibrationRun(report, tuple(known.values()))
-
-
-def _build_cascades(benches: Sequence[Bench], juries: Sequence[JuryRun], options: ReportOptions) -> list[CascadeRun]:
-    """Build the requested cascade on each criterion; otherwise, where there is a jury, the best judge followed by the jury."""
-    if options.guarantee is None:
-        return []
-    stages = {one.jury.criterion: (one.jury.best, one.bench.name) for one in juries}
-    if options.cascade:
-        stages = {bench.recorded.criterion: options.cascade for bench in benches}
-    cascades: list[CascadeRun] = []
-    for criterion, names in sorted(stages.items()):
-        every = [*benches, *[jury.bench for jury in juries]]
-        known = {one.name: one for one in every if one.recorded.criterion == criterion}
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            why = f"no judge {unknown[0]!r} on {criterion!r}; known: {', '.join(sorted(known))}"
-            raise InputError.at("cascade", why)
-        cascades.append(build_cascade([known[name] for name in names], options.guarantee, options))
-    return cascades
+    return CalibrationRun(report, tuple({fit.fingerprint: fit for fit in fits}.values()))
 
 
 def _build_facts(labels: LabelledSet, criterion: str, options: ReportOptions) -> LabelFacts:

@@ -150,7 +150,7 @@ def _build_tools(summary: Summary) -> Iterator[Section]:
             one.expected or "(none due)",
             one.called or "(not called)",
             one.count,
-            f"family {one.family}" if one.family else "by name" if one.near_miss else "",
+            "by name" if one.near_miss else "",
         )
         for one in tools.confusions
     ]
@@ -170,8 +170,8 @@ def _render_percentiles(one: Percentiles | None, unit: str) -> tuple[Value, ...]
 
 
 def _build_groups(summary: Summary) -> Iterator[Section]:
-    """Build the sections on trials, slices and the composition of the set."""
-    repeats, composition = summary.repeats, summary.make_up
+    """Build the sections on trials and slices."""
+    repeats = summary.repeats
     if repeats is not None:
         trials = sorted({task.trials for task in repeats.tasks})
         span = " to ".join(map(str, dict.fromkeys((trials[0], trials[-1]))))
@@ -184,13 +184,6 @@ def _build_groups(summary: Summary) -> Iterator[Section]:
         worst = max(broke, key=lambda stage: broke[stage], default=None)
         slices.append((f"{one.tag}={one.value}", one.rates.passed, one.rates.score, worst, one.rates.cases))
     yield from build_section("Slices", ("slice", "passed", "score", "failed most at", "cases"), slices)
-    due = (
-        f"{composition.call} call, {composition.no_call} no call, {composition.mixed} both, {composition.unsaid} unsaid"
-    )
-    line = f"due: {due}; no call in {render_share(composition.no_call_share)}"
-    tools = [(one.tool, one.positive, one.no_call, one.recovery) for one in composition.tools]
-    head, title = ("tool", "positive", "no call", "recovery"), "Composition of the set"
-    yield from build_section(title, head, tools, line) if tools else [Section(title, lines=(line,))]
 
 
 # Two runs.

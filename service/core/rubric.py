@@ -154,8 +154,6 @@ class Rubric(FrozenModel):
     """Patterns of results that report a failed call, or that only seem to, in formats without an error flag."""
     expected: Expectation | None = None
     """What is expected of every trace. A trace's own expectation takes precedence."""
-    families: dict[str, Several[str]] = Field(default_factory=dict[str, tuple[str, ...]])
-    """Families of tools that are easily confused, by family name: summaries count such near misses."""
 
     @field_serializer("expected")
     def _serialize_given_fields(self, expected: Expectation | None) -> dict[str, JsonValue] | None:
@@ -225,7 +223,6 @@ class Rubric(FrozenModel):
     def digest(self) -> str:
         """sha256 of the canonical JSON of everything in the rubric that scores: 64 hex digits."""
         written = self.model_dump(mode="json")
-        del written["families"]  # they affect summaries, never a report
         if not self.require_calibration:  # keeps the digests from before this field existed
             del written["require_calibration"]
         if not self.errors:  # likewise
@@ -264,7 +261,7 @@ class Rubric(FrozenModel):
     @lazy
     def judge_ids(self) -> frozenset[str]:
         """The ids of the judges its criteria ask."""
-        return frozenset[str]().union(*[c.check.judge_ids for c in self.criteria if isinstance(c.check, JudgeCheck)])
+        return frozenset[str]().union(*[{c.check.judge} for c in self.criteria if isinstance(c.check, JudgeCheck)])
 
 
 def list_duplicates(ids: Iterable[str]) -> list[str]:
@@ -282,20 +279,7 @@ def add_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
     if unknown:
         raise ValueError(f"no judge {', '.join(unknown)}; known: {', '.join(sorted(known)) or 'none'}")
     missing |= {WORDS} & known.keys() - rubric.judges_by_id.keys()
-    complete = change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(missing))))
-    for one in complete.criteria:
-        if isinstance(one.check, JudgeCheck):
-            _require_one_level(one.id, one.check, complete.judges_by_id)
-    return complete
-
-
-def _require_one_level(criterion: str, check: JudgeCheck, judges: Mapping[str, Judge]) -> None:
-    """Raise ValueError if the judges of a cascade have different levels."""
-    first = judges[check.judge].level
-    strange = [name for name in check.then if judges[name].level != first]
-    if strange:
-        level = judges[strange[0]].level
-        raise ValueError(f"{criterion}: {check.judge} is asked of a {first}, and {strange[0]}, after it, of a {level}")
+    return change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(missing))))
 
 
 def change_rubric(rubric: Rubric, **fields: object) -> Rubric:

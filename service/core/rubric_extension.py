@@ -49,7 +49,6 @@ class Extension(FrozenModel):
     """Ids of criteria to remove."""
     judges: Several[Judge] = ()
     errors: Patterns | None = None
-    families: dict[str, Several[str]] | None = None
 
 
 def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
@@ -78,7 +77,6 @@ def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
         "compat",
         "require_calibration",
         "errors",
-        "families",
     )
     changed = {name: value for name in plain if (value := getattr(extension, name)) is not None}
     return change_rubric(

@@ -45,8 +45,6 @@ class CalibrationOptions(RunOptions):
     """Seeds the split into items for fitting and held-out items."""
     guarantee: Annotated[float, Field(ge=0.5, lt=1)] | None = None
     """The share of accepted verdicts that must agree with the labels. Absent: the fits promise nothing."""
-    cascade: Annotated[Several[str], Field(max_length=10)] = ()
-    """Judge names, in order: each judge gets what the one before leaves undecided. Two or more, with `guarantee`."""
 
 
 class CalibrationRequest(CalibrationOptions):
@@ -81,8 +79,6 @@ class CalibrationDraft:
             raise InputError.at("/predictions", "expected a list of predictions")
         self._predictions = predictions
         self.options = validate(OPTIONS, raw_options)
-        if self.options.cascade and (self.options.guarantee is None or len(self.options.cascade) < 2):
-            raise InputError.at("/cascade", "expected two judges or more, and a guarantee")
         self._engine = engine
         self._max_items = bounds.max_items
 
@@ -198,7 +194,6 @@ def _build_material(rows: _CalibrationRows, options: CalibrationOptions, setting
         "method": options.method,
         "seed": options.seed,
         "guarantee": options.guarantee,
-        "cascade": list(options.cascade),
     }
     predictions = _dump_lines(rows.predictions) if settings is None else None
     return Material(len(rows.items), _dump_lines(list(rows.items.values())), predictions, options_values)

@@ -53,7 +53,7 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
 
 def _read_options(raw_options: Mapping[str, Any]) -> ReportOptions:
     options = ReportOptions(method=raw_options["method"], seed=raw_options["seed"], made=get_today())
-    return replace(options, guarantee=raw_options.get("guarantee"), cascade=tuple(raw_options.get("cascade", ())))
+    return replace(options, guarantee=raw_options.get("guarantee"))
 
 
 def _list_predictions(job: Mapping[str, Any], items: Sequence[LabelledItem]) -> Iterator[Prediction | UnansweredItem]:

@@ -13,7 +13,7 @@ from service.asking.budget.reservations import Spending
 from service.asking.judging import Judging
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import AnswerId, Prediction
-from service.calibration.report_predictions import UnansweredItem, find_criterion, list_judges, read_prediction
+from service.calibration.report_predictions import UnansweredItem, find_criterion, find_judge, read_prediction
 from service.core.conclusion.conclude import conclude
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
@@ -38,17 +38,13 @@ class AskSettings:
     """The ids of the judges to ask; empty: all."""
 
     def list_questions(self, items: Sequence[LabelledItem]) -> list[ItemQuestion]:
-        """List the questions: every judge of a cascade about every item, as only the fit shows what the first leaves undecided.
-
-        All first answers come first. Raises InputError for a criterion that no judge decides.
-        """
-        judges = {name: list_judges(self.rubric, name) for name in {item.criterion: None for item in items}}
+        """List the questions, all first answers first. Raises InputError for a criterion that no judge decides."""
+        judges = {name: find_judge(self.rubric, name) for name in {item.criterion: None for item in items}}
         return [
-            ItemQuestion(item, AnswerId(*item.key, sample, judge))
+            ItemQuestion(item, AnswerId(*item.key, sample, judges[item.criterion]))
             for sample in range(self.repeats)
             for item in items
-            for judge in judges[item.criterion]
-            if not self.only or judge in self.only
+            if not self.only or judges[item.criterion] in self.only
         ]
 
 
@@ -122,9 +118,7 @@ def find_own_steps(item: LabelledItem, trace: Trace) -> frozenset[int] | None:
 def build_request(one: ItemQuestion, settings: AskSettings) -> JsonValue:
     """Build a request with this criterion alone, as in scoring: code looks first, and the judge is shown what it finds."""
     criterion = find_criterion(settings.rubric, one.item.criterion)
-    check = criterion.check.model_dump(mode="json", exclude={"unless", "then", "guarantee"}) | {
-        "judge": one.answer_id.judge
-    }
+    check = criterion.check.model_dump(mode="json", exclude={"unless", "guarantee"})
     alone: JsonValue = {
         "id": "calibration",
         "criteria": [{"id": criterion.id, "stage": criterion.stage, "check": check}],

@@ -87,8 +87,7 @@ def list_criteria(engine: Engine) -> dict[str, set[str]]:
     for rubric in engine.registry:
         for criterion in rubric.criteria:
             if isinstance(criterion.check, JudgeCheck):
-                for name in criterion.check.judge_ids:
-                    criteria.setdefault(name, set()).add(criterion.id)
+                criteria.setdefault(criterion.check.judge, set()).add(criterion.id)
     return criteria
 
 

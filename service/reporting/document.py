@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -51,26 +51,26 @@ class Table:
         return [all(isinstance(cell, str) and _NUMBER.fullmatch(cell) for cell in column) for column in columns]
 
 
-class Figure(NamedTuple):
-    """A drawing, shown only in HTML."""
+class Curve(NamedTuple):
+    """A line through points (x, y), both in [0, 1], and the colour that it is drawn in."""
 
-    draw: Callable[[], bytes]
-    """Returns the drawing as SVG. ImportError where the library that draws it is not installed."""
-    alt: str
-    missing: str
-    """The text in its place where it cannot be drawn."""
+    name: str
+    points: tuple[tuple[float, float], ...]
+    color: str
 
-    def encode(self) -> str:
-        """Encode the drawing for an image of its own, whose ids clash with no other; empty where it cannot be drawn."""
-        try:
-            return b64encode(self.draw()).decode("ascii")
-        except ImportError:
-            return ""
+
+class Plot(NamedTuple):
+    """Curves over two axes from 0 to 1, shown only in HTML."""
+
+    title: str
+    x: str
+    y: str
+    curves: tuple[Curve, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with its content: paragraphs, a drawing, tables, and a list of lines."""
+    """A heading with its content: paragraphs, plots, tables, and a list of lines."""
 
     title: str
     tables: tuple[Table, ...] = ()
@@ -78,7 +78,7 @@ class Section:
     text: tuple[str, ...] = ()
     level: int = 3
     """The heading level, from 1."""
-    figure: Figure | None = None
+    plots: tuple[Plot, ...] = ()
     anchor: str = ""
     """The anchor that links lead to: lower-case letters, digits and hyphens."""
     folded: bool = False
@@ -125,7 +125,7 @@ def _load_template(name: str) -> Template:
 
 
 def render_sections(sections: Iterable[Section]) -> str:
-    """Render sections as HTML, for a page that has more. Where a drawing cannot be made, the section says so."""
+    """Render sections as HTML, for a page that has more."""
     return _load_template("sections.html").render(sections=list(sections))
 
 

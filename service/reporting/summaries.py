@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
@@ -13,16 +12,11 @@ from pydantic import Field, JsonValue, TypeAdapter
 from service.core.models.kinds import FrozenModel, Several
 from service.core.models.validation import validate
 from service.core.report import Report
-from service.core.rubric import Rubric
 from service.errors import InputError, Problem
 from service.reporting.assertions import judge_assertions
 from service.reporting.summary import Summary, SummaryOptions, read_samples, summarize
-from service.reporting.summary.classes import Families
 from service.reporting.summary.labelled import ReportLabel, correct_rates
 from service.reporting.summary.samples import NO_REPORT
-
-RubricFinder = Callable[[str], Rubric]
-"""Finds a rubric by `id@version`; InputError where it is not available."""
 
 MAX_LABELS = 10_000
 """The most labels in one request."""
@@ -37,8 +31,6 @@ class SummaryRequest(FrozenModel):
     """Reports, as POST /v1/score returns them. The summary uses their tags `task`, `group` and those of `by`."""
     assertions: Several[str] | None = None
     """What must hold. Absent: the summary has no gate."""
-    families: dict[str, Several[str]] | None = None
-    """Tools that are easily confused, by family name. Absent: the families that the reports' rubrics declare."""
     by: Several[str] | None = Field(default=None, max_length=16)
     """Tags to slice by. Absent: step, tool, difficulty and model, where cases have them."""
     pass_k: Annotated[Several[Annotated[int, Field(ge=1)]], Field(max_length=16)] = ()
@@ -77,14 +69,10 @@ def read_report(value: Any) -> Report:
     return validate(build_report_adapter(), value)
 
 
-def summarize_request(request: SummaryRequest, find: RubricFinder) -> Summary:
+def summarize_request(request: SummaryRequest) -> Summary:
     """Summarize the reports of a request, with a gate if it asserts something. InputError where that is impossible."""
     reports = read_reports(request.reports)
-    wishes = SummaryOptions(
-        families=find_families(reports, find) if request.families is None else request.families,
-        by=request.by,
-        pass_k=request.pass_k,
-    )
+    wishes = SummaryOptions(by=request.by, pass_k=request.pass_k)
     return summarize_reports(reports, wishes, request.assertions, request.labels)
 
 
@@ -114,16 +102,6 @@ def summarize_reports(
 def read_label(value: JsonValue) -> ReportLabel:
     """Read a label of a report from parsed JSON; InputError names problems by pointer."""
     return validate(TypeAdapter(ReportLabel), value)
-
-
-def find_families(reports: Iterable[Report], find: RubricFinder) -> Families:
-    """Find the families that the rubrics of some reports declare, as far as the rubrics that scored are available."""
-    families: dict[str, Sequence[str]] = {}
-    for ref in sorted({report.rubric for report in reports}, key=lambda ref: (ref.id, ref.version, ref.hash)):
-        with suppress(InputError):
-            rubric = find(f"{ref.id}@{ref.version}")
-            families |= rubric.families if rubric.digest == ref.hash else {}
-    return families
 
 
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)

@@ -155,22 +155,24 @@ def test_recorded_predictions_need_no_judge(ask: Ask, store: Database) -> None:
     assert (file["fit"]["method"], file["fit"]["seed"], file["fit"]["model"]) == ("platt", "other", "m")
 
 
-CASCADE: dict[str, Callable[[int], float]] = {
+TWO_JUDGES: dict[str, Callable[[int], float]] = {
     "cheap": lambda n: (0.1, 0.9)[n % 2 == 0] if n % 3 else 0.5,
     "dear": lambda n: (0.05, 0.95)[n % 2 == 0],
 }
 """What each of two judges says of an item; the cheap one cannot make up its mind about every third."""
 
 
-def test_a_cascade_with_a_guarantee_is_fitted_as_without_a_service(ask: Ask, store: Database) -> None:
+def test_two_judges_with_a_guarantee_are_fitted_as_without_a_service(ask: Ask, store: Database) -> None:
     client = Client(ask, store, engine=Engine(Registry()))
     listed = items(120)
-    cheap, dear = ([said(one, raw(n), judge=judge) for n, one in enumerate(listed)] for judge, raw in CASCADE.items())
-    made = client.submit(jsonl(*listed, *cheap, *dear), LINES, guarantee=0.8, cascade="cheap (m),dear (m)")
+    cheap, dear = (
+        [said(one, raw(n), judge=judge) for n, one in enumerate(listed)] for judge, raw in TWO_JUDGES.items()
+    )
+    made = client.submit(jsonl(*listed, *cheap, *dear), LINES, guarantee=0.8)
     client.work()
     assert client.find(made["id"]).json["status"] == "completed", client.find(made["id"]).json["reason"]
     files = client.find(made["id"], "/fits").json["data"]
-    options = ReportOptions(guarantee=0.8, cascade=("cheap (m)", "dear (m)"), made=get_today())
+    options = ReportOptions(guarantee=0.8, made=get_today())
     labels, predictions = read_labels(map(json.dumps, listed)), read_predictions(map(json.dumps, [*cheap, *dear]))
     ours = calibrate(labels, predictions, options)
     assert [file["fit"] for file in files] == [json.loads(render_json(fit)) for fit in ours.fits]
@@ -213,8 +215,6 @@ BAD: dict[str, tuple[int, Any, list[str]]] = {
     "a prediction out of range": (400, {"items": [GOOD], "predictions": [said(GOOD, 2)]}, ["/predictions/0/raw"]),
     "one said twice": (400, {"items": [GOOD], "predictions": [said(GOOD, 1)] * 2}, ["/predictions/1/sample"]),
     "predictions that are no list": (422, {"items": [GOOD], "predictions": {}}, ["/predictions"]),
-    "a cascade of one": (422, {"items": [GOOD], "cascade": ["a"], "guarantee": 0.9}, ["/cascade"]),
-    "a cascade that promises nothing": (422, {"items": [GOOD], "cascade": ["a", "b"]}, ["/cascade"]),
     "a guarantee of all": (422, {"items": [GOOD], "guarantee": 1}, ["/guarantee"]),
     "no judges": (422, {"items": [GOOD], "judges": "off"}, ["/judges"]),
     "an unknown rubric": (422, {"items": [GOOD], "rubric": "none"}, ["/rubric"]),

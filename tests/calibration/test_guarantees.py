@@ -1,15 +1,14 @@
-"""What is promised of accepted verdicts: it is tested side by side, held out, and passed on from judge to judge."""
+"""What is promised of accepted verdicts: it is tested side by side, and held out."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from service.calibration.bench import Bench, build_bench
 from service.calibration.figures import Resampling
@@ -17,14 +16,11 @@ from service.calibration.guarantees import VerdictItem, find_guarantees
 from service.calibration.labels import LabelledSet, build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, Prediction
-from service.calibration.results import read_report, render_json
 from service.calibration.run import calibrate
 from service.core.judging.fits import Binding, Guarantee
-from service.errors import InputError
 from service.stats.tallies import Floats
 from tests.calibration.label_sets import item
 
-Levels = NDArray[Any]
 QUICK = ReportOptions(resampling=Resampling(draws=0), jury=False, guarantee=0.9)
 
 
@@ -35,8 +31,8 @@ def sides(raw: float, agreeing: int, differing: int, *, passed: bool) -> list[Ve
     return [VerdictItem(raw, value, passed, label, f"{raw}/{n}") for n, label in enumerate(labels)]
 
 
-def find_guarantee(items: list[VerdictItem], share: float, *, stages: int = 1) -> Guarantee:
-    return find_guarantees(items, [share], stages=stages)[share]
+def find_guarantee(items: list[VerdictItem], share: float) -> Guarantee:
+    return find_guarantees(items, [share])[share]
 
 
 def test_a_side_does_not_make_up_for_the_other() -> None:
@@ -48,14 +44,6 @@ def test_a_side_does_not_make_up_for_the_other() -> None:
     assert not nothing.accepts(1.0)
 
 
-def test_the_judges_of_a_cascade_share_the_error() -> None:
-    enough = sides(0.9, 39, 0, passed=True)
-    assert find_guarantee(enough, 0.9).accepts_any
-    shared = find_guarantee(enough, 0.9, stages=2)
-    assert (shared.accepts_any, shared.confidence) == (False, 0.975)
-    assert find_guarantee(sides(0.9, 46, 0, passed=True), 0.9, stages=2).accepts_any
-
-
 class Cell(NamedTuple):
     """So many labels, of which `rate` pass, and judges of so many levels, which lie apart by label as far as `skill` says."""
 
@@ -63,11 +51,10 @@ class Cell(NamedTuple):
     levels: int
     skill: float
     rate: float
-    judges: int = 1
 
 
-EVERY = [Cell(*one) for one in product((100, 300, 1000), (3, 12, 60), (2.0, 5.0), (0.3, 0.6), (1, 2))]
-SOME = [Cell(300, 12, 5.0, 0.6), Cell(300, 12, 2.0, 0.3, judges=2)]
+EVERY = [Cell(*one) for one in product((100, 300, 1000), (3, 12, 60), (2.0, 5.0), (0.3, 0.6))]
+SOME = [Cell(300, 12, 5.0, 0.6), Cell(300, 12, 2.0, 0.3)]
 SHARES = (0.8, 0.9)
 MOST = 0.05
 
@@ -75,67 +62,35 @@ MOST = 0.05
 def measure_promises(cell: Cell, draws: int, shares: tuple[float, ...] = SHARES) -> dict[float, tuple[float, float]]:
     """By share: in how many of the draws the true agreement of what is accepted lies below it, and how much is accepted.
 
-    The whole way: maps, thresholds and promises are made of the same labels. Of two judges the second is asked of what the
-    first leaves, and what they accept together counts.
+    The whole way: maps, thresholds and promises are made of the same labels.
     """
     rng, ranks = np.random.default_rng(13), np.arange(cell.levels) / (cell.levels - 1)
     tilt = np.exp(cell.skill * (ranks - 0.5))
     chances = np.array([1 / tilt / (1 / tilt).sum(), tilt / tilt.sum()])
     known = [[item(n, bool(side), group=str(n)) for n in range(cell.labels)] for side in (0, 1)]
-    mass = np.array([1 - cell.rate, cell.rate])
-    for judge in range(cell.judges):
-        mass = mass[..., None] * chances.reshape(2, *[1] * judge, cell.levels)
+    mass = np.array([[1 - cell.rate], [cell.rate]]) * chances
     broken, covered = dict.fromkeys(shares, 0), dict.fromkeys(shares, 0.0)
     for _ in range(draws):
         labels = (rng.random(cell.labels) < cell.rate).astype(int)
-        at = [(chances.cumsum(1)[labels] < rng.random((cell.labels, 1))).sum(1) for _ in range(cell.judges)]
+        at = (chances.cumsum(1)[labels] < rng.random((cell.labels, 1))).sum(1)
         drawn = LabelledSet(tuple([known[label][n] for n, label in enumerate(labels)]), {}, "s")
-        for share, judges in _fit(drawn, at, ranks, shares).items():
-            right, total = _accept(judges, mass)
+        raw = {one.key: (float(ranks[n]),) for one, n in zip(drawn.items, at, strict=True)}
+        judge = JudgePredictions(Binding("j", "0" * 64, "m"), "c", raw)
+        bench = build_bench(drawn, judge, replace(QUICK, guarantee=None, folds=2, reported_shares=shares))
+        assert bench is not None
+        for share in shares:
+            right, total = _accept(bench, share, ranks, mass)
             covered[share] += total
             broken[share] += total > 0 and right / total < share - 1e-9
     return {share: (broken[share] / draws, covered[share] / draws) for share in shares}
 
 
-def _fit(
-    labels: LabelledSet, at: list[Levels], ranks: Floats, shares: tuple[float, ...]
-) -> dict[float, list[tuple[Levels, Levels]]]:
-    """By share, for each judge: which levels are accepted, and which pass. The first judge is fitted once for all shares."""
-    benches = {share: list[Bench]() for share in shares}
-    for number, said in enumerate(at):
-        raw = {one.key: (float(ranks[n]),) for one, n in zip(labels.items, said, strict=True)}
-        judge = JudgePredictions(Binding("j", "0" * 64, "m"), "c", raw)
-        # Folds tell what is left to the next judge; there is none behind the last one.
-        options = replace(QUICK, guarantee=None, folds=5 if number + 1 < len(at) else 2)
-        if not number:
-            bench = build_bench(labels, judge, replace(options, reported_shares=shares), stages=len(at))
-            assert bench is not None
-            for before in benches.values():
-                before.append(bench)
-            continue
-        for share, before in benches.items():
-            left = frozenset.intersection(*[bench.list_left(share) for bench in before])
-            bench = build_bench(labels, judge, replace(options, reported_shares=(share,)), left=left, stages=len(at))
-            assert bench is not None
-            before.append(bench)
-    return {share: [_read_levels(bench, share, ranks) for bench in found] for share, found in benches.items()}
-
-
-def _read_levels(bench: Bench, share: float, ranks: Floats) -> tuple[Levels, Levels]:
-    served = bench.served
-    accepted = [served.promises[share].accepts(float(rank)) for rank in ranks]
-    return np.array(accepted), np.array([served.calibrator.apply(float(rank)) >= served.threshold for rank in ranks])
-
-
-def _accept(judges: list[tuple[Levels, Levels]], mass: Floats) -> tuple[float, float]:
+def _accept(bench: Bench, share: float, ranks: Floats, mass: Floats) -> tuple[float, float]:
     """The mass of what is accepted rightly, and of all that is accepted."""
-    right = total = 0.0
-    for judge, (accepts, passes) in enumerate(judges):
-        shape = [-1 if axis == judge else 1 for axis in range(mass.ndim - 1)]
-        taken = mass * accepts.reshape(shape)
-        right += float((taken[1] * passes.reshape(shape)).sum() + (taken[0] * ~passes.reshape(shape)).sum())
-        total, mass = total + float(taken.sum()), mass - taken
-    return right, total
+    served = bench.served
+    taken = mass * np.array([served.promises[share].accepts(float(rank)) for rank in ranks])
+    passes = np.array([served.calibrator.apply(float(rank)) >= served.threshold for rank in ranks])
+    return float(taken[1][passes].sum() + taken[0][~passes].sum()), float(taken.sum())
 
 
 @pytest.mark.parametrize("cell", SOME, ids=str)
@@ -148,7 +103,7 @@ def test_the_promise_is_kept(cell: Cell) -> None:
 @pytest.mark.chaos
 @pytest.mark.parametrize("cell", EVERY, ids=str)
 def test_the_promise_is_kept_anywhere(cell: Cell) -> None:
-    """72 settings at two shares: 144 cells of 400 draws."""
+    """36 settings at two shares: 72 cells of 400 draws."""
     most = MOST + 2 * (MOST * (1 - MOST) / 400) ** 0.5
     found = measure_promises(cell, 400)
     for share, (broken, covered) in found.items():
@@ -168,31 +123,6 @@ def two_judges(count: int = 1000) -> tuple[LabelledSet, list[Prediction]]:
         for model, raw, cost in (("cheap", cheap, 0.001), ("dear", dear, 0.01)):
             said.append(Prediction(id=items[-1].id, criterion="c", raw=raw, model=model, cost_usd=cost))
     return build_labelled_set(enumerate(items, 1), source="s"), said
-
-
-def test_a_later_judge_is_asked_of_what_the_first_leaves() -> None:
-    run = calibrate(*two_judges(), replace(QUICK, cascade=("cheap", "dear")))
-    (found,) = run.report.cascades
-    first, second = found.stages
-    assert (first.reached, first.decided, first.agreement.value) == (1.0, 0.5, 1.0)
-    assert (second.reached, second.decided) == (0.5, 0.5)
-    assert found.coverage.value == 1.0
-    assert found.cost_usd == pytest.approx(0.001 + 0.5 * 0.01)
-    fits = {fit.model: fit for fit in run.fits}
-    assert fits["cheap"].guarantee == Guarantee(share=0.9, confidence=0.975, fails_to=0.05, passes_from=0.95)
-    assert fits["dear"].guarantee is not None
-    assert fits["dear"].guarantee.after == fits["cheap"].id
-    assert read_report(render_json(run.report)) == run.report
-    with pytest.raises(InputError, match="no judge 'none' on 'c'; known: cheap, dear"):
-        calibrate(*two_judges(100), replace(QUICK, cascade=("cheap", "none")))
-
-
-def test_a_later_judge_is_tested_on_what_is_left_of_a_given_split_too() -> None:
-    labels, said = two_judges()
-    sided = [one.model_copy(update={"split": "test" if n % 4 < 2 else "fit"}) for n, one in enumerate(labels.items)]
-    given = build_labelled_set(enumerate(sided, 1), source="s")
-    (found,) = calibrate(given, said, replace(QUICK, cascade=("cheap", "dear"))).report.cascades
-    assert [stage.decided for stage in found.stages] == [0.5, 0.5]
 
 
 def test_no_threshold_is_a_fit_that_accepts_nothing() -> None:

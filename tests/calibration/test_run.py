@@ -99,7 +99,6 @@ def test_human_agreement_stands_beside_every_judge_figure() -> None:
         assert judge.humans is not None
         named = {name for name, measure in judge.after.measures.items() if measure.value is not None}
         assert named - judge.humans.measures.keys() == {"auroc_within"}
-        assert [one.humans is not None for one in judge.families] == [True, True]
     assert render_report_markdown(run.report).count("human beside human") >= 4
 
 

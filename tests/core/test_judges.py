@@ -607,7 +607,6 @@ def test_a_judged_outcome_in_json() -> None:
             "ask_a_human": False,
             "guarantee": None,
         },
-        "earlier": [],
         "judge": {
             "id": "j",
             "model": "m",

@@ -15,7 +15,7 @@ from service import Registry
 from service.core.checks import Check
 from service.core.critics import Critic
 from service.core.models.kinds import list_kinds
-from service.core.results.structure import FORMS
+from service.core.results.forms import FORMS
 from service.core.rubric_extension import build_rubric_schema
 from service.intake import FORMATS
 from service.intake.gold import GoldForm

@@ -132,7 +132,6 @@ PLAIN = Rubric.model_validate(rubric(DECIDE, SCHEMA))
 MOVED: list[tuple[str, dict[str, Any], bool]] = [
     ("the order of criteria", rubric(SCHEMA, DECIDE), True),
     ("what is a default anyway", rubric(DECIDE | {"weight": 1.0}, SCHEMA, compat=False), True),
-    ("families", rubric(DECIDE, SCHEMA, families={"refunds": ["refund", "void"]}), True),
     ("a weight", rubric(DECIDE | {"weight": 2}, SCHEMA), False),
     ("a setting of a check", rubric(DECIDE, SCHEMA | {"check": {"kind": "schema", "formats": False}}), False),
     ("a threshold", rubric(DECIDE, SCHEMA, thresholds={"fail": 0.7}), False),

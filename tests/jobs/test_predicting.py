@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +19,6 @@ from service.calibration.report_predictions import UnansweredItem
 from service.core.judging.grades import grade_claims
 from service.core.judging.prompts import Completion, Prompt
 from service.core.judging.questions import ASSEMBLY, build_question
-from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, JudgeError
 from service.labelling.predictions import AskSettings, build_request, collect_predictions
@@ -216,26 +213,3 @@ def test_the_worst_of_several_questions_is_what_a_criterion_comes_to(run: Run):
     assert missing == [
         "b: 2 questions, of which the criterion takes the mean: label steps of a run, or traces of one each"
     ]
-
-
-def test_each_judge_of_a_cascade_is_asked_of_every_item(run: Run):
-    rubric = REGISTRY.find("four_step")
-    second = rubric.judges_by_id["result_groundedness"].model_copy(update={"id": "second", "models": ("openai/n",)})
-    given = rubric.model_dump(mode="json")
-    [criterion] = [one for one in given["criteria"] if one["id"] == "result_groundedness"]
-    criterion["check"] |= {"then": ["second"], "guarantee": 0.9}
-    given["judges"] = [*given["judges"], second.model_dump(mode="json")]
-    cascade = Rubric.model_validate(given)
-    engine = Engine(REGISTRY, judging=Judging(Counted(), NoCache(), Judges("openai/m")))
-    asking = AskSettings(cascade, repeats=2)
-    made = run(listed(collect_predictions(engine, TWO, asking)))
-    assert all(isinstance(one, Prediction) for one in made)
-    assert Counter(one.answer_id for one in made if isinstance(one, Prediction)) == Counter(
-        [AnswerId(name, "result_groundedness", n, judge) for name in ("a", "b") for n in range(2) for judge in JUDGES]
-    )
-    assert len({one.evidence for one in made if isinstance(one, Prediction)}) == 1
-    only = replace(asking, only={"second"})
-    assert len(run(listed(collect_predictions(engine, TWO, only)))) == 4
-
-
-JUDGES = ("result_groundedness", "second")

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from service import conclude, plan, report_json
 from service.core.report import Report
 from service.errors import InputError
-from service.registry import Registry
 from service.reporting.summaries import read_summary_request, summarize_reports, summarize_request
 from service.reporting.summary.labelled import MAX_LABEL_NEXT, CorrectedRate, ReportLabel, ToLabel
 from service.stats.corrected import infer_from_labels, ppi
@@ -185,8 +184,8 @@ def test_a_request_takes_them_and_one_without_has_none() -> None:
         {"trace_id": f"t{n}", "criterion": "argument_plausibility", "label": "pass" if one else "fail"}
         for n, one in enumerate(LABELS)
     ]
-    [found] = summarize_request(read_summary_request({"reports": told, "labels": given_}), Registry().find).corrected
+    [found] = summarize_request(read_summary_request({"reports": told, "labels": given_})).corrected
     assert found == rate_of(reports(), given_labels())
-    assert summarize_request(read_summary_request({"reports": told}), Registry().find).corrected == ()
+    assert summarize_request(read_summary_request({"reports": told})).corrected == ()
     with pytest.raises(InputError, match="/labels/0/label"):
         read_summary_request({"reports": told, "labels": [{**given_[0], "label": "maybe"}]})

@@ -14,13 +14,10 @@ from pydantic import TypeAdapter
 
 from service import InputError, Report, report_json
 from service.core.outcome import PERFECT, Errored, Outcome, Skipped
-from service.registry import Registry
 from service.reporting.summaries import (
     read_report,
-    read_summary_request,
     render_json,
     summarize_reports,
-    summarize_request,
 )
 from service.reporting.summary import Summary, SummaryOptions
 from service.stats.rates import Estimate
@@ -30,7 +27,7 @@ from tests.reporting.report_sets import Table, report_of, reports_of, table, tri
 SET = table("set")
 WANT: Table = SET["want"]
 REPORTS = reports_of()
-SUMMARY = summarize_reports(REPORTS, SummaryOptions(families=SET["families"]))
+SUMMARY = summarize_reports(REPORTS)
 
 
 def is_rate(found: Estimate, wanted: list[int] | None) -> bool:
@@ -67,20 +64,17 @@ def test_tools() -> None:
 
 
 def test_confusions() -> None:
-    found = [[c.expected, c.called, c.count, c.family] for c in SUMMARY.tools.confusions]
+    found = [[c.expected, c.called, c.count] for c in SUMMARY.tools.confusions]
     assert found == WANT["confusions"]
 
 
-def test_a_close_name_is_a_near_miss_without_a_family() -> None:
+def test_a_close_name_is_a_near_miss() -> None:
     case = {"id": "c", "expected": {"calls": [{"tool": "get_order"}]}, "calls": ["get_orders"]}
     (found,) = summarize_reports([report_of(case, ["get_order", "get_orders"])]).tools.confusions
-    assert (found.family, found.near_miss) == (None, True)
+    assert found.near_miss
 
 
-def test_make_up() -> None:
-    made = SUMMARY.make_up
-    assert {name: getattr(made, name) for name in WANT["make_up"]} == WANT["make_up"]
-    assert {t.tool: [t.positive, t.no_call, t.recovery] for t in made.tools} == WANT["examples"]
+def test_warnings() -> None:
     assert [[w.code, list(w.subjects)] for w in SUMMARY.warnings] == WANT["warnings"]
 
 
@@ -96,16 +90,6 @@ def test_few_no_call_cases_are_warned_of_at_ten_per_cent() -> None:
         return any(w.code == "few_no_call" for w in summarize_reports([*none, *some]).warnings)
 
     assert [told(0, 3), told(1, 10), told(1, 9), told(2, 9)] == [True, True, False, False]
-
-
-def test_a_call_that_failed_is_a_recovery_example() -> None:
-    events = [{"user": "x"}, {"call": {"name": "refund", "arguments": {}}, "result": "no", "is_error": True}]
-    case: Table = {"id": "r", "calls": []}
-    base = report_of(case)
-    from service import score
-
-    failed = score({"trace": {"format": "callgrade", "id": "r", "events": events, "tools": [{"name": "refund"}]}})
-    assert [t.recovery for t in summarize_reports([base, failed]).make_up.tools if t.tool == "refund"] == [1]
 
 
 def test_tags_choose_slices_and_an_unknown_one_is_told() -> None:
@@ -217,15 +201,6 @@ TAMPERED: list[tuple[dict[str, Any], str]] = [
 def test_numbers_that_no_report_holds_are_refused(change: dict[str, Any], where: str) -> None:
     with pytest.raises(InputError, match=where):
         summarize_reports([replace(REPORTS[0], **change)])
-
-
-def test_the_families_of_the_reports_own_rubric_are_used() -> None:
-    rubric = Registry().find("four_step").model_copy(update={"families": {"money": ("refund", "void")}})
-    body = {"reports": [json.loads(report_json(report)) for report in REPORTS]}
-    other = Registry().find("bfcl_ast")
-    for found, families in (rubric, {None, "money"}), (other, {None}):
-        confusions = summarize_request(read_summary_request(body), lambda _, found=found: found).tools.confusions
-        assert {one.family for one in confusions} == families
 
 
 def test_reports_read_back_from_json_give_the_same_summary() -> None:

@@ -17,12 +17,10 @@ from service.api.queries import read_given, read_query
 from service.api.store_access import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.report import Report
-from service.engine import Engine
 from service.errors import InputError, JobStateError, UnknownJobError
 from service.reading.strict_json import Limits, parse
 from service.reporting.summaries import (
     SummaryRequest,
-    find_families,
     read_report,
     read_summary_request,
     render_json,
@@ -72,9 +70,8 @@ class BatchSummaryQuery(FrozenModel):
 class BatchReading:
     """The handlers over one store."""
 
-    def __init__(self, engine: Engine, limits: Limits, store: JobStore[Batch], *, poll: float = POLL_S) -> None:
+    def __init__(self, limits: Limits, store: JobStore[Batch], *, poll: float = POLL_S) -> None:
         """`poll`: seconds between two looks at a batch that is watched."""
-        self._find_rubric = engine.registry.find
         self._limits = limits
         self._store = store
         self._poll = poll
@@ -131,7 +128,7 @@ class BatchReading:
         reports = tuple(self._read_reports(batch))
         if not reports:
             raise JobStateError("no item of the batch has a report yet")
-        options = SummaryOptions(families=find_families(reports, self._find_rubric), by=summary_request.by)
+        options = SummaryOptions(by=summary_request.by)
         counts = batch.request_counts
         return summarize_reports(
             reports,

@@ -56,7 +56,7 @@ class BatchRoutes(JobRoutes[Batch]):
 
     def list_own(self) -> list[Operation]:
         """List its results, errors, summary, progress and items."""
-        self.reading = reading = BatchReading(self._engine, self._bounds.limits, self.store)
+        self.reading = reading = BatchReading(self._bounds.limits, self.store)
         self.items = items = BatchItemReading(self.store)
         results, errors = _describe_lines("`report`, a `Report`"), _describe_lines("`error`, a `ProblemDetails`")
         events = [Answer({EVENTS: TEXT | {"description": "Events named `batch`, each with a `Batch` as data"}})]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from importlib.metadata import version
@@ -20,9 +19,8 @@ from service.calibration.figures import (
 )
 from service.calibration.fitting import build_coverage_curve, explain_too_few
 from service.calibration.guarantees import measure_share
-from service.calibration.labels import LabelledItem
 from service.calibration.options import OWN_THRESHOLD, ReportOptions
-from service.calibration.results import Disagreement, FamilySlice, HeldOutItem, JudgeReport, Promise, Retest, ReviewBand
+from service.calibration.results import Disagreement, HeldOutItem, JudgeReport, Promise, Retest, ReviewBand
 from service.core.judging.fits import Fit, Guarantee
 from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart
@@ -33,20 +31,13 @@ MAX_TEXT_CHARS = 400
 MAX_ANNOTATORS_SHOWN = 6
 
 
-def build_judge_report(
-    bench: Bench, options: ReportOptions, *, after_fit: str | None = None
-) -> tuple[JudgeReport, Fit]:
-    """Build the report on the judge from its held-out items, and the fit with the same figures.
-
-    `after_fit`: the id of the fit that decides before it in a cascade.
-    """
+def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeReport, Fit]:
+    """Build the report on the judge from its held-out items, and the fit with the same figures."""
     rows, raw = bench.build_rows(), [bench.values[item.key].raw for item in bench.held_out]
     raw_rows = [row._replace(value=value, passed=value >= OWN_THRESHOLD) for row, value in zip(rows, raw, strict=True)]
     after = compute_judge_figures(rows, options.resampling)
     humans = compute_human_figures(bench.held_out, options.resampling)
-    guarantee = None
-    if options.guarantee is not None:
-        guarantee = bench.served.promises[options.guarantee].model_copy(update={"after": after_fit})
+    guarantee = None if options.guarantee is None else bench.served.promises[options.guarantee]
     fit = _build_fit(bench, options, after, humans, guarantee)
     criterion, binding = bench.recorded.criterion, bench.recorded.binding
     report = JudgeReport(
@@ -69,7 +60,6 @@ def build_judge_report(
         own=compute_judge_figures(raw_rows, options.resampling),
         after=after,
         humans=humans,
-        families=tuple(_slice_by_family(bench, options)),
         table_before=build_reliability(_tally(raw_rows)),
         table_after=build_reliability(_tally(rows)),
         curve=build_coverage_curve(
@@ -89,7 +79,6 @@ def build_judge_report(
         promises=tuple([measure_promise(bench, share, options) for share in options.shares]),
         guarantee=options.guarantee,
         cost_usd=bench.price,
-        first_error=_measure_first_errors(bench, options),
     )
     return report, fit
 
@@ -138,15 +127,6 @@ def list_libraries() -> dict[str, str]:
 
 def _tally(rows: Sequence[FigureRow]) -> LabelTally:
     return build_tally([row.value for row in rows], [row.label for row in rows])
-
-
-def _slice_by_family(bench: Bench, options: ReportOptions) -> Iterator[FamilySlice]:
-    names = sorted({item.family for item in bench.held_out} - {""})
-    for name in names if len(names) > 1 else ():
-        items = [item for item in bench.held_out if item.family == name]
-        rows = bench.build_rows(among={item.key for item in items})
-        humans = compute_human_figures(items, options.resampling)
-        yield FamilySlice(name, compute_judge_figures(rows, options.resampling), humans)
 
 
 def _list_disagreements(bench: Bench, count: int) -> Iterator[Disagreement]:
@@ -225,25 +205,3 @@ def measure_retest(
         return None
     rate = fsum(part.hits for part in flips) / len(flips)
     return Retest(len(flips), Measure(rate, *bootstrap(flips)) if interval else Measure(rate))
-
-
-def _measure_first_errors(bench: Bench, options: ReportOptions) -> Measure | None:
-    """Measure the share of runs in which judge and labels name the same first wrong step: FirstErrAcc of AgentProcessBench."""
-    runs: dict[str, list[LabelledItem]] = defaultdict(list)
-    for item in sorted(bench.held_out, key=lambda item: (item.run, item.position)):
-        runs[item.run].append(item)
-    hits = [
-        (run[0].group, names_first_error([bench.values[one.key].passed for one in run], [one.passes for one in run]))
-        for name, run in runs.items()
-        if name
-    ]
-    return measure_share(hits, options.resampling) if hits else None
-
-
-def names_first_error(passed: Sequence[bool], labels: Sequence[bool]) -> bool:
-    """Whether the first step of a run that does not pass is the same by judge and by label, or none is by either.
-
-    >>> names_first_error([True, False, True], [True, False, False]), names_first_error([True, True], [True, False])
-    (True, False)
-    """
-    return [*passed, False].index(False) == [*labels, False].index(False)

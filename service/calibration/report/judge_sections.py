@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from service.calibration.figures import Figures
 from service.calibration.fitting import MIN_DECIDED
 from service.calibration.options import OWN_THRESHOLD
-from service.calibration.report.plots import draw_plots
 from service.calibration.report.wording import (
     FIGURE_NAMES,
     ORIGIN_NAMES,
-    OVERVIEW_FIGURES,
     show_measure,
     show_number,
 )
 from service.calibration.results import JudgeReport
-from service.reporting.document import Figure, Section, Table
+from service.reporting.document import Curve, Plot, Section, Table
 
 CONFUSION_LABELS = ("pass, labels pass", "pass, labels fail", "fail, labels pass", "fail, labels fail")
 
 
 def build_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[Section]:
     """Build the sections about a judge, anchored at `anchor`."""
-    figure = Figure(
-        partial(draw_plots, judge),
-        f"Reliability, values by label, and accuracy against coverage of {judge.name}; the tables below hold most of the numbers",
-        'No plots: matplotlib is not installed (pip install "callgrade[calibration]").',
-    )
     title, text = f"{judge.name} on {judge.criterion}", tuple(_describe(judge))
-    yield Section(title, (_tabulate_figures(judge),), text=text, level=2, figure=figure, anchor=anchor)
+    yield Section(title, (_tabulate_figures(judge),), text=text, level=2, plots=_build_plots(judge), anchor=anchor)
     yield Section("Reliability", (_tabulate_reliability(judge),), folded=True)
     yield Section("Accuracy against coverage", (_tabulate_promises(judge),), text=(_describe_band(judge),), folded=True)
-    if judge.families:
-        yield Section("By tool family", (_tabulate_families(judge),), folded=True)
     if judge.worst:
         rows = [
             (
@@ -47,6 +37,19 @@ def build_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[Section]:
         yield Section("Where judge and labels differ most", (table,), folded=True)
 
 
+def _build_plots(judge: JudgeReport) -> tuple[Plot, ...]:
+    tables = (("raw", judge.table_before, "#9a9a9a"), ("calibrated", judge.table_after, "#1d4f8c"))
+    perfect = Curve("perfectly calibrated", ((0.0, 0.0), (1.0, 1.0)), "#cccccc")
+    reliability = [Curve(name, tuple([(one.mean, one.share) for one in bins]), color) for name, bins, color in tables]
+    decided = [Curve("judge", tuple([(one.coverage, one.accuracy) for one in judge.curve]), "#1d4f8c")]
+    if judge.humans and (human := judge.humans.of("accuracy").value) is not None:
+        decided.append(Curve("human beside human", ((0.0, human), (1.0, human)), "#3c8d40"))
+    return (
+        Plot("Reliability", "value", "share that labels pass", (perfect, *reliability)),
+        Plot("Accuracy against coverage", "share of items decided", "accuracy among them", tuple(decided)),
+    )
+
+
 def _describe(judge: JudgeReport) -> Iterator[str]:
     status = "calibrated" if judge.calibrated else "uncalibrated"
     yield (
@@ -54,8 +57,6 @@ def _describe(judge: JudgeReport) -> Iterator[str]:
         f"{judge.fitted_groups} groups fitted, {judge.held_out} items of {judge.held_out_groups} groups scored while held out, "
         f"{judge.missing} labelled items without its answer. Passes from {judge.threshold:.3f} upwards."
     )
-    if judge.first_error:
-        yield f"It names the first wrong step of a run, or that there is none, in {show_measure(judge.first_error)} of runs."
     if judge.retest:
         r = judge.retest
         yield (
@@ -89,21 +90,6 @@ def _tabulate_reliability(judge: JudgeReport) -> Table:
         for one in bins
     ]
     return Table(("value", "from", "to", "items", "mean value", "share passing", "gap"), tuple(rows))
-
-
-def _tabulate_families(judge: JudgeReport) -> Table:
-    rows = [
-        (
-            one.name,
-            str(one.figures.n),
-            *[
-                f"{show_measure(one.figures.of(name))}; {show_number(one.humans and one.humans.of(name).value)}"
-                for name in OVERVIEW_FIGURES
-            ],
-        )
-        for one in judge.families
-    ]
-    return Table(("family", "items", *[f"{FIGURE_NAMES[name]}; human" for name in OVERVIEW_FIGURES]), tuple(rows))
 
 
 def _describe_band(judge: JudgeReport) -> str:

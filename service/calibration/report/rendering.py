@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from service.calibration.report.judge_sections import build_judge_sections
-from service.calibration.report.usefulness import build_cascade_sections, build_usefulness
+from service.calibration.report.usefulness import build_usefulness
 from service.calibration.report.wording import (
     FIGURE_NAMES,
     ORIGIN_NAMES,
@@ -23,7 +23,7 @@ def render_report_markdown(report: CalibrationReport) -> str:
 
 
 def render_report_page(report: CalibrationReport) -> str:
-    """Render the whole page. Without matplotlib it has no plots and says so."""
+    """Render the whole page, with plots."""
     return render_page(f"Calibration: {report.source}", _build_sections(report))
 
 
@@ -36,7 +36,6 @@ NOTE = (
 def _build_sections(report: CalibrationReport) -> Iterator[Section]:
     yield Section("Calibration", text=(" ".join(_describe_run(report)), *report.remarks), level=1)
     yield build_usefulness(report)
-    yield from build_cascade_sections(report.cascades)
     yield Section("Labels", (_tabulate_labels(report.labels),), level=2)
     yield Section("All judges", (_tabulate_judges(report),), text=(NOTE,), level=2)
     for jury in report.juries:
@@ -92,44 +91,21 @@ def _tabulate_judges(report: CalibrationReport) -> Table:
     return Table(("judge", "criterion", "map", *[FIGURE_NAMES[name] for name in OVERVIEW_FIGURES]), tuple(rows))
 
 
-_PAYS = {True: "yes", False: "no: the jury is better without it", None: "not shown"}
-
-
 def _build_jury(jury: JuryReport) -> Section:
-    """Tabulate the members and the whole jury: what each costs, and what it adds."""
-    rows = [
-        (
-            one.name,
-            f"{one.weight:.3f}",
-            *_show_costs(one.agreement, one.cost_usd, one.latency_ms),
-            show_measure(one.gain),
-            _PAYS[one.pays],
-        )
-        for one in jury.members
-    ]
+    """Tabulate the members and the whole jury: what each weighs and costs, and how often it agrees."""
     own = jury.report
-    costs = _show_costs(own.after.of("accuracy").value, own.cost_usd, jury.latency_ms)
-    whole = (own.name, "1.000", *costs, "", "")
-    heads = ("judge", "weight", "agrees", "$ an answer", "ms, median", "Brier lower by having it", "pays for itself")
+    every = [(one.name, one.weight, one.agreement, one.cost_usd) for one in jury.members]
+    every.append((own.name, 1.0, own.after.of("accuracy").value, own.cost_usd))
+    rows = [
+        (name, f"{weight:.3f}", show_number(agreement), "-" if price is None else f"{price:.5f}")
+        for name, weight, agreement, price in every
+    ]
     if jury.asked:
         kept = "Kept: a judge lists these models, and is served by this fit."
     elif jury.kept is None:
         kept = "Not decided, and no fit written: without draws there is no interval to show a gain."
     else:
         kept = "Kept." if jury.kept else "Not kept: there may be no gain, and a jury costs more."
-    unproven = [one.name for one in jury.members if one.pays is not True]
-    members = (
-        f"Nothing shows that the jury is better for having: {', '.join(unproven)}."
-        if unproven
-        else "Each member pays for itself: the jury is less sharp without it."
-    )
     gain = f"Brier score lower than that of {jury.best}, the best single judge, by {show_measure(jury.gain)}. {kept}"
-    return Section(f"Jury on {jury.criterion}", (Table(heads, (*rows, whole)),), text=(gain, members), level=2)
-
-
-def _show_costs(agreement: float | None, price: float | None, latency_ms: float | None) -> tuple[Cell, ...]:
-    return (
-        show_number(agreement),
-        "-" if price is None else f"{price:.5f}",
-        "-" if latency_ms is None else f"{latency_ms:.0f}",
-    )
+    table = Table(("judge", "weight", "agrees", "$ an answer"), tuple(rows))
+    return Section(f"Jury on {jury.criterion}", (table,), text=(gain,), level=2)

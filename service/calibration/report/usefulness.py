@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from service.calibration.report.wording import show_number, show_usd
-from service.calibration.results import CalibrationReport, CascadeReport, JudgeReport, Promise
+from service.calibration.results import CalibrationReport, JudgeReport, Promise
 from service.core.judging.fits import explain_useless
 from service.reporting.document import Section, Table
 
@@ -28,7 +26,6 @@ def build_usefulness(report: CalibrationReport) -> Section:
     """Build the section: a row for each judge, and what it means."""
     rows = tuple([build_row(judge) for judge in report.all_judges])
     lines = [f"{one.name} on {one.criterion}: {describe_use(one)}" for one in report.all_judges]
-    lines += map(describe_cascade, report.cascades)
     return Section("May I use it?", (Table(HEAD, rows),), text=(EXPLAINED,), lines=tuple(lines), level=2)
 
 
@@ -102,33 +99,3 @@ def _describe_fit(judge: JudgeReport) -> str:
     if any(one.guarantee.share == judge.guarantee and not one.guarantee.accepts_any for one in judge.promises):
         return f"Its fit was to promise {judge.guarantee:.0%}: no threshold, and it accepts nothing."
     return f"Its fit promises {judge.guarantee:.0%}."
-
-
-def describe_cascade(cascade: CascadeReport) -> str:
-    """Describe who decides how much, and what is left."""
-    stages = ", then ".join([f"{one.judge} {one.decided:.0%}" for one in cascade.stages])
-    price = (
-        f", at {_show_price(cascade.cost_usd)} USD for {PRICED_ITEMS:,} items" if cascade.cost_usd is not None else ""
-    )
-    use = "" if cascade.asked_for else " (not written: name it with --cascade)"
-    left = 1 - (cascade.coverage.value or 0.0)
-    return (
-        f"One after the other on {cascade.criterion}, at a promise of {cascade.share:.0%}{use}: {stages}; {left:.0%} left for "
-        f"humans; {show_number(cascade.agreement.value)} of what is decided agreed{price}."
-    )
-
-
-def build_cascade_sections(cascades: Sequence[CascadeReport]) -> Iterator[Section]:
-    """Build a table for each cascade."""
-    head = ("stage", "reached by", "decides", "agreed", "passes from", "fails to", f"USD/{PRICED_ITEMS:,}")
-    for cascade in cascades:
-        rows = [
-            (
-                *(f"{at}. {one.judge}", f"{one.reached:.1%}", f"{one.decided:.1%}"),
-                *map(show_number, (one.agreement.value, one.guarantee.passes_from, one.guarantee.fails_to)),
-                _show_price(one.cost_usd),
-            )
-            for at, one in enumerate(cascade.stages, 1)
-        ]
-        title = f"One judge after another on {cascade.criterion}"
-        yield Section(title, (Table(head, tuple(rows)),), text=(describe_cascade(cascade),), level=2)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 from typer import Argument, Option
 
 from service.cli import options
@@ -57,9 +56,6 @@ def calibrate_run(
         float | None,
         Option(metavar="SHARE", min=0.5, max=0.999, help="Guarantee that this share of accepted verdicts agrees."),
     ] = None,
-    cascade: Annotated[
-        list[str] | None, Option(metavar="JUDGE", help="A judge of a cascade, in order; needs --guarantee.")
-    ] = None,
     draws: Draws = 1_000,
 ) -> int:
     """Fit recorded predictions to human labels. The fits use all labels; the figures come from cross-fitting.
@@ -72,12 +68,8 @@ def calibrate_run(
     from service.cli.calibrating import run_calibration
     from service.fits.files import get_today
 
-    if cascade and (guarantee is None or len(cascade) < 2):
-        raise typer.BadParameter("expected two judges or more, and --guarantee", param_hint="--cascade")
-    chosen = ReportOptions(method=method, resampling=Resampling(draws=draws), made=get_today())
-    chosen = replace(
-        chosen, guarantee=guarantee, cascade=tuple(cascade or ()), seed=chosen.seed if seed is None else seed
-    )
+    chosen = ReportOptions(method=method, resampling=Resampling(draws=draws), guarantee=guarantee, made=get_today())
+    chosen = chosen if seed is None else replace(chosen, seed=seed)
     return run_calibration(labels, out, chosen, predictions=predictions or ())
 
 

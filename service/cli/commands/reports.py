@@ -37,20 +37,18 @@ def summarize(
     labels: Annotated[Path | None, Option(metavar="FILE", help="Labels of reports, to correct the rates.")] = None,
     output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table",
 ) -> int:
-    """Sum up reports: rates with intervals, figures per tool, pass^k and the composition of the set. Optionally gate on them.
+    """Sum up reports: rates with intervals, figures per tool, and pass^k. Optionally gate on them.
 
     Takes what `callgrade score --format ndjson` writes. Exit code 2 if an assertion does not hold or no case measures it (the
     stage that failed is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
     """
     from service.cli.inputs import read_report_files
     from service.cli.sections import build_summary_sections
-    from service.reporting.summaries import find_families, summarize_reports
+    from service.reporting.summaries import summarize_reports
     from service.reporting.summary import SummaryOptions
-    from service.wiring import build_engine
 
     found = read_report_files(files)
-    families = find_families(found.reports, build_engine(read_settings()).registry.find)
-    chosen = SummaryOptions(by=by, pass_k=pass_k or (), families=families)
+    chosen = SummaryOptions(by=by, pass_k=pass_k or ())
     given = _read_labels(labels) if labels else ()
     try:
         summary = summarize_reports(found.reports, chosen, assertions or None, given, unscored=len(found.refused))

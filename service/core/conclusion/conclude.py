@@ -13,10 +13,8 @@ from service.core.conclusion.report_json import cache_json
 from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
 from service.core.expectations.expectation import ExpectedCall
-from service.core.injection.signals import find_suspicions
 from service.core.judging.fits import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore
-from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote, sum_counts
 from service.core.judging.prompts import Usage
 from service.core.judging.withholding import WithheldJudgement
@@ -107,7 +105,6 @@ def conclude(  # noqa: PLR0913 (each by name)
         notes=(
             *find_oversights(trace, plan.rubric, plan.expectation, plan.listing),
             *list_failures(trace),
-            *find_suspicions(trace),
         ),
     )
 
@@ -215,13 +212,6 @@ def _conclude_perfect(criterion: CompiledCriterion, *, at_steps: bool) -> tuple[
     elsewhere = () if at_steps else (LooseOutcome(None, None, PERFECT),)
     score = CriterionScore(criterion.id, criterion.stage, criterion.weight, 1.0, elsewhere, (1.0, 1.0), (1.0, 1.0), 1.0)
     return fold_perfect(criterion), cache_json(score)
-
-
-def list_next_asks(
-    plan: Plan, replies: Replies, *, tags: Mapping[str, str] | None = None, fits: Collection[Fit] = ()
-) -> tuple[Ask, ...]:
-    """List the questions that the replies so far leave to the next judge of a cascade. Pure."""
-    return JudgeAnswers(replies, "cached", plan, fits, (tags or {}).get(STRATUM)).list_next_asks()
 
 
 def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: AppliedJudgeMode) -> ReportScope:

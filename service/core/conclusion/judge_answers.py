@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from service.core.checks import Subject
 from service.core.grounding.grounded_outcomes import GroundedSkip
 from service.core.judging.fits import Fit
-from service.core.judging.judged_outcomes import (
-    EarlierJudgement,
-    JudgedScore,
-    build_earlier,
-    complete_outcome,
-    find_place,
-    judge_ask,
-)
+from service.core.judging.judged_outcomes import JudgedScore, complete_outcome, find_place, judge_ask
 from service.core.judging.judges import Ask
 from service.core.judging.notes import Vote
 from service.core.judging.withholding import withhold
@@ -66,35 +58,11 @@ class JudgeAnswers:
             return Skipped("not_asked", self.silence, ask.findings)
         if not isinstance(answer, tuple):
             return answer
-        return self._follow(ask, answer).outcome
-
-    def list_next_asks(self) -> tuple[Ask, ...]:
-        """List the questions that replies leave to the next judge of a cascade and that have no answer yet."""
-        asks = [(ask, self.replies.get(ask.key)) for ask in self.plan.asks if ask.then]
-        open_ones = [self._follow(ask, answer).next_ask for ask, answer in asks if isinstance(answer, tuple)]
-        return tuple([ask for ask in open_ones if ask is not None])
-
-    def _follow(self, ask: Ask, votes: tuple[Vote, ...], earlier: tuple[EarlierJudgement, ...] = ()) -> _FollowedAsk:
-        """Follow a cascade of judges as far as they have answered."""
         at = find_place(ask, self.plan.trace)
-        found = judge_ask(ask, votes, at, self.fits, stratum=self.stratum)
+        found = judge_ask(ask, answer, at, self.fits, stratum=self.stratum)
         if not isinstance(found, JudgedScore):
-            return _FollowedAsk(found)
-        score = replace(found, earlier=earlier) if earlier else found
-        outcome = withhold(score, at, required=self.plan.rubric.require_calibration, guarantee=ask.guarantee)
-        next_ask = ask.next_ask
-        if next_ask is None or isinstance(outcome, JudgedScore) or outcome.cause != "human":
-            return _FollowedAsk(outcome)
-        answer = self.replies.get(next_ask.key)
-        if answer is None or not isinstance(answer, tuple):
-            return _FollowedAsk(outcome, next_ask)
-        return self._follow(next_ask, answer, (*earlier, build_earlier(ask, votes, found)))
-
-
-class _FollowedAsk(NamedTuple):
-    outcome: Outcome
-    next_ask: Ask | None = None
-    """The question for the next judge, if it has no answer yet."""
+            return found
+        return withhold(found, at, required=self.plan.rubric.require_calibration, guarantee=ask.guarantee)
 
 
 def _leave_unasked(ask: Ask) -> Skipped:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from service.core.json.pointers import escape_token
-from service.core.json.values import SCALARS
 
 MIN_KEY_CHARS = 17
 """Keys shorter than this are names, not texts."""
@@ -38,25 +37,4 @@ def list_placed_texts(value: object, path: str = "") -> list[PlacedText]:
             members = cast("Mapping[str, object]", here)
             stack += [(f"{at}/{escape_token(key)}", members[key]) for key in reversed([*members])]
             stack += [(f"{at}/{escape_token(key)}", key) for key in members if len(key) >= MIN_KEY_CHARS]
-    return found
-
-
-def list_texts(value: object) -> list[str]:
-    """List the texts in a JSON value, including long keys, in no particular order.
-
-    >>> sorted(list_texts({"a": ["x", 1], "a key that is a sentence": "y"}))
-    ['a key that is a sentence', 'x', 'y']
-    """
-    found: list[str] = []
-    stack = [value]
-    while stack:
-        here = stack.pop()
-        if type(here) is str:
-            found.append(here)
-        elif type(here) is list:
-            stack += cast("Sequence[object]", here)
-        elif type(here) is dict or (type(here) not in SCALARS and isinstance(here, Mapping)):
-            members = cast("Mapping[str, object]", here)
-            stack += members.values()
-            found += [key for key in members if len(key) >= MIN_KEY_CHARS]
     return found

@@ -77,18 +77,6 @@ class JudgeCalibration:
 
 
 @light
-class EarlierJudgement:
-    """The judgement of an earlier judge in a cascade, whose fit left the verdict to the next."""
-
-    judge: JudgeNote
-    raw: float
-    value: float
-    calibration: JudgeCalibration
-    fingerprint: str
-    """The fingerprint of the exact judge (`Binding.fingerprint`)."""
-
-
-@light
 class JudgedScore(Scored):
     """A judge's verdict: `raw` is its graded value in [0, 1]; `value` is the calibrated one, or else the value by the menu."""
 
@@ -97,8 +85,6 @@ class JudgedScore(Scored):
     judge: JudgeNote = field(kw_only=True)
     evidence: JsonValue = field(default=None, kw_only=True)
     """What code found first, as the judge saw it."""
-    earlier: tuple[EarlierJudgement, ...] = field(default=(), kw_only=True)
-    """The earlier judgements of a cascade, first to last."""
 
     @property
     def decision(self) -> float:
@@ -150,13 +136,6 @@ def judge_ask(
         judge=build_note(ask.judge, replies, spokesman),
         evidence=ask.evidence,
     )
-
-
-def build_earlier(ask: Ask, votes: Sequence[Vote], score: JudgedScore) -> EarlierJudgement:
-    """Build the record of a judgement that came before the next judge was asked."""
-    replies = [vote for vote in votes if isinstance(vote, JudgeReply)]
-    fingerprint = build_binding(ask, replies).fingerprint
-    return EarlierJudgement(score.judge, score.raw, score.value, score.calibration, fingerprint)
 
 
 class _Ruling(NamedTuple):

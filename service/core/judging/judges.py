@@ -34,9 +34,6 @@ MAX_VOTES = 15
 
 MAX_REPLY_TOKENS = 16_384
 
-MAX_CASCADE = 4
-"""Most judges that may follow the first one."""
-
 WORDS = "natural_language"
 """The id of the judge that decides criteria written in natural language by a matcher."""
 
@@ -176,12 +173,8 @@ class Ask(NamedTuple):
     """The highest score that these findings allow; None: any."""
     gap: Skipped | None = None
     """Why code could not look at everything in question: the outcome, left open, if no judge is asked."""
-    then: tuple[Judge, ...] = ()
-    """The judges to ask next, in order, where this judge's fit leaves the verdict open."""
     guarantee: float | None = None
     """The share of agreement that a fit must guarantee for what it accepts; None: no guarantee needed."""
-    rank: int = 0
-    """The position of the judge in its cascade, from 0."""
     evidence_digest: str = ""
     """sha256 of how code gathers evidence before the judge; empty if it does not."""
 
@@ -191,17 +184,7 @@ class Ask(NamedTuple):
         at = "" if self.step is None else str(self.step)
         by_turn = f"turn/{self.turn}" if self.step is None and self.turn is not None else at
         at_value = f"#{self.place}?{self.words}" if self.place else ""
-        return f"{self.criterion}/{by_turn}{at_value}" + (f"@{self.rank}" if self.rank else "")
-
-    @property
-    def next_ask(self) -> Ask | None:
-        """The same question to the next judge; None after the last."""
-        return self._replace(judge=self.then[0], then=self.then[1:], rank=self.rank + 1) if self.then else None
-
-    @property
-    def chain(self) -> tuple[Ask, ...]:
-        """The question itself, then the same one to each later judge of the cascade."""
-        return (self, *(self.next_ask.chain if self.next_ask else ()))
+        return f"{self.criterion}/{by_turn}{at_value}"
 
     @property
     def focus(self) -> Focus:
@@ -223,8 +206,6 @@ class JudgeCheck(Check):
     """The id of the judge."""
     unless: str | None = None
     """The id of another criterion: where code has scored that one, the judge is not asked."""
-    then: Several[str] = Field(default=(), max_length=MAX_CASCADE)
-    """The ids of further judges of the same level: each is asked where the fit of the one before leaves the verdict open."""
     guarantee: GuaranteedShare | None = None
     """The share of accepted verdicts that must agree with humans: a verdict counts only if the judge's fit guarantees that
     much and accepts it. Absent: no guarantee needed."""
@@ -237,11 +218,6 @@ class JudgeCheck(Check):
     def look(self, case: Case) -> Iterable[SubjectOutcome]:  # noqa: ARG002
         """Return nothing: code decides none of it."""
         return ()
-
-    @property
-    def judge_ids(self) -> frozenset[str]:
-        """The ids of all judges it may ask."""
-        return frozenset({self.judge, *self.then})
 
     def find_parts(self, judges: Mapping[str, Judge]) -> frozenset[Part]:
         """Return the parts of a trace that its judge looks at."""
@@ -261,13 +237,9 @@ class JudgeCheck(Check):
         """
         judge = judges[self.judge]
         asked = _BY_LEVEL[judge.level](case, criterion, judge, self.evidence_digest) or [(WHOLE, _NOTHING[judge.level])]
-        if not self.then and self.guarantee is None:
+        if self.guarantee is None:
             return asked
-        then = tuple([judges[name] for name in self.then])
-        return [
-            (at, one._replace(then=then, guarantee=self.guarantee) if isinstance(one, Ask) else one)
-            for at, one in asked
-        ]
+        return [(at, one._replace(guarantee=self.guarantee) if isinstance(one, Ask) else one) for at, one in asked]
 
 
 def is_answered(subject: Subject, answered: Collection[Subject]) -> bool:

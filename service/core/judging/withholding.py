@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 from pydantic import JsonValue
 
 from service.core.judging.fits import Status
-from service.core.judging.judged_outcomes import EarlierJudgement, JudgeCalibration, JudgedScore
+from service.core.judging.judged_outcomes import JudgeCalibration, JudgedScore
 from service.core.judging.notes import JudgeNote
 from service.core.models.light import light
 from service.core.outcome import Finding, Pointer, SkipCause, Skipped
@@ -24,8 +24,6 @@ class WithheldJudgement(Skipped):
     judge: JudgeNote = field(kw_only=True)
     evidence: JsonValue = field(default=None, kw_only=True)
     """What code found first, as the judge saw it."""
-    earlier: tuple[EarlierJudgement, ...] = field(default=(), kw_only=True)
-    """The earlier judgements of a cascade, first to last."""
 
 
 _WHY: dict[Status, str] = {
@@ -44,10 +42,8 @@ def withhold(
     A calibrated judgement counts unless it lies in the band that its fit leaves to humans. One whose fit does not apply
     never counts: a judge must not gain from a calibration that became invalid. One without any fit counts
     unless calibration is `required`. If a `guarantee` is required, a judgement counts only where its fit guarantees at
-    least that share for judgements that reached this judge the same way. If none is required, the report drops a
-    guarantee that was tested on others. `at` is the place it is about. The judgement keeps its own findings.
+    least that share. `at` is the place it is about. The judgement keeps its own findings.
     """
-    score = score if guarantee is not None else _drop_untested(score)
     calibration, judge = score.calibration, score.judge
     if guarantee is not None and (lacking := _find_lacking(score, guarantee)):
         reason = f"{judge.id} said {judge.label}, which does not count: {lacking}"
@@ -71,20 +67,7 @@ def _find_lacking(score: JudgedScore, guarantee: float) -> str:
     if promise is None or promise.share < guarantee:
         promised = "nothing" if promise is None else f"{promise.share:g}"
         return f"{guarantee:g} is to be promised of it, and its fit promises {promised}"
-    if promise.after != _find_fit_before(score):
-        return "what its fit promises was tested where other judges, or other fits of them, decided before"
     return ""
-
-
-def _find_fit_before(score: JudgedScore) -> str | None:
-    return score.earlier[-1].calibration.fit if score.earlier else None
-
-
-def _drop_untested(score: JudgedScore) -> JudgedScore:
-    promise = score.calibration.guarantee
-    if promise is None or promise.after == _find_fit_before(score):
-        return score
-    return replace(score, calibration=replace(score.calibration, guarantee=None))
 
 
 def _build_withheld(score: JudgedScore, cause: SkipCause, why: Finding, *, estimate: float | None) -> WithheldJudgement:
@@ -97,5 +80,4 @@ def _build_withheld(score: JudgedScore, cause: SkipCause, why: Finding, *, estim
         calibration=score.calibration,
         judge=score.judge,
         evidence=score.evidence,
-        earlier=score.earlier,
     )

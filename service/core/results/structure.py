@@ -1,4 +1,4 @@
-"""Find the structure in what a tool returned: JSON in any wrapping, and what can be inferred from lines, tables and XML."""
+"""Find the structure in what a tool returned: JSON in any wrapping, and what can be inferred from tables and lines."""
 
 from __future__ import annotations
 
@@ -12,20 +12,14 @@ from pydantic import JsonValue
 from service.core.json.members import read_type
 from service.core.json.parsing import parse_or_none
 from service.core.json.pointers import escape_token
-from service.core.models.discovery import get_entry, import_all
-from service.core.results import forms
 from service.core.results.disowning import disowns
-from service.core.results.form import Form, Stretch
+from service.core.results.forms import FORMS, Form
 
 MAX_TEXT_CHARS = 200_000
 """The longest text in which structure is searched for; a longer one is plain text."""
 MAX_QUOTES = 3
 """How many times JSON may be quoted within JSON."""
 
-FORMS: tuple[Form, ...] = tuple(
-    sorted([get_entry(module, "FORM") for module in import_all(forms)], key=lambda form: form.rank)
-)
-"""The forms, in the order of the search."""
 _ANYWHERE = tuple([form for form in FORMS if form.anywhere])
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
@@ -137,29 +131,22 @@ def _split_fences(text: str) -> Iterator[Piece]:
 
 def _find(text: str, start: int, end: int, known_forms: Sequence[Form], fenced: bool) -> list[Passage]:  # noqa: FBT001
     """Find the passages of a piece; each form searches only what the forms before it left."""
-    gaps: list[Gap] = [(start, end)]
+    gaps: list[tuple[int, int]] = [(start, end)]
     found: list[Passage] = []
     for form in known_forms:
-        more = [_build_passage(form, one, a, fenced=fenced) for a, b in gaps for one in form.find(text[a:b])]
+        name = "fenced_json" if fenced and form.exact else form.name
+        more = [
+            Passage(name, form.exact, a + one.start, a + one.end, one.value)
+            for a, b in gaps
+            for one in form.find(text[a:b])
+        ]
         if more:
-            found = sorted([*found, *more], key=_get_start)
+            found = sorted([*found, *more], key=lambda passage: passage.start)
             gaps = [(a, b) for a, b in _list_gaps(start, end, found) if not text[a:b].isspace()]
     return found
 
 
-Gap = tuple[int, int]
-
-
-def _get_start(passage: Passage) -> int:
-    return passage.start
-
-
-def _build_passage(form: Form, stretch: Stretch, offset: int, *, fenced: bool) -> Passage:
-    name = "fenced_json" if fenced and form.exact else form.name
-    return Passage(name, form.exact, offset + stretch.start, offset + stretch.end, stretch.value)
-
-
-def _list_gaps(start: int, end: int, found: Sequence[Passage]) -> list[Gap]:
+def _list_gaps(start: int, end: int, found: Sequence[Passage]) -> list[tuple[int, int]]:
     edges = [start, *[edge for passage in found for edge in passage[2:4]], end]
     return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
 

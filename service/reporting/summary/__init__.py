@@ -1,10 +1,10 @@
-"""Summarize many reports as rates: stages and criteria, call or no call, tools, pass^k, slices, and the set's composition."""
+"""Summarize many reports as rates: stages and criteria, call or no call, tools, pass^k, and slices."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import fsum
 
 from service.core.report import Report, RubricRef
@@ -15,18 +15,12 @@ from service.errors import InputError
 from service.reporting.breakdown import estimate_passed
 from service.reporting.breaks import ABSENT, FAILED, LETTERS, OPEN, PASSED
 from service.reporting.summary.calls import CallRates, ToolUsage, summarize_calls, summarize_usage
-from service.reporting.summary.classes import Decisions, Families, Tools, summarize_decisions, summarize_tools
-from service.reporting.summary.composition import (
-    MAX_TAG_VALUES,
-    Composition,
-    SetWarning,
-    build_composition,
-    find_warnings,
-)
+from service.reporting.summary.classes import Decisions, Tools, summarize_decisions, summarize_tools
 from service.reporting.summary.gate import Gate
 from service.reporting.summary.labelled import CorrectedRate
 from service.reporting.summary.repeats import Repeats, summarize_repeats
 from service.reporting.summary.samples import CRITERION, NO_REPORT, STAGE, Sample, read_sample
+from service.reporting.summary.warnings import MAX_TAG_VALUES, SetWarning, find_warnings
 from service.stats.intervals import choose_interval
 from service.stats.rates import CaseBounds, Estimate, estimate_with_bounds
 
@@ -92,7 +86,6 @@ class Summary:
     tools: Tools
     repeats: Repeats | None
     slices: tuple[Slice, ...]
-    make_up: Composition
     warnings: tuple[SetWarning, ...]
     gate: Gate | None
     corrected: tuple[CorrectedRate, ...] = ()
@@ -107,7 +100,6 @@ class Summary:
 class SummaryOptions:
     """How to summarize, besides the reports themselves."""
 
-    families: Families = field(default_factory=dict[str, Sequence[str]])
     by: Sequence[str] | None = None
     """Tags to slice by; None: `step`, `tool`, `difficulty` and `model` where cases have them."""
     pass_k: Sequence[int] = ()
@@ -133,18 +125,16 @@ def summarize(
     refs = sorted({sample.report.rubric for sample in samples}, key=lambda ref: (ref.id, ref.version, ref.hash))
     found = {tag for sample in samples for tag in sample.report.tags}
     tags = [tag for tag in DEFAULT_TAGS if tag in found] if options.by is None else list(dict.fromkeys(options.by))
-    composition = build_composition(samples)
     rubrics = [f"{ref.id}@{ref.version} {ref.hash[:8]}" for ref in refs]
     return Summary(
         rubrics=tuple(refs),
         unfinished=unfinished,
         unscored=unscored,
         rates=_build_group(samples, without_report=unfinished + unscored),
-        tools=summarize_tools(samples, options.families),
+        tools=summarize_tools(samples),
         repeats=summarize_repeats(samples, options.pass_k),
         slices=tuple([one for tag in tags for one in _build_slices(samples, tag)]),
-        make_up=composition,
-        warnings=tuple(find_warnings(samples, composition, rubrics, tags)),
+        warnings=tuple(find_warnings(samples, rubrics, tags)),
         gate=None,
         usage=summarize_usage(samples),
         calls=summarize_calls(samples),

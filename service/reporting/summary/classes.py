@@ -14,9 +14,6 @@ from service.reporting.summary.samples import Sample, ToolPair
 from service.stats.intervals import choose_interval
 from service.stats.rates import Estimate, RatePart, estimate
 
-Families = Mapping[str, Sequence[str]]
-"""Tools that are easily confused, by family name."""
-
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
@@ -49,10 +46,8 @@ class Confusion:
     expected: str | None
     called: str | None
     count: int
-    family: str | None
-    """The family that both belong to."""
     near_miss: bool
-    """Whether both are of one family, or have similar names."""
+    """Whether both have similar names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +103,7 @@ def list_decision_parts(samples: Iterable[Sample]) -> list[RatePart]:
     return [RatePart(group, sum(one.right for one in made), len(made)) for group, made in decisions]
 
 
-def summarize_tools(samples: Iterable[Sample], families: Families) -> Tools:
+def summarize_tools(samples: Iterable[Sample]) -> Tools:
     """Summarize the tools of all cases whose expectation names any, and whose calls could all be read."""
     cases = [(one.group, one.tool_pairs) for one in samples if one.tool_pairs and one.calls_are_known]
     by_tool: dict[str, list[ClassCounts]] = defaultdict(list)
@@ -123,7 +118,7 @@ def summarize_tools(samples: Iterable[Sample], families: Families) -> Tools:
     return Tools(
         scores,
         fsum(f1_values) / len(f1_values) if f1_values else None,
-        _list_confusions(Counter(one for _, pairs in cases for one in pairs), families),
+        _list_confusions(Counter(one for _, pairs in cases for one in pairs)),
     )
 
 
@@ -137,13 +132,10 @@ def _score_class(name: str, cases: Sequence[ClassCounts]) -> ClassScore:
     )
 
 
-def _list_confusions(counts: Mapping[ToolPair, int], families: Families) -> tuple[Confusion, ...]:
+def _list_confusions(counts: Mapping[ToolPair, int]) -> tuple[Confusion, ...]:
     found: list[Confusion] = []
     for (expected, called), count in counts.items():
         if expected != called:
-            family = min(
-                [name for name, tools in families.items() if expected in tools and called in tools], default=None
-            )
             close = expected is not None and called is not None and bool(find_near(expected, [called]))
-            found.append(Confusion(expected, called, count, family, family is not None or close))
+            found.append(Confusion(expected, called, count, close))
     return tuple(sorted(found, key=lambda one: (-one.count, one.expected or "", one.called or "")))

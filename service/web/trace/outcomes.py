@@ -32,7 +32,6 @@ class JudgeView(NamedTuple):
     """In a sentence."""
     price: str
     """What it cost and used, in words."""
-    earlier: bool = False
     """Whether another judge was asked after it."""
 
 
@@ -105,9 +104,6 @@ def _describe_row(name: str, match: bool | None, score: float, weight: float) ->
 
 def _list_judges(outcome: ReportOutcome) -> Iterator[JudgeView]:
     if isinstance(outcome, JudgedScore | WithheldJudgement):
-        for one in outcome.earlier:
-            calibration = _describe_calibration(one.calibration, one.raw, one.value)
-            yield JudgeView(one.judge, calibration, _describe_price(one.judge), earlier=True)
         estimate = outcome.value if isinstance(outcome, JudgedScore) else outcome.estimate
         calibration = _describe_calibration(outcome.calibration, outcome.raw, estimate)
         yield JudgeView(outcome.judge, calibration, _describe_price(outcome.judge))

@@ -26,8 +26,6 @@ class Guarantee(FrozenModel):
     """The lowest raw value accepted as a pass; None: no pass is accepted."""
     fails_to: Share | None = None
     """The highest raw value accepted as a failure; None: no failure is accepted."""
-    after: str | None = None
-    """For a later judge of a cascade, the id of the fit before it: the promise was tested on what that fit leaves open."""
 
     @model_validator(mode="after")
     def _apart(self) -> Guarantee:

@@ -1,1 +1,0 @@
-"""Detect text in a trace that seems to address whoever judges it."""
