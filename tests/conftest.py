@@ -222,9 +222,19 @@ Those that wait most come before those: the type checker runs beside them.
 """
 
 
-GROUPS = dict.fromkeys(
-    [f"tests/jobs/test_{name}.py" for name in ("takeover", "questions", "quarantine", "served", "shared")], "takeover"
-) | dict.fromkeys([f"tests/browser/test_{name}_page.py" for name in ("docs", "foreign", "label", "trace")], "browser")
+GROUPS = {
+    **dict.fromkeys(
+        [f"tests/jobs/test_{name}.py" for name in ("takeover", "questions", "quarantine", "served", "shared")],
+        "takeover",
+    ),
+    **dict.fromkeys(
+        [
+            f"tests/browser/test_{name}.py"
+            for name in ("pages", "docs_page", "foreign_page", "label_page", "trace_page")
+        ],
+        "browser",
+    ),
+}
 """Files whose tests wait for each other's processes, or have a browser in common: they run one after the other."""
 
 
