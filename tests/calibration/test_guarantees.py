@@ -185,21 +185,3 @@ def test_a_later_judge_is_asked_of_what_the_first_leaves() -> None:
     assert read_report(render_json(run.report)) == run.report
     with pytest.raises(InputError, match="no judge 'none' on 'c'; known: cheap, dear"):
         calibrate(*two_judges(100), replace(QUICK, cascade=("cheap", "none")))
-
-
-def test_a_later_judge_is_tested_on_what_is_left_of_a_given_split_too() -> None:
-    labels, said = two_judges()
-    sided = [one.model_copy(update={"split": "test" if n % 4 < 2 else "fit"}) for n, one in enumerate(labels.items)]
-    given = build_labelled_set(enumerate(sided, 1), source="s")
-    (found,) = calibrate(given, said, replace(QUICK, cascade=("cheap", "dear"))).report.cascades
-    assert [stage.decided for stage in found.stages] == [0.5, 0.5]
-
-
-def test_no_threshold_is_a_fit_that_accepts_nothing() -> None:
-    labels, said = two_judges(200)
-    poor = [one.model_copy(update={"raw": 0.5}) for one in said if one.model == "dear"]
-    run = calibrate(labels, poor, QUICK)
-    assert run.fits[0].guarantee == Guarantee(share=0.9)
-    assert run.fits[0].is_unsure(0.5, 0.5)
-    promise = next(one for one in run.report.judges[0].promises if one.guarantee.share == 0.9)
-    assert (promise.coverage.value, promise.agreement.value, promise.n) == (0.0, None, 0)

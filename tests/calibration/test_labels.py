@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from service.calibration.labels import read_csv, read_labels
-from service.calibration.predictions import group_by_judge, read_judged_set, read_predictions
+from service.calibration.predictions import read_predictions
 from service.errors import InputError
 from tests.calibration.label_sets import item
 
@@ -25,17 +25,6 @@ def test_a_line_that_cannot_be_read(case: dict[str, str]) -> None:
         read_labels([case["line"]])
     assert (refused.value.problems[0].path, len(refused.value.problems)) == (case["at"], 1)
     assert case["why"] in refused.value.problems[0].message
-
-
-@pytest.mark.parametrize(
-    ("lines", "at", "why"),
-    [([GOOD, GOOD], "line 2", "before, in line 1"), ([], "labels", "no labelled item"), (["", " "], "labels", "no")],
-)
-def test_a_set_that_cannot_be(lines: list[str], at: str, why: str) -> None:
-    with pytest.raises(InputError) as refused:
-        read_labels(lines)
-    assert refused.value.problems[0].path == at
-    assert why in refused.value.problems[0].message
 
 
 @pytest.mark.parametrize(
@@ -110,24 +99,3 @@ def test_a_prediction_that_cannot_be_read(lines: list[str], at: str, why: str) -
         read_predictions(lines)
     assert refused.value.problems[0].path == at
     assert why in refused.value.problems[0].message
-
-
-def test_predictions_go_to_the_judge_that_made_them() -> None:
-    other = SAID.replace('"m"', '"n"')
-    again = SAID.replace('"model"', '"sample": 1, "model"').replace("0.5", "0.75")
-    found = group_by_judge(read_predictions([again, other, SAID]))
-    assert [(one.name, dict(one.raw)) for one in found] == [
-        ("m", {("a", "c"): (0.5, 0.75)}),
-        ("n", {("a", "c"): (0.5,)}),
-    ]
-
-
-def test_predictions_may_stand_among_the_labels() -> None:
-    said = '{"id": "a", "criterion": "c", "judge": "j", "model": "m", "raw": 0.5}'
-    payload = GOOD.replace('"group"', '"payload": {"raw": 1}, "group"')  # a field of what was judged is none of ours
-    found = read_judged_set([said, "", payload])
-    assert ([one.id for one in found.labels.items], [one.raw for one in found.predictions]) == (["a"], [0.5])
-    for bad, at in [(said.replace("0.5", "7"), "line 2: /raw"), ('{"raw": ', "line 2")]:
-        with pytest.raises(InputError) as refused:
-            read_judged_set([GOOD, bad])
-        assert [p.path for p in refused.value.problems] == [at]

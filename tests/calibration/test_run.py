@@ -8,11 +8,9 @@ from dataclasses import replace
 import pytest
 
 from service.calibration.figures import Resampling, compute_human_figures
-from service.calibration.juries import measure_gain
 from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
-from service.calibration.report.held_out import measure_retest
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.results import read_report, render_json
 from service.calibration.run import calibrate
@@ -92,17 +90,6 @@ def test_constructed_labels_are_no_human_agreement() -> None:
     assert "human beside human" not in text.replace("one human beside", "")
 
 
-def test_human_agreement_stands_beside_every_judge_figure() -> None:
-    labels, predictions = drawn(400, judges=(0.85, 0.7))
-    run = calibrate(labels, predictions, QUICK)
-    for judge in [*run.report.judges, run.report.juries[0].report]:
-        assert judge.humans is not None
-        named = {name for name, measure in judge.after.measures.items() if measure.value is not None}
-        assert named - judge.humans.measures.keys() == {"auroc_within"}
-        assert [one.humans is not None for one in judge.families] == [True, True]
-    assert render_report_markdown(run.report).count("human beside human") >= 4
-
-
 def test_humans_beside_humans_by_hand() -> None:
     """Three items with two labels, one with three: 1, 1, 0 and 1/3 of the pairs agree."""
     items = [
@@ -134,38 +121,6 @@ def test_a_jury_of_judges_with_their_own_errors_beats_each_and_of_one_twice_does
     assert len(run.fits) == 2
 
 
-def test_asking_again() -> None:
-    """Two of three answers pass: two of three pairs differ. The other item's one pair does not."""
-    found = measure_retest([("g", (0.9, 0.6, 0.2)), ("h", (0.8, 0.8)), ("i", (0.4,))], 0.5)
-    assert found is not None
-    assert found.items == 2
-    assert found.flip_rate.value == pytest.approx((2 / 3 + 0) / 2)
-    assert (found.flip_rate.low, found.flip_rate.high) == (
-        0,
-        pytest.approx(2 / 3),
-    )  # both drawn items of one of two groups
-    assert measure_retest([("g", (0.4,))], 0.5) is None
-
-
-def test_a_judge_that_never_flips_may_still_do_so_in_another_set() -> None:
-    found = measure_retest([(str(n), (0.9, 0.9)) for n in range(20)], 0.5)
-    assert found is not None
-    assert (found.flip_rate.value, found.flip_rate.low) == (0, 0)
-    assert found.flip_rate.high == pytest.approx(0.1611, abs=1e-4)  # Wilson's for none of 20
-
-
-def test_the_interval_of_the_flip_rate_covers_what_made_the_answers() -> None:
-    """Groups of three items that flip together with a chance of 0.3: 95 % nominal, whole groups drawn."""
-    rng, hits = random.Random(8), 0  # noqa: S311
-    for _ in range(60):
-        flips = [rng.random() < 0.3 for _ in range(80)]
-        asked = [(str(n), (0.9, 0.1 if flip else 0.9)) for n, flip in enumerate(flips) for _ in range(3)]
-        rate = measure_retest(asked, 0.5)
-        assert rate is not None
-        hits += (rate.flip_rate.low or 0) <= 0.3 <= (rate.flip_rate.high or 0)
-    assert hits >= 52
-
-
 def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
     labels, predictions = drawn(200)
     again = [one.model_copy(update={"sample": 1, "raw": 1 - one.raw}) for one in predictions]
@@ -178,37 +133,6 @@ def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
     assert "noise floor" in render_report_markdown(twice.report)
     assert "noise floor" in render_report_page(twice.report)
     assert twice.report.judges[0].after == once.report.judges[0].after
-
-
-def test_disagreements_are_wrong_verdicts_the_furthest_first_with_their_lines() -> None:
-    labels, predictions = drawn(400)
-    (judge,) = calibrate(labels, predictions, replace(QUICK, max_disagreements=7)).report.judges
-    assert len(judge.worst) == 7
-    passes = {item.id: item.passes for item in labels.items}
-    distances = [abs(one.value - passes[one.id]) for one in judge.worst]
-    assert distances == sorted(distances, reverse=True)
-    for one in judge.worst:
-        assert abs(one.value - judge.threshold) < 0.05 or (one.value >= judge.threshold) is not passes[one.id]
-        assert labels.lines[one.id, "c"] == one.line
-
-
-def test_sentences_of_the_report_are_true() -> None:
-    labels, predictions = drawn(200, judges=(0.8, 0.7))
-    split = [one.model_copy(update={"split": "fit" if n < 100 else "test"}) for n, one in enumerate(labels.items)]
-    given = calibrate(build_labelled_set(enumerate(split, 1), source="s"), predictions, QUICK)
-    text = render_report_markdown(given.report)
-    assert "say themselves which are fitted" in text
-    assert "hash" not in text
-    assert given.report.judges[0].held_out == 100
-    undrawn = calibrate(labels, predictions, replace(QUICK, resampling=Resampling(draws=0)))
-    assert undrawn.report.juries[0].kept is None
-    text = render_report_markdown(undrawn.report)
-    assert "Not kept" not in text
-    assert "Not decided" in text
-    for judge in calibrate(labels, predictions, QUICK).report.judges:
-        for measure in judge.after.measures.values():
-            assert measure.value is None or measure.low is None or measure.low <= measure.value <= (measure.high or 0)
-        assert judge.review_band is not None or "20% or fewer" in text
 
 
 def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:
@@ -227,15 +151,3 @@ def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:
     assert "&lt;script&gt;" in html
     assert r"\<script\>x\</script\> \|a\| \[b\](c)" in text
     assert "http" not in html.replace("http-equiv", "")
-
-
-def test_the_advantage_of_the_better_one_lies_above_nothing() -> None:
-    from service.calibration.figures import FigureRow
-
-    rng = random.Random(4)  # noqa: S311
-    truth = [rng.random() < 0.5 for _ in range(300)]
-    good = [FigureRow(str(n), "", 0.9 if label else 0.1, label, label) for n, label in enumerate(truth)]
-    poor = [FigureRow(str(n), "", 0.5 + 0.1 * rng.random(), label, True) for n, label in enumerate(truth)]
-    assert (measure_gain(good, poor, Resampling(draws=100)).low or 0) > 0
-    assert (measure_gain(poor, good, Resampling(draws=100)).high or 0) < 0
-    assert measure_gain(good, good, Resampling(draws=100)).value == 0

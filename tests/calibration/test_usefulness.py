@@ -9,7 +9,6 @@ import pytest
 
 from service.calibration.figures import Measure, Resampling
 from service.calibration.options import ReportOptions
-from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.report.usefulness import build_row, describe_use
 from service.calibration.results import JudgeReport, Promise
 from service.calibration.run import calibrate
@@ -17,7 +16,6 @@ from service.core.judging.fits import Guarantee
 from service.errors import InputError
 from service.fits.files import refuse_useless
 from tests.calibration.label_sets import drawn
-from tests.calibration.test_guarantees import two_judges
 from tests.fits import make_fit
 
 QUICK = ReportOptions(resampling=Resampling(draws=0), jury=False)
@@ -77,13 +75,3 @@ def test_a_judge_that_does_not_tell_passes_from_failures_is_useless_and_its_fit_
     with pytest.raises(InputError, match=refused):
         refuse_useless(run.fits)
     assert refuse_useless([make_fit(), *run.fits])[0] == [make_fit()]
-
-
-def test_the_first_screen_has_coverage_price_and_cascade() -> None:
-    report = calibrate(*two_judges(), replace(QUICK, guarantee=0.9, cascade=("cheap", "dear"))).report
-    assert [build_row(one)[-3:] for one in report.judges] == [("50%", "50%", "1.00"), ("100%", "100%", "10.00")]
-    text, html = render_report_markdown(report), render_report_page(report)
-    assert text.index("May I use it?") < text.index("## Labels")
-    assert "cheap 50%, then dear 50%; 0% left for humans" in text
-    assert "at 6.00 USD for 1,000 items" in text
-    assert html.count("<details>") == html.count("</details>") > 5

@@ -91,15 +91,6 @@ def test_a_batch_from_its_submission_to_its_results(ask: Run, run: Run, tmp_path
     assert "3 cases" in run("summarize", "-", stdin=results.raw).out
 
 
-def test_the_same_key_makes_one_batch_of_the_same(ask: Run) -> None:
-    options = ("--idempotency-key", "mine")
-    first = submitted(ask, PASS, options=options)
-    assert submitted(ask, PASS, options=options) == first
-    other = ask("submit", "-", *options, stdin=lines(FAIL))
-    assert other.code == 5
-    assert "Idempotency-Key" in other.err
-
-
 def test_lines_that_cannot_be_taken_are_told_by_their_places(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(lines(PASS, BAD, {"custom_id": "x", "trace": {"format": "tau"}}, FAIL))
     refused = ask("submit", "in.jsonl")
@@ -167,16 +158,6 @@ def test_a_running_batch_is_fetched_as_far_as_it_is_and_cancelled(ask: Run, serv
     assert ask("show", batch).code == 4
 
 
-def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -> None:
-    service.provider.latency = 0.05
-    ran = ask("submit", "-", "--watch", stdin=lines(*[request(2_000 + n) for n in range(100)]))
-    assert ran.code == 0
-    assert "100 of 100 items done" in ran.err
-    batch = submitted(ask, *[request(3_000 + n) for n in range(100)])
-    waited = ask("results", batch, "--wait")
-    assert [json.loads(line)["index"] for line in waited.lines] == list(range(100))
-
-
 @pytest.mark.parametrize(
     ("args", "code", "told"),
     [
@@ -242,14 +223,6 @@ def test_the_end_of_a_batch_is_the_exit_code_of_a_watch(run: Run, status: str, c
     assert ran.code == code
     assert "it is so" in ran.err
     assert ("jobs resume" in ran.err) == (status == "paused_budget")
-
-
-def test_a_batch_with_items_that_have_no_report_is_none_to_go_on_with(run: Run) -> None:
-    told = batch("completed", 9).replace(b'"failed": 0', b'"failed": 1')
-    with scripted(lambda *_: Answer(told)) as server:
-        ran = run("jobs", "watch", ID, "--server", server.url)
-    assert ran.code == 2
-    assert "10 items: 9 scored, 1 failed" in ran.err
 
 
 @pytest.mark.parametrize(("asked", "more"), [(3, "--budget-usd X"), (7, "--max-questions N")])
@@ -341,11 +314,3 @@ def test_a_refusal_has_the_exit_code_of_its_kind(run: Run, status: int, code: in
         ran = run("jobs", "cancel", ID, "--server", server.url)
     assert ran.code == code
     assert f"error: {told}" in ran.err
-
-
-def test_another_server_is_told_as_such(run: Run) -> None:
-    with scripted(lambda *_: Answer(b"<html>hello</html>")) as server:
-        ran = run("jobs", "show", ID, "--server", server.url)
-        assert run("jobs", "results", ID, "--server", server.url + "/x/").code == 4
-    assert ran.code == 4
-    assert "the answer does not come from callgrade" in ran.err

@@ -45,10 +45,6 @@ def test_json_is_what_the_library_gives(run: Run, reports: Path) -> None:
     assert ran.raw == render_json(summarize_reports(REPORTS, assertions=["pass_rate >= 0.1"])) + b"\n"
 
 
-def test_standard_input(run: Run) -> None:
-    assert "8 cases" in run("summarize", "-", stdin=lines(REPORTS)).out
-
-
 @pytest.mark.parametrize(
     ("assertion", "code", "told"),
     [
@@ -69,15 +65,6 @@ def test_exit_codes(run: Run, reports: Path, assertion: str, code: int, told: st
     assert told in ran.err
 
 
-def test_a_gate_fails_at_the_stage_of_its_first_failure(run: Run, reports: Path) -> None:
-    asserted = ["call_or_no_call_precision.score >= 0.95 for at least 95% of cases", "decide.call.recall >= 0.8"]
-    ran = run("summarize", reports, *[word for text in asserted for word in ("-a", text)], "-f", "json")
-    assert ran.code == 2
-    gate = json.loads(ran.raw)["gate"]
-    assert (gate["passed"], gate["broke_at"]) == (False, "decide")
-    assert [one["status"] for one in gate["results"]] == ["failed", "passed"]
-
-
 def test_markdown(run: Run, reports: Path) -> None:
     ran = run("summarize", reports, "-f", "markdown", "-a", "pass_rate >= 0.95")
     assert (ran.code, ran.lines[0]) == (2, "### Gate: failed at decide")
@@ -89,22 +76,6 @@ def test_markdown(run: Run, reports: Path) -> None:
     assert all(line.count(" | ") >= 2 and line.endswith(" |") for line in tables)
 
 
-def test_the_table_shows_every_part(run: Run, reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    out = run("summarize", reports, "-a", "pass_rate > 0").out
-    for title in (
-        "Gate: passed",
-        "Stages",
-        "Call or no call",
-        "Tools",
-        "Slices",
-        "Composition",
-        "Warnings",
-    ):
-        assert title in out
-    assert "no call in 25%" in out
-
-
 def test_text_of_a_report_cannot_write_on_the_terminal(run: Run) -> None:
     tool = "re\x1b[31m[red]\nfund"
     case = {"id": "x", "expected": {"calls": [{"tool": tool}]}, "calls": []}
@@ -114,11 +85,6 @@ def test_text_of_a_report_cannot_write_on_the_terminal(run: Run) -> None:
         assert "x1b" in out
 
 
-def test_slices(run: Run, reports: Path) -> None:
-    found = json.loads(run("summarize", reports, "-f", "json", "--by", "difficulty").raw)
-    assert [one["value"] for one in found["slices"]] == ["easy", "hard"]
-
-
 def test_an_unreadable_record_is_told_and_the_rest_summed_up(run: Run, reports: Path) -> None:
     bad = b'{"error": {"detail": "no messages"}}\n{"trace_id": "x"}\nnot json\n'
     reports.write_bytes(bad + reports.read_bytes())
@@ -126,20 +92,6 @@ def test_an_unreadable_record_is_told_and_the_rest_summed_up(run: Run, reports: 
     assert (ran.code, json.loads(ran.raw)["rates"]["cases"]) == (5, 8)
     assert "a record that could not be scored: no messages" in ran.err
     assert "reports.ndjson:3" in ran.err
-
-
-USAGE: list[tuple[list[str], int, str]] = [
-    (["nowhere.ndjson"], 5, "no report could be read"),
-    (["reports.ndjson", "--pass-k", "2"], 4, "no case names its task"),
-]
-
-
-@pytest.mark.parametrize(("args", "code", "told"), USAGE)
-def test_what_was_called_wrongly(run: Run, reports: Path, args: list[str], code: int, told: str) -> None:
-    assert reports.exists()
-    ran = run("summarize", *args)
-    assert ran.code == code
-    assert told in ran.err
 
 
 def test_compare(run: Run, reports: Path, tmp_path: Path) -> None:
@@ -152,8 +104,3 @@ def test_compare(run: Run, reports: Path, tmp_path: Path) -> None:
     for form in ("table", "markdown"):
         told = run("compare", reports, "b.ndjson", "-f", form)
         assert (told.code, "fixed" in told.out, "Differences" in told.out) == (0, True, True)
-
-
-def test_runs_that_share_nothing_cannot_be_compared(run: Run, reports: Path, tmp_path: Path) -> None:
-    (tmp_path / "b.ndjson").write_bytes(lines([report_of({"id": "other", "calls": []})]))
-    assert run("compare", reports, "b.ndjson").code == 5

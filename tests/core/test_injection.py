@@ -84,23 +84,10 @@ def test_the_passage_is_short_and_safe():
     assert len(finding.message) < 130
 
 
-def test_no_more_findings_than_that():
-    many = trace(result=[ATTACK] * (MAX_FINDINGS + 5))
-    assert len(find_suspicions(trace(result=[ATTACK] * 3))) == 3
-    assert len(find_suspicions(many)) == MAX_FINDINGS
-
-
 def test_what_is_not_looked_at_is_said():
     found = find_suspicions(trace(result=["z " * (MAX_CHARACTERS // 2), ATTACK]))
     [(code, path)] = [(finding.code, finding.path) for finding in found]
     assert (code, path) == ("injection_unchecked", "/steps/0/result/content/x/0/0")
-
-
-def test_a_deep_result_is_searched():
-    deep: Any = ATTACK
-    for _ in range(3000):
-        deep = [deep]
-    assert len(find_suspicions(trace(result=deep))) == 1
 
 
 CLUMPS = (

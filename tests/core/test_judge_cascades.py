@@ -13,11 +13,9 @@ from pydantic import ValidationError
 from service import Plan, conclude
 from service.core.conclusion.conclude import list_next_asks
 from service.core.judging.fits import Binding, Fit, Guarantee
-from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Ask
 from service.core.judging.questions import ASSEMBLY
 from service.core.outcome import Errored
-from service.core.plan import plan
 from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import report_json
@@ -108,17 +106,6 @@ def test_who_is_asked_and_what_comes_of_it(
     assert read_report(json.loads(report_json(report))) == report
 
 
-def test_without_a_fit_the_first_judge_decides() -> None:
-    report, count = run(PLAN, 0.5, fits=())
-    assert (report.verdict, count) == ("fail", 1)
-
-
-def test_a_promise_that_was_tested_on_others_is_not_told() -> None:
-    report, _ = run(PLAN, 0.5, 1.0, fits=(FITS[0], fit_of("strong")))
-    outcome: Any = report.criteria[0].outcomes[0].outcome
-    assert (report.verdict, outcome.calibration.guarantee) == ("pass", None)
-
-
 GUARANTEED = planned(guarantee=0.9)
 
 
@@ -165,10 +152,3 @@ def test_what_cannot_be_a_cascade_is_refused() -> None:
     for share in (0.4, 1.0):
         with pytest.raises((ValidationError, InputError)):
             Rubric.model_validate(rubric(guarantee=share))
-
-
-def test_the_core_asks_the_first_judge_first() -> None:
-    made = plan(PLAN.trace, PLAN.rubric)
-    (first,) = made.asks
-    assert [(one.judge.id, one.key) for one in first.chain] == [("cheap", "c/"), ("strong", "c/@1")]
-    assert isinstance(run(PLAN, 1.0)[0].criteria[0].outcomes[0].outcome, JudgedScore)

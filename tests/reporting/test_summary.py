@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from service import InputError, Report, report_json
-from service.core.outcome import PERFECT, Errored, Outcome, Skipped
+from service.core.outcome import Errored
 from service.registry import Registry
 from service.reporting.summaries import (
     read_report,
@@ -25,7 +25,7 @@ from service.reporting.summaries import (
 from service.reporting.summary import Summary, SummaryOptions
 from service.stats.rates import Estimate
 from tests.bulk import examples
-from tests.reporting.report_sets import Table, report_of, reports_of, table, trials
+from tests.reporting.report_sets import Table, reports_of, table, trials
 
 SET = table("set")
 WANT: Table = SET["want"]
@@ -71,12 +71,6 @@ def test_confusions() -> None:
     assert found == WANT["confusions"]
 
 
-def test_a_close_name_is_a_near_miss_without_a_family() -> None:
-    case = {"id": "c", "expected": {"calls": [{"tool": "get_order"}]}, "calls": ["get_orders"]}
-    (found,) = summarize_reports([report_of(case, ["get_order", "get_orders"])]).tools.confusions
-    assert (found.family, found.near_miss) == (None, True)
-
-
 def test_make_up() -> None:
     made = SUMMARY.make_up
     assert {name: getattr(made, name) for name in WANT["make_up"]} == WANT["make_up"]
@@ -87,45 +81,6 @@ def test_make_up() -> None:
 def test_slices() -> None:
     assert [[s.tag, s.value, s.rates.cases] for s in SUMMARY.slices] == [one[:3] for one in WANT["slices"]]
     assert all(is_rate(s.rates.passed, one[3]) for s, one in zip(SUMMARY.slices, WANT["slices"], strict=True))
-
-
-def test_few_no_call_cases_are_warned_of_at_ten_per_cent() -> None:
-    def told(no_call: int, call: int) -> bool:
-        none = [report_of({"id": f"n{n}", "expected": {"calls": "none"}, "calls": []}) for n in range(no_call)]
-        some = [report_of({"id": f"c{n}", "expected": {"calls": "some"}, "calls": ["refund"]}) for n in range(call)]
-        return any(w.code == "few_no_call" for w in summarize_reports([*none, *some]).warnings)
-
-    assert [told(0, 3), told(1, 10), told(1, 9), told(2, 9)] == [True, True, False, False]
-
-
-def test_a_call_that_failed_is_a_recovery_example() -> None:
-    events = [{"user": "x"}, {"call": {"name": "refund", "arguments": {}}, "result": "no", "is_error": True}]
-    case: Table = {"id": "r", "calls": []}
-    base = report_of(case)
-    from service import score
-
-    failed = score({"trace": {"format": "callgrade", "id": "r", "events": events, "tools": [{"name": "refund"}]}})
-    assert [t.recovery for t in summarize_reports([base, failed]).make_up.tools if t.tool == "refund"] == [1]
-
-
-def test_tags_choose_slices_and_an_unknown_one_is_told() -> None:
-    found = summarize_reports(REPORTS, SummaryOptions(by=["difficulty", "model"]))
-    assert [(s.tag, s.value) for s in found.slices] == [("difficulty", "easy"), ("difficulty", "hard")]
-    assert [w.subjects for w in found.warnings if w.code == "unknown_tag"] == [("model",)]
-
-
-def test_a_tag_with_too_many_values_is_told_and_not_sliced() -> None:
-    many = [replace(REPORTS[0], tags={"model": str(n), "step": "decide"}) for n in range(201)]
-    found = summarize_reports(many)
-    assert [s.tag for s in found.slices] == ["step"]
-    assert [w.subjects for w in found.warnings if w.code == "too_many_values"] == [("model",)]
-
-
-def test_reports_of_several_rubrics_are_told_apart() -> None:
-    other = replace(REPORTS[0], rubric=replace(REPORTS[0].rubric, id="other"))
-    found = summarize_reports([*REPORTS, other])
-    assert [ref.id for ref in found.rubrics] == ["four_step", "other"]
-    assert found.warnings[0].code == "mixed_rubrics"
 
 
 def test_what_could_not_be_measured_is_no_pass() -> None:
@@ -152,29 +107,6 @@ def test_what_could_not_be_measured_is_no_pass() -> None:
         assert (rate.value, rate.n, rate.worst, rate.best, rate.open) == (1.0, 1, 0.5, 1.0, 1)
 
 
-def with_outcome(report: Report, criterion: str, outcome: Outcome, value: float | None) -> Report:
-    """The report with another outcome of a criterion at every step."""
-    ends = None if value is None else (value, value)
-    found = {"value": value, "score_range": ends, "full_range": ends, "coverage": None if value is None else 1.0}
-    return replace(
-        report,
-        failing=(),
-        criteria=tuple(replace(c, **found) if c.id == criterion else c for c in report.criteria),
-        steps=tuple(replace(step, outcomes={**step.outcomes, criterion: outcome}) for step in report.steps),
-    )
-
-
-BLOCKED = Skipped("blocked", "blocked by tool_name")
-
-
-def test_a_blocked_criterion_did_not_pass() -> None:
-    fine, blocked = (
-        with_outcome(REPORTS[0], "arguments", outcome, value) for outcome, value in ((PERFECT, 1.0), (BLOCKED, 0.0))
-    )
-    found = [{c.name: c.passed.value for c in summarize_reports([one]).rates.criteria} for one in (fine, blocked)]
-    assert [one["arguments"] for one in found] == [1.0, 0.0]
-
-
 def test_pass_k_by_brute_force() -> None:
     tasks = {"a": [True, True, False, False], "b": [True] * 4, "c": [True, False, False, False, False]}
     reports = [report for task, passed in tasks.items() for report in trials(task, passed)]
@@ -199,11 +131,6 @@ def test_pass_k_beyond_the_trials_is_an_error() -> None:
     with pytest.raises(InputError, match="no case names its task"):
         summarize_reports(REPORTS, SummaryOptions(pass_k=[1]))
     assert summarize_reports(REPORTS).repeats is None
-
-
-def test_nothing_is_no_set() -> None:
-    with pytest.raises(InputError, match="/reports: no report"):
-        summarize_reports([])
 
 
 TAMPERED: list[tuple[dict[str, Any], str]] = [

@@ -16,7 +16,6 @@ from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.scoring_process import (
     LARGE_BYTES,
-    ProcessAnswer,
     ProcessRefusal,
     ProcessReport,
     ScoringProcess,
@@ -69,32 +68,12 @@ def test_what_cannot_be_scored_is_refused_with_its_places(beside: ScoringProcess
     assert isinstance(beside.score(b"{", LIMITS), ProcessRefusal)
 
 
-def test_what_waits_for_others_comes_back(engine: Engine) -> None:
-    class Waits(Engine):
-        def must_wait(self, request: Any) -> bool:  # noqa: ARG002 (whatever is asked)
-            return True
-
-    assert answer_job(Waits(engine.registry), json.dumps(BODY).encode(), LIMITS) is None
-
-
 def test_an_item_is_scored_as_here(beside: ScoringProcess, engine: Engine) -> None:
     for item in (line(), line(trace={"format": "xml", "pad": PADDING})):
         [there] = ItemScorer(engine, widen_limits(LIMITS), apart=beside).begin([item])
         [here] = ItemScorer(engine, widen_limits(LIMITS)).begin([item])
         assert isinstance(there, OutcomeRow)
         assert there == here
-
-
-class Never:
-    """Must not be asked."""
-
-    def score(self, data: bytes, limits: Limits, *, key: str | None = None) -> ProcessAnswer:
-        raise AssertionError(f"{len(data)} bytes, {limits}, {key}")
-
-
-def test_a_small_item_stays_here(engine: Engine) -> None:
-    small = ChunkItem(0, json.dumps({"custom_id": "a", "request": {**BODY, "trace": {"format": "callgrade"}}}).encode())
-    assert len(ItemScorer(engine, widen_limits(LIMITS), apart=Never()).begin([small])) == 1
 
 
 DYING = (sys.executable, "-c", "import sys; sys.stdin.buffer.read(8); sys.exit(3)")

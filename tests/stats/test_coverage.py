@@ -115,11 +115,3 @@ def summarize(found: dict[Cell, Coverage]) -> dict[tuple[float, int], str]:
         )
         for name, row in rows.items()
     }
-
-
-def test_a_judge_who_knows_narrows_the_interval() -> None:
-    rng = np.random.default_rng(7)
-    for judge, share in (("excellent", 0.7), ("fair", 0.98), ("useless", 1.02)):
-        (labels, said), (_, elsewhere) = (draw(rng, Cell(100, 0.5, judge), count) for count in (100, TRAFFIC))
-        found = ppi(labels.astype(bool).tolist(), said.tolist(), elsewhere.tolist())
-        assert found.width < share * infer_from_labels(labels.astype(bool).tolist()).width
