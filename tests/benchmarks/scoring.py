@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,16 +16,6 @@ BESIDE_THE_GATES = tuple(
     for criterion in Registry().find("four_step").criteria
     if criterion.id not in ("decide", "tool_name", "schema", "arguments")
 )
-
-
-def best(work: Callable[[], object], *, rounds: int = 15) -> float:
-    """Seconds of the fastest of `rounds` runs: what the work costs when nothing else runs."""
-    times: list[float] = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def build_floor(workload: Sequence[dict[str, Any]]) -> Callable[[], object]:

@@ -48,16 +48,6 @@ def test_the_order_of_items_changes_no_digit(method: Method, items: Items, chanc
     assert fit_map(method, tallied(mixed)) == fit_map(method, tallied(items))
 
 
-def test_platt_at_two_values_meets_its_targets() -> None:
-    """Two numbers can meet two shares: those of Platt's targets, (passed + 1) / (passed + 2) and 1 / (failed + 2)."""
-    items = [(0.0, True)] * 2 + [(0.0, False)] * 8 + [(1.0, True)] * 7 + [(1.0, False)] * 3
-    high, low = 10 / 11, 1 / 13
-    found = fit_map("platt", tallied(items))
-    assert isinstance(found, Platt)
-    assert found.apply(0.0) == pytest.approx((2 * high + 8 * low) / 10, abs=1e-9)
-    assert found.apply(1.0) == pytest.approx((7 * high + 3 * low) / 10, abs=1e-9)
-
-
 @settings(max_examples=examples(40), deadline=None)
 @given(ITEMS)
 def test_platt_is_the_best_of_its_kind(items: Items) -> None:

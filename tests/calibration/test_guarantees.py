@@ -48,14 +48,6 @@ def test_a_side_does_not_make_up_for_the_other() -> None:
     assert not nothing.accepts(1.0)
 
 
-def test_the_judges_of_a_cascade_share_the_error() -> None:
-    enough = sides(0.9, 39, 0, passed=True)
-    assert find_guarantee(enough, 0.9).accepts_any
-    shared = find_guarantee(enough, 0.9, stages=2)
-    assert (shared.accepts_any, shared.confidence) == (False, 0.975)
-    assert find_guarantee(sides(0.9, 46, 0, passed=True), 0.9, stages=2).accepts_any
-
-
 class Cell(NamedTuple):
     """So many labels, of which `rate` pass, and judges of so many levels, which lie apart by label as far as `skill` says."""
 

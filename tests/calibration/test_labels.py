@@ -11,7 +11,6 @@ import yaml
 from service.calibration.labels import read_csv, read_labels
 from service.calibration.predictions import read_predictions
 from service.errors import InputError
-from tests.calibration.label_sets import item
 
 REFUSED = yaml.safe_load(
     (Path(__file__).parents[1] / "data" / "calibration" / "refused_labels.yaml").read_text("utf-8")
@@ -33,14 +32,6 @@ def test_a_line_that_cannot_be_read(case: dict[str, str]) -> None:
 def test_the_spellings_of_a_label(given: object, want: bool) -> None:
     line = json.dumps({**json.loads(GOOD), "labels": [{"annotator": "x", "label": given}]})
     assert read_labels([line]).items[0].labels[0].label is want
-
-
-@pytest.mark.parametrize(
-    ("labels", "want"),
-    [((True,), True), ((True, False), True), ((False, True), False), ((False, True, True), True)],
-)
-def test_most_annotators_decide_and_the_first_where_they_are_even(labels: tuple[bool, ...], want: bool) -> None:
-    assert item(0, *labels).passes is want
 
 
 TABLE = """id,criterion,group,annotator,label,note,step

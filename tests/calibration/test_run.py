@@ -79,17 +79,6 @@ def test_the_method_follows_the_number_of_labels(count: int, method: str, calibr
     assert any("uncalibrated" in remark for remark in run.report.remarks) is not calibrated
 
 
-def test_constructed_labels_are_no_human_agreement() -> None:
-    labels, predictions = drawn(400, origin="constructed")
-    run = calibrate(labels, predictions, QUICK)
-    (judge,), (facts,) = run.report.judges, run.report.labels
-    assert (judge.calibrated, judge.humans, facts.humans) == (False, None, None)
-    assert not run.fits[0].usable
-    text = render_report_markdown(run.report)
-    assert "no agreement with humans" in text
-    assert "human beside human" not in text.replace("one human beside", "")
-
-
 def test_humans_beside_humans_by_hand() -> None:
     """Three items with two labels, one with three: 1, 1, 0 and 1/3 of the pairs agree."""
     items = [
@@ -119,20 +108,6 @@ def test_a_jury_of_judges_with_their_own_errors_beats_each_and_of_one_twice_does
     run = calibrate(labels, same, QUICK)
     assert not run.report.juries[0].kept
     assert len(run.fits) == 2
-
-
-def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
-    labels, predictions = drawn(200)
-    again = [one.model_copy(update={"sample": 1, "raw": 1 - one.raw}) for one in predictions]
-    once, twice = calibrate(labels, predictions, QUICK), calibrate(labels, [*again, *predictions], QUICK)
-    assert once.report.judges[0].retest is None
-    assert twice.report.judges[0].retest is not None
-    assert twice.report.judges[0].retest.items == 200
-    assert twice.report.judges[0].retest.flip_rate.value == 1  # each second answer is the opposite of the first
-    assert "noise floor" not in render_report_markdown(once.report)
-    assert "noise floor" in render_report_markdown(twice.report)
-    assert "noise floor" in render_report_page(twice.report)
-    assert twice.report.judges[0].after == once.report.judges[0].after
 
 
 def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:

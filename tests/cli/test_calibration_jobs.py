@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,8 +15,6 @@ from tests.cli.cli_run import Ran, Run
 from tests.cli.served import Served, served
 from tests.faults.provider import Provider
 from tests.labelled import item
-
-ID = "calibration_019aa5b3c4d000112233445566778899"
 
 
 @pytest.fixture(scope="module")
@@ -70,35 +67,3 @@ def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Se
     assert ask("delete", name).code == 0
     gone = ask("show", name)
     assert (gone.code, "no calibration of that id" in gone.err) == (4, True)
-
-
-def calibration(status: str, done: int = 0, **more: Any) -> bytes:
-    """A calibration of five items, two answers each, as the service gives it."""
-    counts = {"total": 10, "completed": done, "failed": 0, "rejected": 0, "cancelled": 0, "expired": 0}
-    zeros = {
-        "cost_usd": 0.0,
-        "unpriced_calls": 0,
-        "uncertain_usd": 0.0,
-        "questions": 0,
-        "tokens_in": 0,
-        "tokens_out": 0,
-        "cache_hits": 0,
-    }
-    nothing = dict.fromkeys(
-        (
-            "budget_usd",
-            "max_questions",
-            "reason",
-            "resume_at",
-            "ended_at",
-            "webhook",
-            "judge_model",
-            "unanswered",
-            "rubric",
-            "judges",
-        )
-    )
-    times = {"created_at": "2026-11-21T10:00:00Z", "deadline_at": "2026-11-22T10:00:00Z"}
-    made = {"items": 5, "fits": 0, "reasons": [], "repeats": 2, "method": "auto", "seed": "s"}
-    found = {"id": ID, "name": "", "status": status, "request_counts": counts, "tags": {}}
-    return json.dumps(found | zeros | nothing | times | made | more).encode()

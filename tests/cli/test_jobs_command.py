@@ -117,26 +117,6 @@ def test_records_that_are_no_json_are_told_before_anything_is_sent(ask: Run) -> 
     assert ask("submit", "-", "--skip-invalid", stdin=b"{x}\n").code == 5
 
 
-def test_a_dry_run_makes_none(ask: Run) -> None:
-    before = len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"])
-    quoted = ask("submit", "-", "--dry-run", stdin=lines(request(900), request(901)))
-    assert quoted.out == "2 items: 2 questions for judges, 0 of them in the cache, price unknown\n"
-    assert len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"]) == before
-
-
-def test_a_rubric_of_a_file_is_sent_along(ask: Run, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(
-        "extends: four_step\nid: mine\nwithout: [decide]\nthresholds: {fail: 0, warn: 0}\n"
-    )
-    batch = submitted(ask, FAIL, FAIL | {"rubric": "four_step"}, options=("--rubric", "mine.yaml"))
-    assert ask("watch", batch).code == 0
-    used = [json.loads(line)["report"]["rubric"]["id"] for line in ask("results", batch).lines]
-    assert used == ["mine", "four_step"]
-    unknown = ask("submit", "-", "--rubric", "nobodys", stdin=lines(PASS))
-    assert unknown.code == 5
-    assert "/rubric: no rubric 'nobodys'" in unknown.err
-
-
 def test_a_running_batch_is_fetched_as_far_as_it_is_and_cancelled(ask: Run, service: Served, tmp_path: Path) -> None:
     service.provider.latency = 0.2
     batch = submitted(ask, *[request(1_000 + n) for n in range(400)])

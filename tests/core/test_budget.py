@@ -55,14 +55,6 @@ def test_a_thousand_calls_of_one_tool_in_another_order_are_all_found():
 # What goes over it.
 
 
-def test_one_wrong_call_of_many_is_proved_wrong():
-    body = reversed_calls(1_100)
-    body["trace"]["events"][0] = call("f", {"a": "another"})
-    report = scored(body)
-    assert skips(report) == []
-    assert [step.outcomes["arguments"].value for step in report.steps] == [0.0, *[1.0] * 1_099]
-
-
 def test_beyond_the_pairs_what_does_not_pass_is_open_and_the_names_are_not():
     report = scored(BODIES["one_tool_and_nothing_right"](MANY))
     reasons = {one.reason for one in skips(report)}
@@ -124,21 +116,6 @@ def test_what_can_pass_is_paired_so(name, fillers):
     }
     report = scored(body)
     assert (report.failing, report.missing) == ((), ())
-
-
-def test_many_calls_that_could_stand_for_one_another_are_all_paired():
-    made = [
-        {"user": "1"},
-        *[call("a", {"q": n}) for n in range(90)],
-        {"user": "2"},
-        *[call("a", {"q": n}) for n in range(90)],
-    ]
-    wanted = [
-        *[due("a", {"q": n}) for n in range(90)],
-        *[due("a", {"q": {"kind": "present"}}, turn=1) for _ in range(90)],
-    ]
-    report = scored({"trace": trace(made), "expected": {"calls": wanted}})
-    assert (report.verdict, report.missing) == ("pass", ())
 
 
 OVER = [

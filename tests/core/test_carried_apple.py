@@ -49,23 +49,6 @@ def test_a_missing_transcript_is_not_a_pass(expected: dict[str, Any], compat: bo
     assert (found.verdict, found.score, found.all_passed) == ("undecided", None, False)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"counts": {"a": "<=1"}},
-        {"state": {"final": {"door": "open"}}},
-        {"turns": [{"turn": 1, "disallowed": [{"tool": "a"}]}]},
-    ],
-    ids=["counts", "state", "turns"],
-)
-def test_what_apple_has_no_word_for_decides_the_verdict(said: dict[str, Any]) -> None:
-    states = {"initial": {"door": "locked"}, "final": {"door": "ajar"}}
-    case = {"made": [["a"], ["a"]], "state": states, "expected": {"ordered": [{"tool": "a"}], **said}}
-    found = report("apple_trajectory", case, compat=False)
-    assert found.verdict == "fail"
-    assert found.score == (0.5 if "turns" in said else 1.0)
-
-
 REGISTRY = Registry()
 RUBRIC_OF = {
     compat: read_rubric({"id": "r", "extra_calls": "allow", "compat": compat, "criteria": [percentage("callgrade")]})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service import InputError, Report, score
+from service import Report, score
 from tests.core.carried_cases import codes, report, values
 
 CARRIED = (
@@ -55,22 +55,6 @@ def test_three_layers(made: Any, calls: Any, layers: tuple[float | None, ...]) -
     assert tuple(values(found)[layer] for layer in LAYERS) == layers
     assert (found.verdict == "pass") == (0 not in layers)
     assert ("over_call" in codes(found)) == (calls == "none" and bool(made))
-
-
-def test_without_a_state_the_third_layer_does_not_apply() -> None:
-    case = {"made": [["send", {"n": 1}]], "tools": [SEND], "expected": {"calls": [{"tool": "send", "args": {"n": 1}}]}}
-    found = report("three_layer", case, compat=False)
-    assert values(found)["exec"] is None
-    assert (found.verdict, found.score, found.coverage) == ("pass", 1.0, 1.0)
-
-
-def test_a_path_that_nobody_asked_for_fails_the_third_layer() -> None:
-    states = {"initial": {"sent": 0}, "final": {"sent": 1, "log": "x"}}
-    expected = {"calls": [{"tool": "send"}], "state": {"final": {"sent": 1}}}
-    case = {"made": [["send", {"n": 1}]], "tools": [SEND], "state": states, "expected": expected}
-    found = report("three_layer", case, compat=False)
-    assert values(found)["exec"] == 0.0
-    assert [f.path for f in found.findings() if f.code == "state_unexpected"] == ["/state/final/log"]
 
 
 def run(
@@ -130,13 +114,6 @@ def test_gold_actions(gold: Any, compared: Any, made: Any, theirs: float, ours: 
     case = {"made": [["f", args] for args in made], "expected": {"format": "tau", "actions": [action]}}
     found = report("tau_reward", case, compat=compat)
     assert values(found)["actions"] == (theirs if compat else ours)
-
-
-@pytest.mark.parametrize("made", [[], [["f", {"a": 1}]]])
-def test_a_matcher_has_no_match_there_whatever_was_called(made: Any) -> None:
-    expected = {"calls": [{"tool": "f", "args": {"a": {"kind": "range", "min": 1}}}]}
-    with pytest.raises(InputError, match="/expected/calls/0/args/a"):
-        report("tau_reward", {"made": made, "expected": expected}, compat=True)
 
 
 @pytest.mark.parametrize(("said", "outputs", "final", "end", "theirs", "ours"), REWARDS)

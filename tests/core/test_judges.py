@@ -509,23 +509,6 @@ def test_a_judge_is_asked_what_code_has_not_decided(
     assert made.blocked_asks == (), "what need not be asked is not missing"
 
 
-TOOLS = [{"name": "f", "parameters": {"type": "object", "required": ["a"]}}]
-
-
-def test_a_failed_gate_leaves_the_question_unasked_and_the_report_says_so() -> None:
-    calls = [{"call": {"name": "f"}}, {"call": {"name": "f", "arguments": {"a": 1}}}]
-    trace = {"format": "callgrade", "events": [{"user": "Go"}, *calls], "tools": TOOLS}
-    scored = rubric({**by_code("schema"), "blocking": True}, asking("it", "j"), j={})
-    made = plan({"rubric": scored, "trace": trace})
-    assert [ask.key for ask in made.asks] == ["it/1"]
-    report = conclude(made, {"it/1": (reply("yes"),)})
-    assert [(one.criterion, one.judge, one.step, one.why) for one in report.not_asked] == [
-        ("it", "j", 0, "blocked by code")
-    ]
-    assert report.steps[0].outcomes["it"] == Skipped("blocked", "blocked by code")
-    assert report.verdict == "fail"
-
-
 # The report
 
 

@@ -215,11 +215,3 @@ def test_what_open_parts_leave(expected: dict[str, Any], labels: list[str], want
     assert isinstance(found, Errored | MixedScore)
     assert found.bounds is not None
     assert (found.bounds.low, found.bounds.high) == pytest.approx(want)
-
-
-def test_alignment_takes_any_value_for_words() -> None:
-    """Code decides which call is meant by what it can compare; words only want a value to be there."""
-    events = [call({"a": "x", "b": 2}), call({"a": "y", "b": 1}), call({"b": 1})]
-    asked = made("arguments", events, calls({"a": words(), "b": 1}))
-    assert [(pair.expected, pair.step) for pair in asked.alignment.pairs] == [(0, 1)]
-    assert [(ask.step, ask.value) for ask in asked.asks] == [(1, "y")]

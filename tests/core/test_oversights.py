@@ -152,22 +152,6 @@ def test_names_that_the_trace_does_not_know(expected: dict[str, Any], found: lis
     assert told == [f"unknown_{one.replace(' ', '_expected /expected')}" for one in found]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "message"),
-    [
-        ({"tool": "refund_ordr"}, "refund_ordr is not among the tools of the trace; near: refund_order, find_order"),
-        ({"tool": "zz"}, "zz is not among the tools of the trace"),
-        ({"tool": "refund_order", "args": {"cent": 1}}, "refund_order declares no argument cent; near: cents"),
-        ({"tool": "refund_order", "args": {"zz": 1}}, "refund_order declares no argument zz"),
-    ],
-)
-def test_near_names_are_told(pattern: dict[str, Any], message: str) -> None:
-    trace = Trace(None, "callgrade", TOOLS, (), (), None, 0)
-    said = Expectation.model_validate({"calls": [pattern]})
-    (found,) = find_oversights(trace, REGISTRY.find("arcade"), said, said.list_sections())
-    assert found.message == message
-
-
 def test_a_judge_that_nothing_asks_is_named() -> None:
     judge = {"id": "polite", "level": "trace", "question": "Is it polite?", "scale": {"yes": 1.0, "no": 0.0}}
     gate = {"id": "a", "stage": "decide", "check": {"kind": "decide"}}

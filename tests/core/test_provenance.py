@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from service import score
 from service.core.grounding.call_sources import CallSources
-from service.core.grounding.clock import find_reference_date
 from service.core.grounding.provenance import PROVED, Located, locate_arguments
 from service.core.trace import ToolDef, Trace
 from service.intake import read_trace
@@ -61,22 +60,6 @@ def test_a_right_call_is_never_proved_wrong(case: dict[str, Any]):
     tool = ToolDef(name, given) if isinstance(given, str) else ToolDef(name, parameters=given)
     trace = replace(trace, tools=(tool,))
     assert not [each for each in locate_last(trace, tool) if each.grounded.code in PROVED]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("The current time is 2024-05-15 15:00:00 EST.", "2024-05-15"),
-        ("Today is May 15, 2024.", "2024-05-15"),
-        ("You know 2024-05-15.", None),
-        ("Today is 2024-05-15. Now it is 2024-05-16.", None),
-        ("Today is May 15.", None),
-    ],
-)
-def test_the_date_of_the_trace(text: str, found: str | None):
-    trace = read_trace({"format": "callgrade", "events": [{"system": text}, {"user": "Hi"}]})
-    day = find_reference_date(trace)
-    assert (day.isoformat() if day else None) == found
 
 
 WORD = st.text("abcdef0123456789-_ .@$%/:", max_size=12)

@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.judging.excerpts import MAX_LEVELS
 from service.core.judging.focus import PartName
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.questions import (
     PLACEHOLDER,
     Question,
     build_question,
-    order_menu,
 )
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
 
@@ -117,13 +115,6 @@ def valued(value: Any, limit: int = 200) -> Question:
     return build_question(ask, Trace(None, "callgrade", None, (), (), None, 0))
 
 
-def nest(depth: int) -> Any:
-    value: Any = "core"
-    for n in range(depth):
-        value = [value] if n % 2 else {"k": value}
-    return value
-
-
 ENDS = [*range(8), *range(993, 1000)]
 CUT = [
     ("a text", "x" * 1000, "x" * 25 + "[left out: 950 characters]" + "x" * 25),
@@ -192,25 +183,6 @@ def test_what_is_cut_fits_and_is_what_is_told(value: Any, limit: int) -> None:
     assert json.loads(part.text) == part.value
     assert (part.cut > 0) == (part.value != value)
     assert valued(value, limit).parts == (part,)
-
-
-DEPTHS = [
-    (0, False),
-    (MAX_LEVELS - 1, False),
-    (MAX_LEVELS, False),
-    (MAX_LEVELS + 1, True),
-    (5_000, True),
-    (100_000, True),
-]
-
-
-@pytest.mark.parametrize(("depth", "cut"), DEPTHS)
-def test_what_lies_too_deep_is_left_out(depth: int, cut: bool) -> None:
-    (part,) = valued(nest(depth), 24_000).parts
-    assert ("[left out: all that lies deeper]" in part.text) is cut
-    assert ("core" in part.text) is not cut
-    assert bool(part.cut) is cut
-    assert json.loads(part.text) == part.value
 
 
 # What a reply is cached under
@@ -329,53 +301,7 @@ def test_something_else_shown_is_another_key(trace: Trace) -> None:
     assert keyed(trace=trace) != keyed()
 
 
-@pytest.mark.parametrize("ask", [{"words": "y"}, {"value": {"x": ["y"]}}, {"value": True}, {"value": 1}, {"step": 0}])
-def test_something_else_asked_is_another_key(ask: dict[str, Any]) -> None:
-    keys = [keyed(ask={**ask, **more}) for more in ({}, {"value": None})]
-    assert keyed() not in keys[:1]
-
-
 @given(one=ANYTHING, other=ANYTHING)
 def test_two_texts_have_two_keys(one: str, other: str) -> None:
     keys = [build_question(ask, trace).key(**ASKED) for trace, ask in (laden(one), laden(other))]
     assert (keys[0] == keys[1]) == (one == other)
-
-
-def test_the_marks_are_no_part_of_the_key() -> None:
-    trace, ask = laden(PLACEHOLDER)
-    question = build_question(ask, trace)
-    before = question.key(**ASKED)
-    assert question.prompt("m", "a" * 32, "b" * 8) != question.prompt("m", "c" * 32, "d" * 8)
-    assert question.key(**ASKED) == before == build_question(ask, trace).key(**ASKED)
-
-
-ORDERS = {
-    0: ["a", "b", "c"],
-    1: ["c", "b", "a"],
-    2: ["b", "c", "a"],
-    3: ["a", "c", "b"],
-    4: ["c", "a", "b"],
-    5: ["b", "a", "c"],
-    6: ["a", "b", "c"],
-}
-
-
-@pytest.mark.parametrize("sample", ORDERS)
-def test_labels_are_put_in_another_order_each_time(sample: int) -> None:
-    assert order_menu(judge_of(scale={"c": 0, "b": 0.5, "a": 1}), sample) == (*ORDERS[sample], "cannot_tell")
-
-
-LENGTHS: list[tuple[dict[str, Any], int, int]] = [
-    ({}, 9_000, 600),
-    ({"claims": "worst", "shows": ["answer"]}, 100, 700),
-    ({"claims": "worst", "shows": ["answer"]}, 90_000, 16_384),
-    ({"claims": "worst", "shows": ["answer"], "max_tokens": 300}, 90_000, 300),
-]
-
-
-@pytest.mark.parametrize(("fields", "length", "tokens"), LENGTHS)
-def test_a_reply_has_room_for_the_claims_of_its_text(fields: dict[str, Any], length: int, tokens: int) -> None:
-    trace, ask = laden("x")
-    ask = ask._replace(judge=judge_of(max_chars=400_000, **fields))
-    question = build_question(ask, replace(trace, answer="x" * length))
-    assert question.prompt("m", BOUNDARY, TOKEN).max_tokens == tokens

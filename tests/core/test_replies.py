@@ -374,11 +374,6 @@ def labelled(*pairs: tuple[str, str]) -> dict[str, Any]:
     return {"token": TOKEN, "claims": made}
 
 
-def test_that_it_cannot_tell_is_open_and_needs_no_quote() -> None:
-    found = read_judgement(said(json.dumps(whole(label="cannot_tell", quotes=[]))), question(), TOKEN)
-    assert (found.label, found.low, found.high) == ("cannot_tell", (0.0, 0.0), (1.0, 1.0))
-
-
 # Labels of the claims -> label that is told, value and graded value at worst, and at best.
 GRADES: list[tuple[list[str], str, tuple[float, float], tuple[float, float]]] = [
     (["5", "5"], "5", (1.0, 1.0), (1.0, 1.0)),

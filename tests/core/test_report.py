@@ -116,22 +116,6 @@ def test_what_must_pass_and_is_not_known(outcome, verdict):
     assert reported({"a": ok(1.0), "b": outcome}, settings).verdict == verdict
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "clean"),
-    [
-        ({"a": ok(1.0)}, True),
-        ({"a": ok(0.5)}, True),
-        ({"a": ok(1.0), "b": FREE}, True),
-        ({"a": ok(1.0), "b": bad(1.0)}, False),
-        ({"a": ok(1.0), "b": DOWN}, False),
-        ({"a": ok(1.0), "b": HELD}, False),
-        ({"a": FREE}, False),
-    ],
-)
-def test_all_passed(outcomes, clean):
-    assert reported(outcomes).all_passed is clean
-
-
 def _steps(outcomes: list[Outcome], **fields: Any) -> Report:
     """The report of one criterion that looks at each step."""
     asked = {"id": "a", "stage": "arguments", "check": {"kind": "judge", "judge": "step"}, **fields}

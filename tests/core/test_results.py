@@ -217,17 +217,6 @@ def test_an_error_that_a_result_reports_is_noted_and_shown_to_judges(result: Jso
     }
 
 
-@pytest.mark.parametrize(("label", "verdict", "value"), [("meets", "pass", 1.0), ("fails", "fail", 0.0)])
-def test_what_a_text_says_of_an_error_is_for_the_judge(label: str, verdict: str, value: float) -> None:
-    made = plan(ask({"error": "not found"}, "`INV-2045` is on its way."))
-    [asked] = [one for one in made.asks if one.criterion == "recovery"]
-    assert asked.value == {"tool": "get_balance", "error": {"error": "not found"}, "text": "`INV-2045` is on its way."}
-    best = {one.key: (make_reply(next(iter(one.judge.scale)), 1.0),) for one in made.asks}
-    report = conclude(made, {**best, asked.key: (make_reply(label, value),)})
-    assert report.verdict == verdict
-    assert "suspected_unresolved_error" in {finding.code for finding in report.findings()}
-
-
 LIKELY = [
     ("I have sent the mail.", "undecided", ["claimed_success_after_error"]),
     ("The mail could not be sent.", "pass", []),
@@ -242,16 +231,3 @@ def test_completion_that_is_claimed_after_a_likely_error_is_suspected(
     report = score({**ask("Error: no such user", answer), "judges": "off"})
     assert report.verdict == verdict
     assert [finding.code for finding in report.findings()] == codes
-
-
-@pytest.mark.parametrize("calls", [3, 20])  # so few are compared one by one; so many by kind
-@pytest.mark.parametrize(
-    "spell",
-    [lambda value: value, json.dumps, lambda value: {"content": json.dumps(value)}],
-    ids=["as it is", "text", "wrapped"],
-)
-def test_calls_are_told_apart_by_what_their_results_spell(calls: int, spell: Any) -> None:
-    events = [{"call": {"name": "f", "arguments": {}}, "result": spell({"v": n})} for n in range(calls)]
-    wanted = [{"tool": "f", "args": {}, "result": {"v": calls - 1 - n}} for n in range(calls)]
-    trace = {"format": "callgrade", "events": events}
-    assert score({"trace": trace, "expected": {"calls": wanted}, "judges": "off"}).verdict == "pass"

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from service import Report, score
-from service.registry import Registry, read_rubric
 
 CALL = {"tool": "pay", "args": {"to": "Ann"}}
 MADE = {"to": "Ann", "request_id": "f3c1-77"}
@@ -73,22 +72,3 @@ def test_an_argument_that_does_not_matter_changes_nothing(names: list[str], rubr
         found = score({**base, "judges": "off", "rubric": rubric, "expected": {**expected, "ignore_args": names}})
         assert failing(found) == ()
         assert failing(score({**base, "judges": "off", "rubric": rubric, "expected": listed})) != ()
-
-
-def find(extension: dict[str, Any], registry: Registry = Registry()) -> Any:  # noqa: B008 (the packaged rubrics never change)
-    return registry.find(read_rubric({"extends": "four_step", **extension}))
-
-
-def test_an_extension_changes_one_number():
-    found, base = (
-        find({"weights": {"argument_plausibility": 5}, "thresholds": {"warn": 0.95}, "stages": {"decide": 2}}),
-        find({}),
-    )
-    changed = {
-        one.id: (one.weight, other.weight)
-        for one, other in zip(found.criteria, base.criteria, strict=True)
-        if one != other
-    }
-    assert changed == {"argument_plausibility": (5, 2)}
-    assert (found.thresholds.fail, found.thresholds.warn) == (base.thresholds.fail, 0.95)
-    assert found.stages == {**base.stages, "decide": 2}

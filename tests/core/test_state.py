@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -100,30 +98,3 @@ KEYED = [
 @pytest.mark.parametrize(("keys", "before", "after", "paths"), KEYED)
 def test_lists_with_keys(keys, before, after, paths):
     assert [change.path for change in diff(before, after, DiffOptions(keys=keys))] == paths
-
-
-INITIAL: dict[str, Any] = {"door": "shut", "lamp": 0, "log": []}
-COMPARED = [
-    ({"door": "open"}, {"door": "open"}, 1, [], [], []),
-    ({"door": "open"}, {}, 0, ["/door"], [], []),
-    ({"door": "open"}, {"door": "ajar"}, 0, [], ["/door"], []),
-    ({"door": "open"}, {"door": "open", "lamp": 1}, 0.5, [], [], ["/lamp"]),
-    ({"door": "open", "lamp": 1}, {"door": "open"}, 0.5, ["/lamp"], [], []),
-    ({}, {}, 1, [], [], []),
-    ({}, {"lamp": 1}, 0, [], [], ["/lamp"]),
-    ({"log": ["x"]}, {"log": ["x"]}, 1, [], [], []),
-    ({"log": ["x"]}, {"log": ["y"]}, 0, [], ["/log/0"], []),
-    ({"log": ["x"]}, {"log": ["x", "y"]}, 0.5, [], [], ["/log/1"]),
-]
-
-
-@pytest.mark.parametrize(("wanted", "observed", "value", "missing", "wrong", "unexpected"), COMPARED)
-def test_progress(wanted, observed, value, missing, wrong, unexpected):
-    progress = compare(INITIAL, INITIAL | wanted, INITIAL | observed)
-    assert progress.value == value
-    assert progress.passed == (value == 1)
-    assert [[c.path for c in part] for part in (progress.missing, progress.wrong, progress.unexpected)] == [
-        missing,
-        wrong,
-        unexpected,
-    ]

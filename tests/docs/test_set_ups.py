@@ -112,19 +112,6 @@ def test_a_judge_is_set_up_as_the_page_says(page: Page, kind: str, tmp_path: Pat
     assert "judged: 1 reply, 0 from the cache" in done.stdout
 
 
-@showing("judging")
-def test_labelled_items_are_judged_as_the_page_says(page: Page, kind: str, tmp_path: Path):
-    page.place(tmp_path)
-    (tmp_path / "predictions.jsonl").unlink()
-    with serving(Provider()) as provider:
-        settings = (
-            f"CALLGRADE_HOME={tmp_path} CALLGRADE_JUDGE_MODEL=openai/good CALLGRADE_JUDGE_API_BASE={provider.base()}"
-        )
-        done = shell(f"export {settings}\n{page.block(kind)}", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert len((tmp_path / "predictions.jsonl").read_text("utf-8").splitlines()) == 2
-
-
 @showing("keys")
 def test_keys_are_made_and_listed_as_the_page_says(page: Page, kind: str, tmp_path: Path):
     done = shell(page.block(kind), tmp_path)

@@ -15,7 +15,7 @@ from service.reporting.assertions import judge_assertions, parse_assertion
 from service.reporting.summaries import summarize_reports
 from service.reporting.summary import read_samples
 from service.reporting.summary.gate import AssertionResult
-from tests.reporting.report_sets import report_of, reports_of, table, trials
+from tests.reporting.report_sets import report_of, reports_of, table
 
 CASES = table("assertions")
 REPORTS = reports_of()
@@ -55,11 +55,6 @@ def test_what_cannot_be_read_or_is_unknown_is_refused_with_its_place(text: str) 
     with pytest.raises(InputError) as caught:
         judge_assertions(["score >= 0", text], SAMPLES)
     assert [problem.path for problem in caught.value.problems] == ["/assertions/1"]
-
-
-def test_an_unknown_metric_is_told_what_is_near() -> None:
-    with pytest.raises(InputError, match="near it: pass_rate"):
-        judge_assertions(["pas_rate >= 0.9"], SAMPLES)
 
 
 def unmeasured(report: Report) -> Report:
@@ -137,12 +132,6 @@ THIN_SET = [
 def test_what_was_hardly_measured_counts_at_both_ends(text: str, status: str) -> None:
     assert (THIN.verdict, THIN.score, THIN.coverage) == ("undecided", 1.0, pytest.approx(1 / 12))
     (found,) = judge_assertions([text], read_samples([THIN] * 8)).results
-    assert found.status == status
-
-
-@pytest.mark.parametrize(("k", "status"), [(1, "passed"), (2, "failed"), (4, "failed"), (5, "error")])
-def test_pass_hat_k_is_a_metric(k: int, status: str) -> None:
-    (found,) = judge_assertions([f"pass^{k} >= 0.5"], read_samples(trials("a", [True, True, False, False]))).results
     assert found.status == status
 
 

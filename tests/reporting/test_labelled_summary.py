@@ -16,7 +16,7 @@ from service.core.report import Report
 from service.errors import InputError
 from service.registry import Registry
 from service.reporting.summaries import read_summary_request, summarize_reports, summarize_request
-from service.reporting.summary.labelled import MAX_LABEL_NEXT, CorrectedRate, ReportLabel, ToLabel
+from service.reporting.summary.labelled import CorrectedRate, ReportLabel
 from service.stats.corrected import ppi
 from tests.core.test_require_calibration import PLAUSIBLE, body, replies, rubric
 
@@ -84,22 +84,6 @@ def test_the_order_of_reports_and_labels_changes_nothing(one: list[int], other: 
 REPORTS = reports()
 
 
-def test_what_to_label_next_is_without_a_label_and_drawn_by_chance() -> None:
-    found = rate_of(reports([1] * 40), given_labels())
-    assert len(found.label_next) == MAX_LABEL_NEXT
-    assert not {one.trace_id for one in found.label_next} & {"t0", "t1", "t2", "t3"}
-    assert [one.trace_id for one in found.label_next] != sorted(one.trace_id for one in found.label_next)
-
-
-def test_calls_are_items_of_their_own_where_labels_name_them() -> None:
-    found = [report("a", 1, 0), report("b", 1, 1), report("c", 0)]
-    labels = [label("a", True, step=0), label("a", False, step=1), label("b", True)]
-    steps, whole = sorted(summarize_reports(found, labels=labels).corrected, key=lambda one: one.unit, reverse=True)
-    assert (steps.unit, steps.labelled, steps.unlabelled, steps.naive) == ("step", 2, 3, 3 / 5)
-    assert set(steps.label_next) == {ToLabel("b", 0), ToLabel("b", 1), ToLabel("c", 0)}
-    assert (whole.unit, whole.labelled, whole.unlabelled, whole.naive) == ("report", 1, 2, 1 / 3)
-
-
 def test_calls_of_one_report_and_reports_of_one_conversation_are_groups() -> None:
     found = [report("a", 1, 0), report("b", 1, 1), report("c", 0), tagged(report("d", 1, 0), "t")]
     steps = [label(name, True, step=at) for name, at in (("a", 0), ("a", 1), ("b", 0), ("d", 1))]
@@ -120,11 +104,6 @@ def test_most_labels_decide_and_of_even_ones_the_first() -> None:
         humans = rate_of(reports(), [label(name, one) for name in ("t0", "t1") for one in said]).humans
         assert humans is not None
         assert humans.value == rate
-
-
-def test_a_name_that_two_reports_have_is_refused() -> None:
-    with pytest.raises(InputError, match="2 reports are of the trace 't0'"):
-        summarize_reports([*reports(), report("t0", 1.0)], labels=given_labels())
 
 
 def test_a_request_takes_them_and_one_without_has_none() -> None:

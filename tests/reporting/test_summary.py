@@ -10,19 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
-from service import InputError, Report, report_json
+from service import InputError, Report
 from service.core.outcome import Errored
-from service.registry import Registry
 from service.reporting.summaries import (
-    read_report,
-    read_summary_request,
     render_json,
     summarize_reports,
-    summarize_request,
 )
-from service.reporting.summary import Summary, SummaryOptions
+from service.reporting.summary import SummaryOptions
 from service.stats.rates import Estimate
 from tests.bulk import examples
 from tests.reporting.report_sets import Table, reports_of, table, trials
@@ -144,21 +139,6 @@ TAMPERED: list[tuple[dict[str, Any], str]] = [
 def test_numbers_that_no_report_holds_are_refused(change: dict[str, Any], where: str) -> None:
     with pytest.raises(InputError, match=where):
         summarize_reports([replace(REPORTS[0], **change)])
-
-
-def test_the_families_of_the_reports_own_rubric_are_used() -> None:
-    rubric = Registry().find("four_step").model_copy(update={"families": {"money": ("refund", "void")}})
-    body = {"reports": [json.loads(report_json(report)) for report in REPORTS]}
-    other = Registry().find("bfcl_ast")
-    for found, families in (rubric, {None, "money"}), (other, {None}):
-        confusions = summarize_request(read_summary_request(body), lambda _, found=found: found).tools.confusions
-        assert {one.family for one in confusions} == families
-
-
-def test_reports_read_back_from_json_give_the_same_summary() -> None:
-    back = [read_report(json.loads(report_json(report))) for report in REPORTS]
-    assert summarize_reports(back) == summarize_reports(REPORTS)
-    assert TypeAdapter(Summary).validate_json(render_json(SUMMARY)) == SUMMARY
 
 
 OUTCOMES = st.sampled_from(SET["cases"])

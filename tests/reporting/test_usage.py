@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 import service
 from service.core.report import Report
-from service.engine import report_json
-from service.reporting.summaries import read_report, summarize_reports
+from service.reporting.summaries import summarize_reports
 
 
 def run(name: str, start: int, milliseconds: int) -> dict[str, Any]:
@@ -85,12 +83,3 @@ def test_a_summary_has_durations_by_tool() -> None:
     assert taken is not None
     assert (taken.known, taken.p50, taken.p95) == (5, pytest.approx(0.3), pytest.approx(0.88))
     assert summarize_reports([PLAIN]).usage == ()
-
-
-def test_a_report_says_what_was_taken_and_null_where_nobody_knows() -> None:
-    known, unknown = (json.loads(report_json(report)) for report in (REPORTS[1], PLAIN))
-    assert known["steps"][0]["usage"]["duration_s"] == 0.3
-    assert known["usage"]["input_tokens"] == 30
-    assert unknown["usage"] is None
-    assert read_report(known) == REPORTS[1]
-    assert read_report(unknown) == PLAIN

@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from service import InputError
 from service.engine import Engine, report_json
 from service.jobs.items import ItemScorer, widen_limits
 from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.scoring_process import (
     LARGE_BYTES,
-    ProcessRefusal,
     ProcessReport,
     ScoringProcess,
     ScoringProcessError,
@@ -58,14 +56,6 @@ def test_the_report_is_the_same(beside: ScoringProcess, engine: Engine) -> None:
     assert found.report == report_json(engine.score(BODY))
     assert (found.tally.verdict, found.tally.asked) == ("pass", 0)
     assert found == answer_job(engine, json.dumps(BODY).encode(), LIMITS)
-
-
-def test_what_cannot_be_scored_is_refused_with_its_places(beside: ScoringProcess, engine: Engine) -> None:
-    found = beside.score(json.dumps(BODY | {"trace": {"format": "xml"}}).encode(), LIMITS)
-    assert isinstance(found, ProcessRefusal)
-    with pytest.raises(InputError, match="no format 'xml'"):
-        raise found.error(found.problems)
-    assert isinstance(beside.score(b"{", LIMITS), ProcessRefusal)
 
 
 def test_an_item_is_scored_as_here(beside: ScoringProcess, engine: Engine) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from service.errors import InputError, RubricError, TooLargeError
-from service.reading.packaged_files import MAX_BYTES, MAX_DEPTH, find_resource, read_yaml
+from service.reading.packaged_files import MAX_BYTES, MAX_DEPTH, read_yaml
 
 SPELT: list[tuple[str, JsonValue]] = [
     ("a: 1", {"a": 1}),
@@ -150,21 +150,3 @@ def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
     except InputError as error:
         said = str(error)
     assert re.match(r"x: line \d+, column \d+: .", said)
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        ("rubrics", "none_such.yaml"),
-        ("rubrics", ".."),
-        ("..", "etc"),
-        ("rubrics/four_step.yaml",),
-        ("rubrics", "..\\x"),
-        ("/etc", "passwd"),
-        ("rubrics", "a\0"),
-        ("rubrics", ""),
-    ],
-)
-def test_other_names_are_not_found(parts: tuple[str, ...]) -> None:
-    with pytest.raises(FileNotFoundError, match="callgrade comes with no"):
-        find_resource(*parts)

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from service.engine import Engine
 from service.errors import InputError
 from service.reading.request import read_request
-from service.registry import MAX_RECENT_RUBRICS, Registry
+from service.registry import Registry
 
 TRACE = {
     "format": "openai",
@@ -32,13 +31,6 @@ def test_the_same_rubric_of_two_requests_is_worked_out_once(rubric: dict[str, An
     other = {**rubric, "id": "another"}
     assert registry.find(read_request(request(other)).rubric).id == "another"
     assert registry.find(read_request(request(rubric)).rubric) is first
-
-
-def test_as_many_as_there_are_only_the_latest_are_kept_and_all_score() -> None:
-    engine = Engine(Registry())
-    names = [f"own_{n}" for n in range(2 * MAX_RECENT_RUBRICS)]
-    told = [engine.score(request({**INLINE, "id": name})).rubric.id for name in (*names, *names)]
-    assert told == [*names, *names]
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,16 +87,6 @@ def test_what_is_broken_is_named_and_the_rest_is_read(data: bytes, wanted: list[
     assert all(line.startswith(start) for line, start in zip(found, wanted, strict=True)), found
 
 
-def test_gzip_that_ends_too_early_gives_what_came_before() -> None:
-    noise = "".join(f'{{"a": "{n * n}"}}\n' for n in range(50_000)).encode()
-    cut = gzip.compress(noise)[:-20]
-    found = list(scan_records(io.BytesIO(cut), limits=PLAIN, name="f"))
-    assert len(found) > 40_000
-    assert all(isinstance(item, TraceRecord) for item in found[:-1])
-    assert isinstance(found[-1], BadRecord)
-    assert "ends too early" in str(found[-1].error)
-
-
 LINE = b'{"a": "' + b"x" * 24 + b'"}'
 LONG = b'{"a": "' + b"x" * 60 + b'"}'
 
@@ -146,14 +135,6 @@ def test_lines_are_read_as_they_are_wanted() -> None:
     for _ in range(1_000):
         next(found)
     assert stream.taken < 100_000
-
-
-@pytest.mark.parametrize("name", ["absent.jsonl", "."])
-def test_what_cannot_be_opened_is_one_bad_record(tmp_path: Path, name: str) -> None:
-    (found,) = scan_records(tmp_path / name, limits=PLAIN)
-    assert isinstance(found, BadRecord)
-    assert found.place.line is None
-    assert "cannot be read" in str(found.error) or "there is no file in it" in str(found.error)
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

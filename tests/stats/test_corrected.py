@@ -59,17 +59,6 @@ def test_the_variance_of_groups_by_hand() -> None:
     )
 
 
-def test_a_group_on_both_sides_widens_the_interval_where_its_items_are_alike() -> None:
-    """Labels and their judge's values in pairs of equal ones; as many more of the same pairs, or of others."""
-    labels, values = [True, True, False, False] * 10, [0.6, 0.6, 0.4, 0.4] * 10
-    groups, others = ([f"{side}{at // 2}" for at in range(40)] for side in "ab")
-    shared, apart = ppi(labels, values, values, (groups, groups)), ppi(labels, values, values, (groups, others))
-    assert apart.trust > 0
-    assert (shared.low, shared.high) != (apart.low, apart.high)
-    assert shared.low <= apart.low
-    assert apart.high <= shared.high
-
-
 def named(count: int) -> st.SearchStrategy[list[str | None]]:
     return st.lists(st.none() | st.sampled_from("abcdefgh"), min_size=count, max_size=count)
 
@@ -110,16 +99,3 @@ def test_neither_names_of_groups_nor_order_matter_and_no_interval_is_a_point(
         ([known[at] and f"-{known[at]}" for at in order], [name and f"-{name}" for name in others[::-1]]),
     )
     assert astuple(turned)[:4] == pytest.approx(astuple(found)[:4], abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("groups", "why"),
-    [
-        ((["a", "a"], ["b", "c"]), "2 labels of 1 groups"),
-        ((["a", "b"], ["c", "c"]), "2 items without a label of 1"),
-        ((["a"], ["c", "d"]), "2 items, 1 groups"),
-    ],
-)
-def test_one_group_tells_nothing_of_others(groups: tuple[list[str], list[str]], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        ppi([True, False], [1, 0], [1, 0], groups)

@@ -46,11 +46,6 @@ def test_auroc_within_strata_looks_at_pairs_of_one_stratum(rows: list[tuple[str,
     assert auroc_within(strata) == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
 
 
-@given(ITEMS)
-def test_brier_is_the_mean_squared_distance(items: Items) -> None:
-    assert brier(tallied(items)) == pytest.approx(sum((s - label) ** 2 for s, label in items) / len(items))
-
-
 @given(ITEMS, st.randoms(use_true_random=False))
 def test_the_order_of_items_changes_no_digit(items: Items, chance) -> None:
     mixed = list(items)

@@ -22,7 +22,7 @@ from service.web.app import add_pages
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import build_ask
 from tests.api.played_client import PlayedClient
-from tests.api.test_fits import fit, sent
+from tests.api.test_fits import fit
 from tests.api.test_fits import verdict as verdict_of
 from tests.api.test_labels import LINES, body, jsonl
 from tests.stores import open_new_store
@@ -180,19 +180,6 @@ def test_hostile_texts_stay_texts(site: Site) -> None:
         assert "<script>alert" not in text
         assert "<img" not in text
         assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:", re.sub(r"&[a-z#0-9]+;[^<]*", "", text))
-
-
-def test_what_a_fit_left_to_a_human_is_shown_as_undecided(site: Site) -> None:
-    made = site.client("POST", "/v1/fits", sent(fit(threshold=0.25, review_band=(0.0, 0.75))))
-    assert made.status == 200, made.body
-    batch = site.submit(2)
-    after = site.label(f"/label?criterion=result_groundedness&item={batch}/1", "fail")
-    text = site.text(after)
-    assert "The judge had said" in text
-    assert '<span class="tag undecided">undecided</span>' in text
-    assert '<span class="tag pass">pass</span>' not in text
-    told = strip_tags(site.text("/judges/result_groundedness"))
-    assert "it decided nothing that people have labelled, and 1 were left undecided" in told
 
 
 def test_who_may_not_label_sees_no_annotator(site: Site) -> None:

@@ -19,7 +19,6 @@ from service.store.database import Database
 from service.web.app import add_pages
 from service.web.wording import format_count, format_share
 from tests.api.asgi_caller import Answer
-from tests.stores import open_new_store
 from tests.web.site import NOBODY, TOKEN, Visitor, build_request, fill, list_links, strip_tags
 
 PAGES = [
@@ -256,18 +255,6 @@ def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
     assert public == {"/sign-in", "/sign-in/session", "/static/{name}", "/{path:path}"}
 
 
-def test_a_run_of_which_nothing_was_decided_does_not_say_that_nothing_broke(
-    visitor: Visitor, database: Database
-) -> None:
-    messages = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
-    requests = [{"trace": {"format": "openai", "messages": messages}, "judges": "off"} for _ in range(3)]
-    text = strip_tags(visitor.open(f"/runs/{fill(database, requests)}").body.decode())
-    assert "undecided 3" in text
-    assert "No trace was decided" in text
-    assert "Nothing broke" not in text
-    assert "Nothing has been scored yet" not in text
-
-
 @pytest.mark.parametrize("always", [False, True])
 def test_what_is_pasted_is_kept_only_where_that_is_ticked(
     database: Database, runner: asyncio.Runner, always: bool
@@ -292,39 +279,3 @@ def test_what_is_pasted_is_kept_only_where_that_is_ticked(
     assert "cents: expected 5403, got 54030" in strip_tags(kept.body.decode())
     assert visitor.open(f"/label?item={new}&criterion=tool_name").status == 200
     assert visitor.open("/scores/score_x").status == 404
-
-
-def test_kept_scores_are_listed_and_counted_like_the_items_of_a_batch(tmp_path: Path, runner: asyncio.Runner) -> None:
-    database = open_new_store(tmp_path)
-    app = add_pages(create_app(Settings(store_scores=True), database=database), token=TOKEN)
-    visitor = Visitor(app, runner)
-    visitor.enter()
-    assert "None yet." in strip_tags(visitor.open("/scores").body.decode())
-    for n in range(1, 9):
-        request = {**build_request(n), "judges": "off"}
-        assert (
-            visitor.ask("POST", "/v1/score", json.dumps(request).encode(), content_type="application/json").status
-            == 200
-        )
-    page = visitor.open("/scores")
-    text, told = strip_tags(page.body.decode()), visitor.open("/v1/scores/breakdown").json
-    assert f"pass rate {format_share(told['whole']['passed']['value'])}" in text
-    for verdict, count in told["whole"]["verdicts"].items():
-        assert f"{verdict} {format_count(count)}" in text
-    for one in told["slices"]:
-        assert (
-            f"{one['tag']}: {one['value']} {one['whole']['items']} {format_share(one['whole']['passed']['value'])}"
-            in text
-        )
-    assert {(one["tag"], one["value"]) for one in told["slices"]} == {("difficulty", "easy"), ("difficulty", "hard")}
-    for one in told["failures"]:
-        query = {"stage": one["stage"], "finding": one["finding"], "tool": one["tool"] or ""}
-        assert f"{one['count']} {one['stage']} {one['finding']} {one['tool'] or 'no call'}" in text
-        listed = visitor.open(f"/v1/scores?{urlencode(query)}").json["data"]
-        assert [(x["stage"], x["finding"], x["tool"]) for x in listed] == [
-            (one["stage"], one["finding"], one["tool"])
-        ] * one["count"]
-        shown = visitor.open(f"/scores?{urlencode(query)}").body.decode()
-        assert all(f"/scores/{x['id']}" in shown for x in listed)
-    assert all(visitor.open(link).status == 200 for link in set(list_links(page.body.decode())))
-    database.close()

@@ -12,7 +12,7 @@ import pytest
 
 from service.engine import score
 from service.web.run_file import render_run_file
-from service.web.trace.build import MIN_FOLDED, ScoredTrace, build_trace_view
+from service.web.trace.build import ScoredTrace, build_trace_view
 from service.web.trace.grounding import ValueView
 from service.web.trace.marks import TextPiece
 from service.web.trace.places import MAX_SHOWN, find_place
@@ -64,14 +64,6 @@ def build_calls(results: list[Any], answer: str = "Done.", **more: Any) -> dict[
         messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": content})
     trace = {"format": "openai", "messages": [*messages, {"role": "assistant", "content": answer}]}
     return {"trace": trace, "judges": "off", **more}
-
-
-def test_a_failed_try_names_the_step_that_repeats_it():
-    calls = build_calls([{"error": "busy", "status": 503}, "ok"], expected={"calls": [{"tool": "look"}]})
-    view = build(calls)
-    assert [step.retry for step in steps_of(view)] == [2, None]
-    page = render_run_file(build_run_view("Tries", [ScoredTrace(score(calls), *read_sent(calls))], frozenset([0])))
-    assert "failed try, repeated by step 2" in page
 
 
 @pytest.mark.parametrize(
@@ -244,20 +236,6 @@ def test_the_state_is_held_against_the_one_before_and_the_one_expected() -> None
         "/d": "unexpected",
     }
     assert view.state_note == ""
-
-
-def test_many_calls_without_a_problem_become_one_line() -> None:
-    request = build_calls([{"ok": n} for n in range(30)])
-    request["trace"]["tools"] = [
-        {"type": "function", "function": {"name": "look", "parameters": {"properties": {"n": {"maximum": 19}}}}}
-    ]
-    view = build(request)
-    events = [event for turn in view.turns for event in turn.events]
-    folded = [event for event in events if isinstance(event, QuietSteps)]
-    assert len(steps_of(view)) == 30
-    assert all(len(event.steps) >= MIN_FOLDED for event in folded)
-    assert [step.number for event in folded for step in event.steps if step.verdict != "pass"] == []
-    assert not any(step.number > 20 for event in folded for step in event.steps)
 
 
 def test_of_a_long_trace_the_beginning_and_what_broke_is_shown() -> None:
