@@ -20,7 +20,7 @@ from tests.benchmarks.drift import CHANGES, FALL, Stream, count_alarms
 from tests.bulk import WHOLE
 from tests.calibration import label_sets
 
-QUICK = Resampling(draws=60)
+QUICK = Resampling(draws=20)
 STREAMS = 500 if WHOLE else 12
 
 

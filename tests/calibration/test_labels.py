@@ -6,15 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from service.calibration.labels import read_csv, read_labels
 from service.calibration.predictions import read_predictions
 from service.errors import InputError
+from tests.tables import read_yaml
 
-REFUSED = yaml.safe_load(
-    (Path(__file__).parents[1] / "data" / "calibration" / "refused_labels.yaml").read_text("utf-8")
-)
+REFUSED = read_yaml(Path(__file__).parents[1] / "data" / "calibration" / "refused_labels.yaml")
 GOOD = '{"id": "a", "criterion": "c", "group": "g", "labels": [{"annotator": "x", "label": 1}]}'
 
 

@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +15,9 @@ from service import score
 from service.core.methods.bfcl import check
 from service.errors import InputError
 from service.intake.gold.bfcl import convert
+from tests.tables import read_yaml
 
-TABLE = yaml.safe_load((Path(__file__).parents[1] / "data" / "carried" / "bfcl.yaml").read_text())
+TABLE = read_yaml(Path(__file__).parents[1] / "data" / "carried" / "bfcl.yaml")
 
 
 def doc(properties, required=()):

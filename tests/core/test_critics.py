@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -23,10 +22,11 @@ from service.core.critics import (
 )
 from service.core.models.kinds import FrozenModel, TaggedUnion
 from service.core.regex import compile_regex
+from tests.tables import read_yaml
 
 DATA = Path(__file__).parents[1] / "data" / "critics"
-TABLES = yaml.safe_load((DATA / "cases.yaml").read_text("utf-8"))
-REFUSED = yaml.safe_load((DATA / "refused.yaml").read_text("utf-8"))
+TABLES = read_yaml(DATA / "cases.yaml")
+REFUSED = read_yaml(DATA / "refused.yaml")
 METRICS = ["cosine", "arcade_cosine", "levenshtein", "token_set"]
 
 SCALARS = (

@@ -8,17 +8,17 @@ import socket
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.schemas import MAX_VIOLATIONS, SchemaProblem, Validator, build_validator
+from tests.tables import read_yaml
 
 DATA = Path(__file__).parents[1] / "data" / "schemas"
 
 
 def table(name):
-    return yaml.safe_load((DATA / f"{name}.yaml").read_text("utf-8"))
+    return read_yaml(DATA / f"{name}.yaml")
 
 
 def named(rows):

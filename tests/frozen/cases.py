@@ -11,12 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
-
 from tests import own_checks  # noqa: F401 (registers the checks that tables name)
 from tests.core.test_gates import FILES, TABLES, request_of
 from tests.core.test_verdicts import TABLE, body_of
 from tests.frozen.doors import read_table, run_command
+from tests.tables import read_yaml
 
 Json = Any
 Named = Iterator[tuple[str, Json]]
@@ -83,7 +82,7 @@ RUBRICS = {
 
 def _carried() -> Named:
     for file in sorted((DATA / "carried").glob("*.yaml")):
-        table = yaml.safe_load(file.read_text("utf-8"))
+        table = read_yaml(file)
         parts = table.items() if isinstance(table, dict) else [("cases", table)]
         tools = table.get("tools") if isinstance(table, dict) else None
         for part, rows in parts:
