@@ -146,10 +146,46 @@ def test_the_same_value_is_the_same_stand_in(value: str, text: str, same: bool):
     assert (letters in re.sub(r"[ -]", "", str(masks.mask(text))).lower()) is same
 
 
+def test_a_number_and_its_text_stay_the_same_value():
+    masks = build_masks(trace(arguments={"order_id": "88214"}, result={"order": {"id": 88214}}), ALL)
+    hidden: Any = masks.mask({"order_id": "88214", "order": {"id": 88214}})
+    assert hidden["order_id"] == str(hidden["order"]["id"]) != "88214"
+
+
+def test_a_number_that_is_also_an_amount_stays():
+    """Nothing tells them apart in the answer, and an amount must not change."""
+    seen = {"order_id": 5400, "refunded": 5400}
+    assert not build_masks(trace(result=seen), ALL)
+
+
+def test_a_value_that_is_also_a_key_stays():
+    seen = {"cards": {"card_1234": {"id": "card_1234"}}}
+    assert build_masks(trace(result=seen), ALL).mask(seen) == seen
+
+
+def test_what_receipts_show_stays():
+    masks = build_masks(trace(user="4111-1111-1111-1111, jane@shop.example.com"), ALL)
+    card, mail = str(masks.mask("4111-1111-1111-1111, jane@shop.example.com")).split(", ")
+    assert card.endswith("-1111")
+    assert card[:14] != "4111-1111-1111"
+    assert mail.endswith(".com")
+    assert re.fullmatch(r"[a-z]{4}@[a-z]{4}\.[a-z]{7}\.com", mail)
+
+
 def test_the_stand_in_is_the_same_in_every_process():
     """It is part of a cache key: a change here makes caches of masked questions worthless."""
     masks = build_masks(trace(arguments={"order_id": "8821-A"}), ALL)
     assert masks.mask("8821-A") == "7872-O"
+
+
+def test_any_depth():
+    deep: Any = {"order_id": "8821-A"}
+    for _ in range(5000):
+        deep = [deep]
+    hidden = build_masks(trace(result=deep), ALL).mask(deep)
+    for _ in range(5000):
+        hidden = hidden[0]  # pyright: ignore
+    assert hidden != {"order_id": "8821-A"}
 
 
 CLUMPS = ["8", "1 ", "a_", "4111 ", "a@", "a.", "sk-", "eyJ", "order ", '"id": "A1', "+1 ", "DE12 "]
@@ -223,3 +259,15 @@ def test_the_order_of_keys_changes_nothing(arguments: Any, result: Any, answer: 
     one = build_masks(trace(arguments=arguments, result=result, answer=answer), ALL)
     other = build_masks(trace(arguments=backwards(arguments), result=backwards(result), answer=answer), ALL)
     assert one == other
+
+
+@pytest.mark.parametrize("step", [3, 7, 11])
+def test_many_short_numbers_still_differ_in_any_order(step: int):
+    """Where stand-ins run into one another, who gives way does not depend on who came first."""
+    rows: Any = {f"k{n}": {"order_id": str(2101 + n * step)} for n in range(500)}
+    masks = build_masks(trace(result=rows), ALL)
+    hidden: Any = masks.mask(rows)
+    assert len({row["order_id"] for row in hidden.values()}) == 500
+    assert len(masks.forward.entries) > 400
+    assert masks == build_masks(trace(result=backwards(rows)), ALL)
+    assert all(masks.unmask(hidden[key]["order_id"]) == row["order_id"] for key, row in rows.items())

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import socket
+import string
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.schemas import MAX_VIOLATIONS, SchemaProblem, Validator, build_validator
-from tests.tables import read_yaml
+from service.core.work_limits import LIMITS, Meter
+from tests.bulk import examples
 
 DATA = Path(__file__).parents[1] / "data" / "schemas"
 
 
 def table(name):
-    return read_yaml(DATA / f"{name}.yaml")
+    return yaml.safe_load((DATA / f"{name}.yaml").read_text("utf-8"))
 
 
 def named(rows):
@@ -89,12 +93,25 @@ def test_messages_name_what_was_expected_and_found(schema, instance, message):
     assert found.message.startswith(message)
 
 
+def test_a_message_never_holds_the_whole_instance():
+    schema = {"properties": {"a": {"type": "string"}, "b": {"anyOf": [{"type": "null"}] * 50}, "c": {"not": {}}}}
+    large = {"x" * 1000: ["y" * 1000] * 50}
+    found = build_validator(schema).list_violations({"a": large, "b": large, "c": large})
+    assert len(found) == 3
+    assert max(len(v.message) for v in found) <= 300
+
+
 @pytest.mark.parametrize(("wrong", "rest"), [(99, None), (100, None), (101, "and 1 more"), (250, "and 150 more")])
 def test_at_most_a_hundred_violations_and_one_that_counts_the_rest(wrong, rest):
     found = build_validator({"items": {"type": "string"}}).list_violations(list(range(wrong)))
     assert len(found) == min(wrong, MAX_VIOLATIONS) + (rest is not None)
     counted = [(one.keyword, one.message) for one in found if one.path == ""]
     assert counted == ([] if rest is None else [("schema", rest)])
+
+
+def test_a_list_too_large_to_make_is_one_violation():
+    (found,) = build_validator({"items": {"type": "string"}}).list_violations([1] * 100_000)
+    assert (found.keyword, found.path) == ("schema", "")
 
 
 @pytest.mark.parametrize(("depth", "keywords"), [(63, []), (64, []), (65, ["depth"]), (50_000, ["depth"])])
@@ -124,6 +141,34 @@ def test_depth_of_the_schema(levels, usable):
 @pytest.mark.parametrize(("length", "usable"), [(63_000, True), (64_000, False), (1_000_000, False)])
 def test_size_of_the_schema(length, usable):
     assert isinstance(compiles({"description": "d" * length}), Validator) == usable
+
+
+@pytest.mark.parametrize("schema", [{"const": float("nan")}, {"a": object()}, {"a": "\ud800"}, {"const": 1e999}])
+def test_what_is_not_json_is_no_schema(schema):
+    with pytest.raises(SchemaProblem, match="not made of JSON"):
+        build_validator(schema)
+
+
+def test_equal_schemas_share_a_validator_and_types_are_told_apart():
+    assert build_validator({"const": 1}) is build_validator({"const": 1})
+    assert not build_validator({"const": 1}).list_violations(1)
+    assert build_validator({"const": True}).list_violations(1)
+    assert build_validator({"format": "date"}) is not build_validator({"format": "date"}, formats=False)
+
+
+SURROGATES = [
+    ({"minLength": 2}, "\ud800", ""),
+    ({"properties": {"a": {"items": {"pattern": "^.$"}}}}, {"a": ["x", "\udfff"]}, "/a/1"),
+    ({"required": ["z"], "properties": {"a": {"pattern": "x"}}}, {"a": "\udfff"}, "/a"),
+    ({"properties": {"a": {}}, "additionalProperties": False}, {"\ud800": 1}, ""),
+]
+
+
+@pytest.mark.parametrize(("schema", "instance", "path"), SURROGATES)
+def test_lone_surrogates(schema, instance, path):
+    check = build_validator(schema)
+    assert brief(check.list_violations(instance)) == [["encoding", path]]
+    check.find_undeclared(instance)
 
 
 # --- the packaged test suite -------------------------------------------------------------------------------------------
@@ -162,6 +207,14 @@ def test_json_schema_test_suite(shared_data):
         if (build_validator(group["schema"]).list_violations(test["data"]) == ()) != test["valid"]
     ]
     assert wrong == []
+
+
+@pytest.mark.shared_data
+def test_every_bfcl_function_compiles(shared_data):
+    lines = gzip.decompress((shared_data / "bfcl" / "questions.jsonl.gz").read_bytes()).splitlines()
+    schemas = [f["parameters"] for line in lines for f in json.loads(line)["functions"]]
+    assert len(schemas) > 1_000
+    assert [problem for problem in map(compiles, schemas) if isinstance(problem, SchemaProblem)] == []
 
 
 # --- hostile schemas ---------------------------------------------------------------------------------------------------
@@ -262,6 +315,37 @@ def test_a_verdict_without_a_list(schema, instance):
     assert brief(build_validator(schema).list_violations(instance)) == [["schema", ""]]
 
 
+BRANCHES = {"anyOf": [{"const": i} for i in range(1000)]}
+
+
+@pytest.mark.parametrize("given", [300, 10**9])
+def test_a_list_is_paid_for_before_it_is_made(given):
+    meter = Meter({**LIMITS, "comparisons": given})
+    found = build_validator(BRANCHES).list_violations("x", meter)
+    assert len(found) == 1
+    assert ("too large to list" in found[0].message) == (given == 300)
+    assert meter.spent["comparisons"] >= (0 if given == 300 else 1000)
+
+
+def test_recursion_as_tools_use_it_is_listed():
+    node = {
+        "type": "object",
+        "required": ["v"],
+        "additionalProperties": False,
+        "properties": {
+            "v": {"type": "integer"},
+            "left": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]},
+            "kids": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+        },
+    }
+    tree = {"v": "x"}
+    for _ in range(4):
+        tree = {"v": 1, "kids": [tree, tree], "left": None}
+    found = build_validator({"$defs": {"node": node}, "$ref": "#/$defs/node"}).list_violations(tree)
+    assert len(found) == 2**4
+    assert brief(found)[0] == ["type", "/kids/0/kids/0/kids/0/kids/0/v"]
+
+
 REDOS = [
     r"^(a+)+$", r"^(a|a)*$", r"^(a|aa)+$", r"(a*)*$", r"^(.*)*$", r"^(\w+\s?)*$", r"(.*a){20}$", r"^(([a-z])+.)+[A-Z]$",
     r"^([a-zA-Z0-9])(([\-.]|[_]+)?([a-zA-Z0-9]+))*(@){1}[a-z0-9]+[.]{1}$", r"(a?){50}a{50}$", r"^(a*)*b$", r"(x+x+)+y",
@@ -274,6 +358,14 @@ REDOS = [
 @pytest.mark.parametrize("text", ["a" * 20_000 + "!", "ab" * 10_000, " " * 20_000 + "x", "1" * 20_000])
 def test_patterns_that_take_exponential_time_elsewhere(pattern, text):
     assert brief(build_validator({"pattern": pattern}).list_violations(text)) in ([], [["pattern", ""]])
+
+
+def test_patterns_share_a_limit():
+    with pytest.raises(SchemaProblem, match="at most 64"):
+        build_validator({"properties": {f"p{i}": {"pattern": "a"} for i in range(65)}})
+    with pytest.raises(SchemaProblem, match="too large"):
+        build_validator({"properties": {f"p{i}": {"pattern": f"^.{{1,{200 + i}}}$"} for i in range(20)}})
+    assert build_validator({"pattern": "^.{1,255}$"}).list_violations("x" * 200) == ()
 
 
 # --- laws --------------------------------------------------------------------------------------------------------------
@@ -348,3 +440,29 @@ def test_all_of_is_and_any_of_is_or_not_is_not(one, other, instance):
     assert fits({"anyOf": [one, other]}) == (fits(one) or fits(other))
     assert fits({"not": one}) != fits(one)
     assert fits({"$defs": {"one": one}, "$ref": "#/$defs/one"}) == fits(one)
+
+
+@given(VALUES)
+def test_a_value_fits_itself(value):
+    assert build_validator({"const": value}).list_violations(value) == ()
+    assert build_validator({"enum": [value]}).list_violations(value) == ()
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), SCALARS), st.sets(st.sampled_from("abcd")))
+def test_exactly_the_missing_are_missing(instance, required):
+    found = build_validator({"required": sorted(required)}).list_violations(instance)
+    assert {v.path for v in found} == {f"/{name}" for name in required - instance.keys()}
+    without = {name: value for name, value in instance.items() if name not in required}
+    assert len(build_validator({"required": sorted(required)}).list_violations(without)) == len(required)
+
+
+@given(
+    st.dictionaries(st.text(string.printable, max_size=4), SCALARS, max_size=5),
+    st.sets(st.text(string.printable, max_size=4)),
+)
+@settings(max_examples=examples(50))
+def test_what_is_undeclared_would_break_the_closed_schema(instance, declared):
+    properties = {name: {} for name in sorted(declared)}
+    undeclared = build_validator({"properties": properties}).find_undeclared(instance)
+    closed = build_validator({"properties": properties, "additionalProperties": False}).list_violations(instance)
+    assert {v.path for v in closed} == {"/" + name.replace("~", "~0").replace("/", "~1") for name in undeclared}

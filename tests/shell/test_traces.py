@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.reading import trace_files as traces
-from service.reading.places import BadRecord, TraceRecord
+from service.reading.places import BadRecord, RecordPlace, TraceRecord
 from service.reading.strict_json import Limits
 from service.reading.trace_files import scan_records
 
@@ -53,6 +54,14 @@ def test_every_layout_gives_the_same_records(data: bytes, places: list[str]) -> 
     assert told(gzip.compress(data)) == wanted
 
 
+def test_brackets_and_quotes_inside_strings_end_nothing() -> None:
+    awkward = {"a": '],"}{[', "b": 'say "\\" \\\\', "c]": ["}", {"d": ","}]}
+    assert told(json.dumps([awkward, awkward]).encode()) == [
+        f"f:1/0 {json.dumps(awkward)}",
+        f"f:1/1 {json.dumps(awkward)}",
+    ]
+
+
 NO_OBJECTS = [f"f:{n} ! expected an object, not" for n in range(2, 7)]
 BROKEN = [
     ("an empty file", b"", ["f ! there is no record in it"]),
@@ -87,6 +96,16 @@ def test_what_is_broken_is_named_and_the_rest_is_read(data: bytes, wanted: list[
     assert all(line.startswith(start) for line, start in zip(found, wanted, strict=True)), found
 
 
+def test_gzip_that_ends_too_early_gives_what_came_before() -> None:
+    noise = "".join(f'{{"a": "{n * n}"}}\n' for n in range(50_000)).encode()
+    cut = gzip.compress(noise)[:-20]
+    found = list(scan_records(io.BytesIO(cut), limits=PLAIN, name="f"))
+    assert len(found) > 40_000
+    assert all(isinstance(item, TraceRecord) for item in found[:-1])
+    assert isinstance(found[-1], BadRecord)
+    assert "ends too early" in str(found[-1].error)
+
+
 LINE = b'{"a": "' + b"x" * 24 + b'"}'
 LONG = b'{"a": "' + b"x" * 60 + b'"}'
 
@@ -96,6 +115,12 @@ def test_a_line_over_the_limit_spoils_no_other(end: bytes) -> None:
     found = told(end.join([LONG, LINE, LONG, LINE]), SMALL)
     assert [line[:5] for line in found] == ["f:1 !", "f:2 {", "f:3 !", "f:4 {"]
     assert "more than 40 bytes" in found[0]
+
+
+def test_a_line_of_exactly_the_limit_is_read() -> None:
+    line = b'{"a": "' + b"x" * 31 + b'"}'
+    assert len(line) == SMALL.max_bytes
+    assert [item[:5] for item in told(line + b"\r\n" + line, SMALL)] == ["f:1 {", "f:2 {"]
 
 
 def test_the_limit_holds_for_an_element_and_not_for_the_list() -> None:
@@ -137,6 +162,29 @@ def test_lines_are_read_as_they_are_wanted() -> None:
     assert stream.taken < 100_000
 
 
+def test_a_stream_that_was_given_stays_open() -> None:
+    for stream in (io.BytesIO(b'{"a": 1}'), io.BufferedReader(io.BytesIO(b'{"a": 1}'))):  # type: ignore[arg-type]
+        assert len(list(scan_records(stream, limits=PLAIN))) == 1
+        assert not stream.closed
+
+
+def test_files_are_named_as_they_were_given(tmp_path: Path) -> None:
+    file = tmp_path / "some.txt"
+    file.write_bytes(gzip.compress(b'{"a": 1}\n7'))
+    assert [item.place for item in scan_records(file, limits=PLAIN)] == [
+        RecordPlace(str(file), 1),
+        RecordPlace(str(file), 2),
+    ]
+
+
+@pytest.mark.parametrize("name", ["absent.jsonl", "."])
+def test_what_cannot_be_opened_is_one_bad_record(tmp_path: Path, name: str) -> None:
+    (found,) = scan_records(tmp_path / name, limits=PLAIN)
+    assert isinstance(found, BadRecord)
+    assert found.place.line is None
+    assert "cannot be read" in str(found.error) or "there is no file in it" in str(found.error)
+
+
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 objects = st.dictionaries(
     texts,
@@ -171,3 +219,16 @@ def test_no_content_raises_and_every_line_is_one_of_the_file(data: bytes) -> Non
     lines = [item.place.line for item in found if item.place.line is not None]
     assert lines == sorted(lines)
     assert all(1 <= line <= last for line in lines)
+
+
+@pytest.mark.shared_data
+def test_the_hostile_json_is_an_item_each(shared_data: Path) -> None:
+    import base64
+
+    rows = gzip.decompress((shared_data / "hostile" / "json_test_suite.jsonl.gz").read_bytes()).splitlines()
+    for row in map(json.loads, rows):
+        data = base64.b64decode(row["content_base64"])
+        found = list(scan_records(io.BytesIO(data), limits=PLAIN))
+        assert found, row["name"]
+        if row["expected"] == "n":
+            assert any(isinstance(item, BadRecord) for item in found), row["name"]
