@@ -200,9 +200,12 @@ SLOW = (
     "jobs/test_worker.py",
     "docs/test_set_ups.py",
     "browser",
+    "cli/test_cli_process.py",
     "real/test_evidence_labels.py",
-    "frozen",
     "jobs",
+    "api/test_readiness.py",
+    "api/test_fairness.py",
+    "frozen",
     "api/test_contract.py",
     "api/test_judged.py",
     "core/test_laws.py",
@@ -222,9 +225,19 @@ Those that wait most come before those: the type checker runs beside them.
 """
 
 
-GROUPS = dict.fromkeys(
-    [f"tests/jobs/test_{name}.py" for name in ("takeover", "questions", "quarantine", "served", "shared")], "takeover"
-) | dict.fromkeys([f"tests/browser/test_{name}_page.py" for name in ("docs", "foreign", "label", "trace")], "browser")
+GROUPS = {
+    **dict.fromkeys(
+        [f"tests/jobs/test_{name}.py" for name in ("takeover", "questions", "quarantine", "served", "shared")],
+        "takeover",
+    ),
+    **dict.fromkeys(
+        [
+            f"tests/browser/test_{name}.py"
+            for name in ("pages", "docs_page", "foreign_page", "label_page", "trace_page")
+        ],
+        "browser",
+    ),
+}
 """Files whose tests wait for each other's processes, or have a browser in common: they run one after the other."""
 
 

@@ -9,10 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import is_hypothesis_test
+
+
+def read_yaml(file: Path) -> Any:
+    """The rows that a file keeps: in Python alone they took a tenth of all that it takes to collect the tests."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(file.read_bytes(), Loader=loader)  # noqa: S506 (a safe one)
 
 
 def fold(items: Sequence[pytest.Item], config: pytest.Config) -> Sequence[pytest.Item]:

@@ -8,7 +8,7 @@ A body that is no object is the argument `body`. An operation without an id is n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
@@ -84,13 +84,14 @@ def _describe(parameter: JsonObject) -> dict[str, JsonValue]:
 
 def _resolve(document: JsonObject, value: JsonValue, place: str) -> JsonObject:
     """Follow references within the document. Raises InputError: one that leads nowhere, or in a circle."""
+    here: JsonValue | JsonObject = value
     for _ in range(_MAX_REFERENCES):
-        reference = value.get("$ref") if isinstance(value, dict) else None
+        reference = here.get("$ref") if isinstance(here, Mapping) else None
         if not isinstance(reference, str):
-            return value if isinstance(value, dict) else {}
-        value = document if reference.startswith("#/") else None
+            return here if isinstance(here, Mapping) else {}
+        here = document if reference.startswith("#/") else None
         for token in reference.split("/")[1:]:
-            value = value.get(token.replace("~1", "/").replace("~0", "~")) if isinstance(value, dict) else None
-        if value is None:
+            here = here.get(token.replace("~1", "/").replace("~0", "~")) if isinstance(here, Mapping) else None
+        if here is None:
             raise InputError.at(place, f"the reference {reference[:100]!r} leads nowhere in this document")
     raise InputError.at(place, "its references go in a circle")

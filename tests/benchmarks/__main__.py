@@ -1,4 +1,4 @@
-"""Runs every benchmark, or those named: `python -m tests.benchmarks [table|scoring|http|judging|batches|grounding]...`."""
+"""Runs every benchmark, or those named: `python -m tests.benchmarks [table|http|judging|batches|tenants|drift]...`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from tests.benchmarks import (
     drift,
     http,
     judging,
-    scoring,
     table,
     tenants,
 )
-from tests.benchmarks.grounding import speed
 
 BENCHMARKS = {
     "table": table.measure,
-    "scoring": scoring.measure,
     "http": http.measure,
-    "grounding": speed.measure,
     "judging": judging.measure,
     "drift": drift.measure,
     "batches": batches.measure,

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -45,7 +43,7 @@ TOOLS = [{"type": "function", "function": {"name": "refund", "parameters": {"typ
 
 
 def measure() -> None:
-    """Prints both ratios, and what 5,000 calls leave behind."""
+    """Prints both ratios."""
     provider = subprocess.Popen([sys.executable, "-m", "tests.faults.provider", str(PORT)])
     try:
         asyncio.run(_measured())
@@ -75,7 +73,6 @@ async def _measured() -> None:
     print(f"    our calls: slot, deadline, bill, retry                            {alone:8.0f} calls/s")
     print(f"    judged requests                                                   {judged:8.0f} requests/s")
     print(f"    ratio                                                             {judged / bare:8.2f}")
-    await _measure_growth(caller, live)
     await disconnect()
 
 
@@ -94,20 +91,6 @@ def _measure_cached() -> None:
     print(f"    judges off                                                        {off:8.0f} requests/s")
     print(f"    from the cache                                                    {cached:8.0f} requests/s")
     print(f"    ratio                                                             {cached / off:8.2f}")
-
-
-async def _measure_growth(caller: ModelCaller, engine: Engine) -> None:
-    await _many(lambda n: caller.complete(_prompt(engine, n), Spending()), 500)
-    before = _held()
-    await _many(lambda n: caller.complete(_prompt(engine, n), Spending()), 5_000)
-    after = _held()
-    print("(h) 5,000 more calls")
-    print(f"    peak memory                                            {before[0]:8.0f} -> {after[0]:8.0f} MB")
-    print(f"    open descriptors                                       {before[1]:8.0f} -> {after[1]:8.0f}")
-
-
-def _held() -> tuple[float, int]:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
 def request(number: int) -> ScoreRequest:

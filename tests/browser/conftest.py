@@ -1,21 +1,20 @@
-"""One browser for all tests that drive it, each in a profile of its own: to start one takes a second and more."""
+"""One browser for all tests that drive it: to start one takes a second and more."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser, expect
 
-from tests.browser.driven import Browser, Tab, browsing, installed
+from tests.browser.paged import browsing
+from tests.web.hostile import build_hostile
+
+expect.set_options(timeout=60_000)  # as long as a busy machine may take
 
 
 @pytest.fixture(scope="package")
-def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browsing(installed(), tmp_path_factory.mktemp("browser")) as found:
-        yield found
-
-
-@pytest.fixture
-def page(driven: Browser) -> Iterator[Tab]:
-    with driven.open_tab() as found:
+def browser() -> Iterator[Browser]:
+    build_hostile("")  # scores in an event loop of its own, of which there is none beside Playwright's
+    with browsing() as found:
         yield found

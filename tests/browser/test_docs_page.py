@@ -6,21 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page, expect
 
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.wiring import prepare_database
 from tests.api.test_server import Server, serving
-from tests.browser.driven import Tab
+from tests.browser.paged import Visit
 
 pytestmark = pytest.mark.needs_browser
 
-ROUTES = "document.querySelectorAll('details[id^=route-]').length"
-TOLD = "document.getElementById('told').textContent"
-ENTER = """(() => {
-  document.querySelector("#key input").value = KEY
-  document.querySelector("#key button").click()
-})()"""
+ROUTES = "details[id^=route-]"
 SEND = """(() => {
   const route = document.getElementById("route-show_rubric")
   route.querySelectorAll("details").forEach((one) => { one.open = true })
@@ -34,43 +30,44 @@ def count(server: Server, *headers: str) -> int:
     return sum(len(operations) for operations in json.loads(body)["paths"].values())
 
 
-def assert_alone(page: Tab, server: Server) -> None:
-    """Nothing was asked of another origin, no policy was broken and no script failed."""
-    here = (f"http://localhost:{server.port}/", "data:,")
-    assert [url for url in page.requests if not url.startswith(here)] == []
-    assert [one for one in page.errors if "401" not in one] == []  # the page says that it needs a key
+def send(page: Page) -> None:
+    """Asks for a rubric; it is shown."""
+    page.evaluate(SEND)
+    expect(page.locator("#route-show_rubric pre").first).to_contain_text('"id":"four_step"')
 
 
-def test_every_route_is_shown_and_answers(page: Tab, tmp_path: Path) -> None:
+def test_every_route_is_shown_and_answers(browser: Browser, tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        page.open(f"http://localhost:{server.port}/docs")
-        assert page.until(ROUTES) == count(server)
-        page.run(SEND)
-        shown = page.until("document.querySelector('#route-show_rubric pre').textContent", lambda text: "}" in text)
-        assert shown.startswith("200 ")
-        assert '"id":"four_step"' in shown
-        page.run("location.hash = '#schema-ScoreRequest'")
-        page.until("document.getElementById('schema-ScoreRequest').open")
-        assert page.run("document.querySelectorAll('#schema-ScoreRequest td').length") > 6
-        assert_alone(page, server)
+        visit = Visit(browser, f"http://localhost:{server.port}")
+        visit.open("/docs")
+        expect(visit.page.locator(ROUTES)).to_have_count(count(server))
+        send(visit.page)
+        visit.page.evaluate("location.hash = '#schema-ScoreRequest'")
+        expect(visit.page.locator("#schema-ScoreRequest[open]")).to_have_count(1)
+        assert visit.page.locator("#schema-ScoreRequest td").count() > 6
+        visit.close()
 
 
-def test_where_keys_are_set_one_is_entered(page: Tab, tmp_path: Path) -> None:
+def test_where_keys_are_set_one_is_entered(browser: Browser, tmp_path: Path) -> None:
     database = prepare_database(Settings(home=tmp_path))
-    text = Keys(database).create(name="reader", scopes=["score"])[1]
+    key = Keys(database).create(name="reader", scopes=["score"])[1]
     database.close()
     with serving(tmp_path) as server:
-        page.open(f"http://localhost:{server.port}/docs")
-        assert "Enter a key" in page.until(TOLD, lambda told: "key" in (told or ""))
-        page.run(ENTER.replace("KEY", json.dumps("cg_wrong")))
-        page.until(TOLD, lambda told: "401: " in told)
-        assert page.run(ROUTES) == 0
-        page.run(ENTER.replace("KEY", json.dumps(text)))
-        assert page.until(ROUTES) == count(server, f"authorization: Bearer {text}")
-        page.run(SEND)
-        page.until("document.querySelector('#route-show_rubric pre').textContent", lambda shown: "four_step" in shown)
-        assert [url for url in page.requests if text in url] == []
-        assert page.run("location.href + document.cookie + JSON.stringify({...localStorage, ...sessionStorage})") == (
-            f"http://localhost:{server.port}/docs{{}}"
+        visit = Visit(browser, f"http://localhost:{server.port}")
+        visit.open("/docs")
+        told, routes = visit.page.locator("#told"), visit.page.locator(ROUTES)
+        expect(told).to_contain_text("Enter a key")
+        for entered, shown in (("cg_wrong", 0), (key, count(server, f"authorization: Bearer {key}"))):
+            visit.page.locator("#key input").fill(entered)
+            visit.page.locator("#key button").click()
+            if not shown:
+                expect(told).to_contain_text("401: ")
+            expect(routes).to_have_count(shown)
+        send(visit.page)
+        kept = visit.page.evaluate(
+            "location.href + document.cookie + JSON.stringify({...localStorage, ...sessionStorage})"
         )
-        assert_alone(page, server)
+        assert kept == f"http://localhost:{server.port}/docs{{}}"
+        assert [url for url in visit.asked if key in url] == []
+        visit.told = [one for one in visit.told if "401" not in one]  # the page says that it needs a key
+        visit.close()

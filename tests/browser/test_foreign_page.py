@@ -9,17 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from playwright.sync_api import Browser, Page, expect
 
 from tests.api.test_presence import judged
 from tests.api.test_server import Server
-from tests.browser.driven import Tab
 from tests.faults.provider import Provider
 from tests.jobs.process import request, until
 
 pytestmark = pytest.mark.needs_browser
-
-FOUND = "document.getElementById('found')?.textContent"
-SHOWN = "document.body?.textContent"
 
 PAGE = """<!doctype html><pre id=found>nothing</pre><script>
 const service = SERVICE, body = BODY, found = {}
@@ -82,6 +79,13 @@ def hostile(service: str) -> Iterator[int]:
         thread.join()
 
 
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page in a profile of its own."""
+    with browser.new_context() as context:
+        yield context.new_page()
+
+
 def answered(server: Server) -> list[int]:
     """How requests were answered."""
     lines = [json.loads(line) for line in server.log if line.startswith("{")]
@@ -99,13 +103,14 @@ def answered(server: Server) -> list[int]:
     ids=["another name", "another port", "another site", "a name that leads here"],
 )
 def test_a_page_of_elsewhere_neither_reads_nor_spends(
-    service: tuple[Server, Provider], page: Tab, origin: str, to: str
+    service: tuple[Server, Provider], page: Page, origin: str, to: str
 ) -> None:
     server, provider = service
     before = len(answered(server))
     with hostile("http://" + to.format(service=server.port)) as port:
-        page.open(f"http://{origin.format(page=port)}/")
-        found = json.loads(page.until(FOUND, lambda text: text not in (None, "nothing")))
+        page.goto(f"http://{origin.format(page=port)}/")
+        expect(page.locator("#found")).not_to_have_text("nothing")
+        found = json.loads(page.locator("#found").inner_text())
     read = {name: told for name, told in found.items() if name != "beacon" and told not in ("failed", "opaque 0 0")}
     assert not read
     until(lambda: len(answered(server)) >= before + 9)  # all but the beacon, which goes when the browser likes
@@ -115,12 +120,12 @@ def test_a_page_of_elsewhere_neither_reads_nor_spends(
 
 @pytest.mark.parametrize(("host", "status"), [("localhost", 200), ("evil.example", 403)])
 def test_an_address_that_is_opened_shows_what_its_name_allows(
-    service: tuple[Server, Provider], page: Tab, host: str, status: int
+    service: tuple[Server, Provider], page: Page, host: str, status: int
 ) -> None:
     """What a page of that name, once it leads here, could read as its own. Under our own name it is shown."""
     server, _ = service
     before = len(answered(server))
-    page.open(f"http://{host}:{server.port}/v1/rubrics")
-    page.until(SHOWN, lambda text: ("four_step" if status == 200 else "detail") in (text or ""))
-    assert ("four_step" in page.run(SHOWN)) is (status == 200)
+    page.goto(f"http://{host}:{server.port}/v1/rubrics")
+    expect(page.locator("body")).to_contain_text("four_step" if status == 200 else "detail")
+    assert ("four_step" in page.locator("body").inner_text()) is (status == 200)
     assert set(answered(server)[before:]) <= {status, 404}  # a browser looks for an icon

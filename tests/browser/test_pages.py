@@ -15,12 +15,10 @@ from service.settings import Settings
 from service.store.database import Database
 from service.wiring import prepare_database
 from tests.api.test_server import Server, serving
-from tests.browser.paged import Visit, browsing
+from tests.browser.paged import Visit
 from tests.bulk import share
 from tests.web.site import build_request, fill, record
 from tests.web.test_pages import build_hostile
-
-expect.set_options(timeout=60_000)  # as long as a busy machine may take
 
 pytestmark = pytest.mark.needs_browser
 
@@ -47,11 +45,11 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("home")
     database = prepare_database(Settings(home=home))
     batch = fill(database, [build_request(n) for n in range(60)], name="nightly")
-    with serving(home) as server, browsing() as browser:
+    with serving(home) as server:
         yield Site(server, database, batch, browser)
     database.close()
 

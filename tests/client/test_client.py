@@ -14,7 +14,6 @@ import pytest
 
 import service
 from service import Client, ForeignError, RefusedError, Retries, UnreachableError
-from service.client.jobs import build_key, pack_lines
 from tests.cli.served import served
 from tests.faults.provider import Provider
 from tests.faults.scripted import Answer, Scripted, scripted
@@ -118,35 +117,6 @@ def test_outcomes_go_on_behind_the_last_whole_line(missing: int):
         found = perform(script.url, lambda client: client.batches.iter_outcomes("b"), Waits(), CALM)
     assert [one["index"] for one in found] == [0, 1, 2, 3, 4]
     assert [one.rpartition("=")[2] for one in script.asked] == ["0", "2", "3"]
-
-
-def test_faults_between_answers_do_not_add_up():
-    looks: list[str] = []
-
-    def answer(request: str, _: int) -> Answer:
-        looks.append(request)
-        ended = str(len(looks) == 12).lower()
-        heads = {"x-callgrade-next-offset": "0", "x-callgrade-complete": ended}
-        return Answer(b"", headers=heads, status=503 if len(looks) % 2 else 200)
-
-    with scripted(answer) as script:
-        assert list(perform(script.url, lambda client: client.batches.iter_outcomes("b"), Waits(), CALM)) == []
-    assert len(looks) == 12
-
-
-def key_of(items: list[dict[str, Any]], options: dict[str, str]) -> str:
-    with pack_lines(items) as packed:
-        return build_key(packed, options)
-
-
-def test_the_same_submission_has_the_same_key():
-    sets: list[tuple[list[dict[str, Any]], dict[str, str]]] = [
-        ([REQUEST], {}),
-        ([REQUEST], {"name": "n"}),
-        ([REQUEST, REQUEST], {}),
-    ]
-    assert len({key_of(*one) for one in sets}) == 3
-    assert key_of([REQUEST], {}) == key_of([REQUEST], {})
 
 
 def test_a_batch_from_the_first_item_to_the_last_result(tmp_path: Path):

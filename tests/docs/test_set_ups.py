@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -27,7 +26,6 @@ from tests.launchers import find_launchers
 BATCHES = Page("docs/batches.md")
 SANDBOXES = Page("docs/sandboxes.md")
 HTTP = Page("docs/http.md")
-PUBLIC = Page("docs/public-sets.md")
 
 
 def showing(*kinds: str) -> pytest.MarkDecorator:
@@ -112,59 +110,6 @@ def test_a_judge_is_set_up_as_the_page_says(page: Page, kind: str, tmp_path: Pat
         )
     assert provider.requests
     assert "judged: 1 reply, 0 from the cache" in done.stdout
-
-
-@showing("judging")
-def test_labelled_items_are_judged_as_the_page_says(page: Page, kind: str, tmp_path: Path):
-    page.place(tmp_path)
-    (tmp_path / "predictions.jsonl").unlink()
-    with serving(Provider()) as provider:
-        settings = (
-            f"CALLGRADE_HOME={tmp_path} CALLGRADE_JUDGE_MODEL=openai/good CALLGRADE_JUDGE_API_BASE={provider.base()}"
-        )
-        done = shell(f"export {settings}\n{page.block(kind)}", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert len((tmp_path / "predictions.jsonl").read_text("utf-8").splitlines()) == 2
-
-
-def list_labelled(count: int) -> Iterator[dict[str, object]]:
-    """Items that a person labelled, each with what a recorded judge said: every other one tells another amount."""
-    for n in range(count):
-        right, cents = n % 2 == 0, 5400 + 137 * n
-        ids = {"id": f"a{n}", "criterion": "result_groundedness"}
-        answer = f"It is ${(cents if right else cents + 1000) / 100:.2f}."
-        labels = [{"annotator": "ana", "label": "pass" if right else "fail"}]
-        yield {**ids, "group": f"t{n}", "payload": {"cents": cents}, "answer": answer, "labels": labels}
-        yield {**ids, "judge": "result_groundedness", "model": "gpt-5-mini", "raw": 0.9 if right else 0.2}
-
-
-def test_the_commands_from_a_fresh_clone_run(tmp_path: Path):
-    """Calibrate from recorded judges, then from a live one; serve with that; see another model refused."""
-    _, recorded, live, serve, refused = re.findall(
-        r"^\| [^|`]+ \| `(.+?)`", PUBLIC.text.split("\n## ")[-1], re.MULTILINE
-    )
-    install, _, server = serve.partition(" && ")
-    (tmp_path / "labels.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in list_labelled(60)), "utf-8")
-    call = {"call": {"name": "look_up", "arguments": {}}, "result": {"cents": 7777}}
-    events = [{"user": "What does it cost?"}, call, {"assistant": "It is $99.99."}]
-    body = json.dumps({"trace": {"format": "callgrade", "events": events}}).encode()
-    with serving(Provider()) as provider:
-        judge = {"CALLGRADE_JUDGE_MODEL": "openai/good", "CALLGRADE_JUDGE_API_BASE": provider.base()}
-        settings = {"CALLGRADE_HOME": str(tmp_path), **judge}
-        export = "set -e\n" + "".join(f"export {name}={value}\n" for name, value in settings.items())
-        for command in (recorded, live, install):
-            done = shell(f"{export}{command}", tmp_path)
-            assert done.returncode == 0, (command, done.stderr)
-        assert "openai/another says stays open" in shell(f"{export}{refused}", tmp_path).stderr
-        with listening(tmp_path, server, settings) as port:
-            ask = urllib.request.Request(
-                f"http://127.0.0.1:{port}/v1/score", body, {"content-type": "application/json"}, method="POST"
-            )
-            with urllib.request.urlopen(ask, timeout=60) as reply:
-                assert json.load(reply)["calibration"]["calibrated"] == 1
-        other = f"{export}export CALLGRADE_JUDGE_MODEL=openai/another\ncallgrade score request.json --format json"
-        (tmp_path / "request.json").write_bytes(body)
-        assert json.loads(shell(other, tmp_path).stdout)["calibration"]["withheld"] == 1
 
 
 @showing("keys")

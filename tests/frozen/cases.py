@@ -11,10 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
-
 from tests import own_checks  # noqa: F401 (registers the checks that tables name)
+from tests.core.test_gates import FILES, TABLES, request_of
+from tests.core.test_verdicts import TABLE, body_of
 from tests.frozen.doors import read_table, run_command
+from tests.tables import read_yaml
 
 Json = Any
 Named = Iterator[tuple[str, Json]]
@@ -51,22 +52,9 @@ def _api() -> Named:
 
 
 def _gates() -> Named:
-    for file in sorted((DATA / "gates").glob("*.yaml")):
-        table = _load("gates", file.name)
+    for file, table in zip(FILES, TABLES, strict=True):
         for case in table["cases"]:
-            yield f"{file.stem}: {case['name']}", _gate_body(table, case)
-
-
-def _gate_body(table: Json, case: Json) -> Json:
-    rubric = case.get("rubric", table.get("rubric"))
-    if rubric is None or "check" in case:
-        check = {**table.get("check", {}), **case.get("check", {})}
-        settings = {**table.get("settings", {}), **case.get("settings", {})}
-        rubric = _one(check, "arguments") | settings
-    trace = case.get("trace") or _trace(case.get("calls", []), case.get("answer"))
-    if "trace" not in case:
-        trace |= {k: v for k in ("tools", "state") if (v := case.get(k, table.get(k))) is not None}
-    return {"rubric": rubric, "trace": trace} | {k: case[k] for k in ("expected",) if k in case}
+            yield f"{file.stem}: {case['name']}", request_of(table, case)
 
 
 def _one(check: Json, stage: str) -> Json:
@@ -94,7 +82,7 @@ RUBRICS = {
 
 def _carried() -> Named:
     for file in sorted((DATA / "carried").glob("*.yaml")):
-        table = yaml.safe_load(file.read_text("utf-8"))
+        table = read_yaml(file)
         parts = table.items() if isinstance(table, dict) else [("cases", table)]
         tools = table.get("tools") if isinstance(table, dict) else None
         for part, rows in parts:
@@ -111,14 +99,8 @@ def _carried_body(rubric: str, tools: Json, case: Json) -> Json:
 
 
 def _verdicts() -> Named:
-    table = _load("verdicts", "examples.yaml")
-    for case in table["cases"]:
-        made = {**table["base"], "tools": table["tools"], "rubric": "four_step", **case}
-        calls = [(c["name"], c["arguments"], *([c["result"]] if "result" in c else [])) for c in made["calls"]]
-        trace = _trace(calls * made.get("repeat", 1), made["answer"], "What does order 8 come to?")
-        trace |= {} if made["tools"] is None else {"tools": made["tools"]}
-        body = {"rubric": made["rubric"], "trace": trace}
-        yield f"verdict: {case['name']}", body | ({} if made["expected"] is None else {"expected": made["expected"]})
+    for case in TABLE["cases"]:
+        yield f"verdict: {case['name']}", body_of(case)
     for number, (tool, given, result, asked, answer) in enumerate(_load("verdicts", "right.yaml")):
         expected = {"calls": [{"tool": tool, "args": given}]}
         yield f"right: {number}", {"trace": _trace([(tool, given, result)], answer, asked), "expected": expected}

@@ -5,27 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from fastapi import FastAPI
-from typer.main import get_command
-
-import service
 from service import Engine, InputError, Registry, plan, report_json, score
-from service.api.app import create_app
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.cli import main
-from service.cli.app import app as commands
 from service.core.judging.questions import build_question
 from service.core.report import STAND_IN
 from service.reading.packaged_files import read_yaml
-from service.settings import list_settings
-from service.store.database import open_database
 from service.wiring import build_demo_judging
 
 Json = Any
@@ -73,11 +62,6 @@ def rubric_ids() -> list[str]:
     return [rubric.id for rubric in Registry()]
 
 
-def rubric_digests() -> dict[str, str]:
-    """The digest of each bundled rubric."""
-    return {rubric.id: rubric.digest for rubric in Registry()}
-
-
 def judge_digests() -> dict[str, str]:
     """The digest of each bundled judge."""
     return {name: judge.digest for name, judge in Registry().judges.items()}
@@ -121,37 +105,6 @@ def replies_kept(body: Json, before: dict[str, str]) -> tuple[dict[str, str], in
     return cache.kept, report.provenance.cache_hits
 
 
-@contextmanager
-def application() -> Iterator[FastAPI]:
-    """The HTTP application with its defaults and an empty store. Nobody works on its batches."""
-    with TemporaryDirectory() as folder, migrated_application(Path(folder) / "store.db") as app:
-        yield app
-
-
-@contextmanager
-def migrated_application(file: Path) -> Iterator[FastAPI]:
-    """The same over a store that is brought up to date."""
-    database = open_database(f"sqlite:///{file}")
-    database.migrate()
-    yield create_app(database=database)
-    database.close()
-
-
-def command_tree() -> Json:
-    """The command line as click sees it."""
-    return get_command(commands)
-
-
 def run_command(*args: str) -> int:
     """The exit code of a command in this process."""
     return main(list(args))
-
-
-def library_names() -> list[str]:
-    """What the package gives to those who import it."""
-    return sorted(service.__all__)
-
-
-def setting_defaults() -> dict[str, str]:
-    """Each environment variable and its default."""
-    return {variable: default for variable, default, _ in list_settings()}

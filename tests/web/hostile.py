@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
 from pydantic import BaseModel
 
 from service.engine import Engine
@@ -17,6 +16,7 @@ from service.registry import Registry
 from service.web.trace.build import ScoredTrace
 from service.web.trace.stored import read_sent
 from service.wiring import build_demo_judging
+from tests.tables import read_yaml
 
 HERE = Path(__file__).parents[1] / "data" / "web" / "hostile.yaml"
 
@@ -49,7 +49,7 @@ def list_hostile() -> list[tuple[str, str]]:
     """Name and text of each."""
     return [
         (one["name"], one["text"] * one.get("repeat", 1) + ("\ud800" if one.get("surrogate") else ""))
-        for one in yaml.safe_load(HERE.read_text("utf-8"))
+        for one in read_yaml(HERE)
     ]
 
 

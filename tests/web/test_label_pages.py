@@ -14,17 +14,15 @@ import pytest
 from service.engine import Engine
 from service.fits.live import LiveFits
 from service.registry import Registry
-from service.reporting.numbers import render_number
 from service.store.access.callers import Scope
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.installed_fits import InstalledFits
 from service.web.app import add_pages
-from service.web.wording import format_share
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import build_ask
 from tests.api.played_client import PlayedClient
-from tests.api.test_fits import fit, sent
+from tests.api.test_fits import fit
 from tests.api.test_fits import verdict as verdict_of
 from tests.api.test_labels import LINES, body, jsonl
 from tests.stores import open_new_store
@@ -90,12 +88,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
     store.close()
 
 
-def test_an_empty_service_says_where_items_come_from(site: Site) -> None:
-    assert "Nothing is left to label" in strip_tags(site.text("/label"))
-    assert "Nothing is left to settle" in strip_tags(site.text("/label/disagreements"))
-    assert "nothing labelled" in strip_tags(site.text("/judges"))
-
-
 def test_ten_items_are_labelled_blind(site: Site) -> None:
     batch, path, seen = site.submit(10), "/label?criterion=result_groundedness", set[str]()
     for n in range(10):
@@ -143,22 +135,6 @@ def test_a_label_is_taken_back_and_its_item_comes_again(site: Site) -> None:
     assert site.client("GET", "/v1/labels").json["data"] == []
 
 
-def test_the_numbers_are_those_of_the_twin(site: Site) -> None:
-    site.submit(6)
-    path = "/label?criterion=result_groundedness"
-    for _ in range(4):
-        path = site.label(path, "pass")
-    [told] = site.client("GET", "/v1/labels/agreement", criterion="result_groundedness").json["data"]
-    text = site.text("/label?criterion=result_groundedness")
-    row = next(one for one in re.findall(r"<tr>.*?</tr>", text, re.DOTALL) if "result_groundedness</a>" in one)
-    cells = dict(re.findall(r'data-label="([^"]*)">([^<]*)<', row))
-    progress = told["progress"]
-    assert (cells["items"], cells["labelled"], cells["by you"], cells["wait for a human"]) == (
-        *(str(progress["items"]), str(progress["labelled"])),
-        *(str(progress["mine"]), str(progress["waiting"])),
-    )
-
-
 def test_people_differ_and_somebody_settles_it(site: Site) -> None:
     batch = site.submit(2)
     for annotator, word in (("ana", "pass"), ("ben", "fail")):
@@ -194,22 +170,6 @@ def test_a_fit_is_installed_and_a_verdict_changes(site: Site) -> None:
     assert verdict_of(site.client) == (False, "uncalibrated")
 
 
-def test_a_judge_beside_people_is_as_its_twin_says(site: Site) -> None:
-    batch = site.submit(24)
-    for n in range(24):
-        site.label(f"/label?criterion=result_groundedness&item={batch}/{n}", "pass" if n % 2 == 0 or n < 4 else "fail")
-    [told] = site.client("GET", "/v1/judges", judge="result_groundedness").json["data"]
-    text = site.text("/judges/result_groundedness")
-    shares = [format_share(told[name]) for name in ("share", "low", "high")]
-    said = "people here say the same in {} of {} items [{} to {}] , kappa {}"
-    kappa = render_number(told["kappa"])
-    assert said.format(shares[0], told["items"], *shares[1:], kappa) in strip_tags(text).replace("],", "] ,")
-    assert told["trust"] == "better"
-    assert "Yes, so far:" in text
-    for side, words in (("passes", "people pass"), ("fails", "people fail")):
-        assert f"Of {told[side]['items']} that it {side}, {words} {told[side]['equal']}" in strip_tags(text)
-
-
 def test_hostile_texts_stay_texts(site: Site) -> None:
     row = {"id": HOSTILE, "criterion": HOSTILE, "group": "g", "payload": {"a": HOSTILE}, "answer": HOSTILE}
     labels = [{"annotator": HOSTILE, "label": True, "note": HOSTILE}, {"annotator": "b", "label": False}]
@@ -220,28 +180,6 @@ def test_hostile_texts_stay_texts(site: Site) -> None:
         assert "<script>alert" not in text
         assert "<img" not in text
         assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:", re.sub(r"&[a-z#0-9]+;[^<]*", "", text))
-
-
-def test_a_label_after_the_judges_word_is_not_blind(site: Site) -> None:
-    site.submit(1)
-    after = site.label("/label?criterion=result_groundedness", "fail")
-    back = site.visitor.fill_in(after, "/label/undo").headers["location"]
-    site.label(back, "pass")
-    [label] = site.client("GET", "/v1/labels").json["data"]
-    assert (label["label"], label["blind"]) == ("pass", False)
-
-
-def test_what_a_fit_left_to_a_human_is_shown_as_undecided(site: Site) -> None:
-    made = site.client("POST", "/v1/fits", sent(fit(threshold=0.25, review_band=(0.0, 0.75))))
-    assert made.status == 200, made.body
-    batch = site.submit(2)
-    after = site.label(f"/label?criterion=result_groundedness&item={batch}/1", "fail")
-    text = site.text(after)
-    assert "The judge had said" in text
-    assert '<span class="tag undecided">undecided</span>' in text
-    assert '<span class="tag pass">pass</span>' not in text
-    told = strip_tags(site.text("/judges/result_groundedness"))
-    assert "it decided nothing that people have labelled, and 1 were left undecided" in told
 
 
 def test_who_may_not_label_sees_no_annotator(site: Site) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import tracemalloc
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -20,8 +19,6 @@ from service.store.database import Database
 from service.web.app import add_pages
 from service.web.wording import format_count, format_share
 from tests.api.asgi_caller import Answer
-from tests.stores import open_new_store
-from tests.web.hostile import list_hostile
 from tests.web.site import NOBODY, TOKEN, Visitor, build_request, fill, list_links, strip_tags
 
 PAGES = [
@@ -128,16 +125,6 @@ def test_the_list_is_paged_to_its_end_without_a_gap(visitor: Visitor, batch: str
     assert seen == list(range(60))
 
 
-def test_a_list_has_what_its_twin_has(visitor: Visitor, batch: str) -> None:
-    page = visitor.open(f"/runs/{batch}/traces?stage=arguments&verdict=fail")
-    text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
-    assert told["data"]
-    for one in told["data"]:
-        assert (
-            f"{one['index']} {one['custom_id']} fail {render_number(one['score'])} arguments {one['finding']}" in text
-        )
-
-
 def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str) -> None:
     page = visitor.open(f"/runs/{batch}/summary?assert=pass_rate%20%3E%3D%200.99%0Atool_name.score%20%3E%3D%200.1")
     text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
@@ -147,14 +134,6 @@ def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str
     refused = visitor.open(f"/runs/{batch}/summary?assert=nonsense")
     assert refused.status == 422
     assert "nonsense" in strip_tags(refused.body.decode())
-
-
-def test_a_run_that_goes_on_says_how_far_it_is_without_a_script(visitor: Visitor, database: Database) -> None:
-    running = fill(database, [build_request(n) for n in range(4)], over=False)
-    text = visitor.open(f"/runs/{running}").body.decode()
-    assert 'data-live="/runs/' in text
-    assert f'<a href="/runs/{running}">Refresh</a>' in text
-    assert "4 of 5 items done" in strip_tags(text)
 
 
 @pytest.mark.parametrize(
@@ -235,24 +214,6 @@ def test_hostile_texts_are_text_wherever_they_stand(visitor: Visitor, database: 
         check_harmless(visitor, path)
 
 
-def test_hostile_texts_are_text_on_the_pages_of_kept_scores(tmp_path: Path, runner: asyncio.Runner) -> None:
-    database = open_new_store(tmp_path)
-    app = add_pages(create_app(Settings(store_scores=True), database=database), token=TOKEN)
-    visitor = Visitor(app, runner)
-    visitor.enter()
-    for request in build_hostile([text[:500] for _, text in list_hostile() if "\ud800" not in text]):
-        body = json.dumps({name: value for name, value in request.items() if name != "custom_id"} | {"judges": "off"})
-        answer = visitor.ask("POST", "/v1/score", body.encode(), content_type="application/json")
-        assert answer.status == 200, answer.body
-    kept = visitor.open("/v1/scores?limit=100").json["data"]
-    assert len(kept) > 15
-    tools = [f"/scores?{urlencode({'tool': one['tool'] or ''})}" for one in kept]
-    assert len(set(tools)) > 5
-    for path in ("/", "/scores", "/scores?limit=100", *set(tools), *[f"/scores/{one['id']}" for one in kept]):
-        check_harmless(visitor, path)
-    database.close()
-
-
 def check_harmless(visitor: Visitor, path: str) -> None:
     """Nothing on a page runs or loads anything but our own scripts."""
     answer = visitor.open(path)
@@ -294,30 +255,6 @@ def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
     assert public == {"/sign-in", "/sign-in/session", "/static/{name}", "/{path:path}"}
 
 
-def test_names_of_files_that_are_not_there_are_not_kept(visitor: Visitor) -> None:
-    visitor.open("/static/style.css")
-    tracemalloc.start()
-    try:
-        for n in range(200):
-            assert visitor.open(f"/static/{'a' * 30_000}{n}").status == 404
-        held = sum(one.size for one in tracemalloc.take_snapshot().statistics("filename"))
-    finally:
-        tracemalloc.stop()
-    assert held < 2_000_000
-
-
-def test_a_run_of_which_nothing_was_decided_does_not_say_that_nothing_broke(
-    visitor: Visitor, database: Database
-) -> None:
-    messages = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
-    requests = [{"trace": {"format": "openai", "messages": messages}, "judges": "off"} for _ in range(3)]
-    text = strip_tags(visitor.open(f"/runs/{fill(database, requests)}").body.decode())
-    assert "undecided 3" in text
-    assert "No trace was decided" in text
-    assert "Nothing broke" not in text
-    assert "Nothing has been scored yet" not in text
-
-
 @pytest.mark.parametrize("always", [False, True])
 def test_what_is_pasted_is_kept_only_where_that_is_ticked(
     database: Database, runner: asyncio.Runner, always: bool
@@ -342,39 +279,3 @@ def test_what_is_pasted_is_kept_only_where_that_is_ticked(
     assert "cents: expected 5403, got 54030" in strip_tags(kept.body.decode())
     assert visitor.open(f"/label?item={new}&criterion=tool_name").status == 200
     assert visitor.open("/scores/score_x").status == 404
-
-
-def test_kept_scores_are_listed_and_counted_like_the_items_of_a_batch(tmp_path: Path, runner: asyncio.Runner) -> None:
-    database = open_new_store(tmp_path)
-    app = add_pages(create_app(Settings(store_scores=True), database=database), token=TOKEN)
-    visitor = Visitor(app, runner)
-    visitor.enter()
-    assert "None yet." in strip_tags(visitor.open("/scores").body.decode())
-    for n in range(1, 9):
-        request = {**build_request(n), "judges": "off"}
-        assert (
-            visitor.ask("POST", "/v1/score", json.dumps(request).encode(), content_type="application/json").status
-            == 200
-        )
-    page = visitor.open("/scores")
-    text, told = strip_tags(page.body.decode()), visitor.open("/v1/scores/breakdown").json
-    assert f"pass rate {format_share(told['whole']['passed']['value'])}" in text
-    for verdict, count in told["whole"]["verdicts"].items():
-        assert f"{verdict} {format_count(count)}" in text
-    for one in told["slices"]:
-        assert (
-            f"{one['tag']}: {one['value']} {one['whole']['items']} {format_share(one['whole']['passed']['value'])}"
-            in text
-        )
-    assert {(one["tag"], one["value"]) for one in told["slices"]} == {("difficulty", "easy"), ("difficulty", "hard")}
-    for one in told["failures"]:
-        query = {"stage": one["stage"], "finding": one["finding"], "tool": one["tool"] or ""}
-        assert f"{one['count']} {one['stage']} {one['finding']} {one['tool'] or 'no call'}" in text
-        listed = visitor.open(f"/v1/scores?{urlencode(query)}").json["data"]
-        assert [(x["stage"], x["finding"], x["tool"]) for x in listed] == [
-            (one["stage"], one["finding"], one["tool"])
-        ] * one["count"]
-        shown = visitor.open(f"/scores?{urlencode(query)}").body.decode()
-        assert all(f"/scores/{x['id']}" in shown for x in listed)
-    assert all(visitor.open(link).status == 200 for link in set(list_links(page.body.decode())))
-    database.close()

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from service.engine import score
-from service.reporting.statements import find_state
 from service.web.run_file import render_run_file
-from service.web.trace.build import MIN_FOLDED, ScoredTrace, build_trace_view
+from service.web.trace.build import ScoredTrace, build_trace_view
 from service.web.trace.grounding import ValueView
 from service.web.trace.marks import TextPiece
-from service.web.trace.payloads import FOLD_CHARS
 from service.web.trace.places import MAX_SHOWN, find_place
 from service.web.trace.run import build_run_view
 from service.web.trace.stored import read_sent
@@ -68,22 +64,6 @@ def build_calls(results: list[Any], answer: str = "Done.", **more: Any) -> dict[
         messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": content})
     trace = {"format": "openai", "messages": [*messages, {"role": "assistant", "content": answer}]}
     return {"trace": trace, "judges": "off", **more}
-
-
-def test_a_failed_try_names_the_step_that_repeats_it():
-    calls = build_calls([{"error": "busy", "status": 503}, "ok"], expected={"calls": [{"tool": "look"}]})
-    view = build(calls)
-    assert [step.retry for step in steps_of(view)] == [2, None]
-    page = render_run_file(build_run_view("Tries", [ScoredTrace(score(calls), *read_sent(calls))], frozenset([0])))
-    assert "failed try, repeated by step 2" in page
-
-
-def test_what_was_not_checked_for_an_earlier_failure_has_no_cross() -> None:
-    report = score(CASES["over-call"])
-    blocked = {name for name, one in report.steps[0].outcomes.items() if find_state(one) == "blocked"}
-    signs = {one.criterion: one.sign for step in steps_of(build(CASES["over-call"])) for one in step.outcomes}
-    assert blocked
-    assert {signs[name] for name in blocked} == {"blocked"}
 
 
 @pytest.mark.parametrize(
@@ -148,13 +128,6 @@ def test_a_value_says_where_it_comes_from(answer: str, value: str, words: str, h
     one = build_grounded(answer)[value]
     assert (one.words, one.how) == (words, how)
     assert one.nearest == (one.words in ("found nowhere", "general knowledge"))
-
-
-def test_a_value_that_is_found_nowhere_names_the_nearest() -> None:
-    one = build_grounded("Kept 32 of them.")["32"]
-    assert (one.sign, one.nearest) == ("nowhere", True)
-    assert (one.places[0].words, one.places[0].value) == ("kept of the result of step 1", "31")
-    assert one.places[0].to
 
 
 @pytest.mark.parametrize(
@@ -265,40 +238,6 @@ def test_the_state_is_held_against_the_one_before_and_the_one_expected() -> None
     assert view.state_note == ""
 
 
-def test_of_an_object_that_should_have_been_another_the_members_are_shown_that_differ() -> None:
-    made, due = {"id": 1, "bags": 1, "seat": "A"}, {"id": 1, "bags": 0, "meal": None}
-    state = {"initial": {}, "final": {"booking": made}}
-    trace = {"format": "callgrade", "events": [{"user": "Go."}], "state": state}
-    expected = {"state": {"final": {"booking": due}}}
-    rows = {row.path: row for row in build({"trace": trace, "expected": expected, "judges": "off"}).state}
-    assert {path: (row.after is not None, row.expected is not None) for path, row in rows.items()} == {
-        "/booking/bags": (True, True),
-        "/booking/meal": (False, True),
-        "/booking/seat": (True, False),
-    }
-
-
-def test_large_payloads_are_folded() -> None:
-    request = build_calls([{"a": "x" * FOLD_CHARS, "total": 540_000}], "The total is $12.00.")
-    result = steps_of(build(request))[0].result
-    assert result is not None
-    assert result.folded
-
-
-def test_many_calls_without_a_problem_become_one_line() -> None:
-    request = build_calls([{"ok": n} for n in range(30)])
-    request["trace"]["tools"] = [
-        {"type": "function", "function": {"name": "look", "parameters": {"properties": {"n": {"maximum": 19}}}}}
-    ]
-    view = build(request)
-    events = [event for turn in view.turns for event in turn.events]
-    folded = [event for event in events if isinstance(event, QuietSteps)]
-    assert len(steps_of(view)) == 30
-    assert all(len(event.steps) >= MIN_FOLDED for event in folded)
-    assert [step.number for event in folded for step in event.steps if step.verdict != "pass"] == []
-    assert not any(step.number > 20 for event in folded for step in event.steps)
-
-
 def test_of_a_long_trace_the_beginning_and_what_broke_is_shown() -> None:
     size = MAX_SHOWN + 200
     rubric = {"id": "by_code", "version": 1, "criteria": [SCHEMA, GROUNDING]}
@@ -320,37 +259,6 @@ def test_of_a_long_trace_the_beginning_and_what_broke_is_shown() -> None:
     assert "1\u202f005 are shown" in text
     assert "195 are left out here" in text
     assert "201 texts are left out here" in text
-
-
-def test_a_report_of_other_steps_than_the_trace_has_is_shown_all_the_same() -> None:
-    scored = ScoredTrace(score(CASES["wrong-argument"]), *read_sent(CASES["wrong-argument"]))
-    none = scored._replace(report=replace(scored.report, steps=()))
-    assert steps_of(build_trace_view(none)) == []
-
-
-def count_calls(scored: ScoredTrace) -> int:
-    """How many calls of functions building a page takes."""
-    count = 0
-
-    def note(_: object, event: str, __: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        build_trace_view(scored)
-    finally:
-        sys.setprofile(None)
-    return count
-
-
-def test_twice_the_steps_take_twice_the_work() -> None:
-    def scored(size: int) -> ScoredTrace:
-        request = build_calls([{"n": n, "cents": 100 * n} for n in range(size)], "The cents of 3 are $3.00.")
-        return ScoredTrace(score(request), *read_sent(request))
-
-    small, large = scored(150), scored(300)
-    assert count_calls(large) < 2.2 * count_calls(small)
 
 
 def list_open(view: TraceView) -> Iterator[tuple[str, bool]]:

@@ -1,6 +1,6 @@
-"""Print the figures of the sets: `python -m tests.benchmarks.grounding [--ablate | --write | --wrong] [FOLDER...]`.
+"""Print the figures of the sets: `python -m tests.benchmarks.grounding [--write | --wrong] [FOLDER...]`.
 
-`--ablate` prints them again with each origin, each form of derivation and each form of finding switched off; `--wrong` lists the
+`--wrong` lists the
 rows that go wrong, but none of `held_back`; `--write` writes `rates.yaml`.
 """
 
@@ -12,7 +12,6 @@ from pathlib import Path
 
 import yaml
 
-from tests.benchmarks.grounding.ablations import FORMS, switch_off
 from tests.benchmarks.grounding.measure import Figure, count_findings, measure
 from tests.benchmarks.grounding.rows import DATA, HELD_BACK, SEEN, read_folder
 
@@ -35,8 +34,6 @@ def main(arguments: list[str]) -> None:
     else:
         figures = {folder.name: measure([folder]) for folder in folders}
         print_table(figures)
-        if "--ablate" in arguments:
-            print_ablations(folders)
 
 
 def print_table(figures: dict[str, dict[str, Figure]]) -> None:
@@ -48,18 +45,6 @@ def print_table(figures: dict[str, dict[str, Figure]]) -> None:
 
 def _render(one: Figure) -> str:
     return f"{one.percent:.1f} % ({one.count} of {one.of}){'' if one.reached or not one.of else ' !'}"
-
-
-def print_ablations(folders: list[Path]) -> None:
-    """Print the figures of all folders together, and by how many points each ablation changes them."""
-    whole = measure(folders)
-    print("\n" + "\n".join(f"{n}: {name} {_render(one)}" for n, (name, one) in enumerate(whole.items(), 1)))
-    print(f"\n| without | {' | '.join(map(str, range(1, len(whole) + 1)))} |\n|---|{'---|' * len(whole)}")
-    for sort, form in [(sort, form) for sort, forms in FORMS.items() for form in forms]:
-        with switch_off(sort, form):
-            figures = measure(folders)
-        changes = [figures[name].percent - one.percent for name, one in whole.items()]
-        print(f"| {sort} {form} | {' | '.join(f'{one:+.1f}' if abs(one) > 0.04 else '' for one in changes)} |")
 
 
 def list_wrong(folder: Path) -> None:
