@@ -88,7 +88,6 @@ def create_app(
     scoring = ScoringRoutes(
         engine,
         limits,
-        max_many=settings.max_many,
         metrics=metrics,
         readiness=readiness,
         keeper=ScoreKeeper(over(KeptScores), always=settings.store_scores),

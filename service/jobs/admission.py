@@ -6,24 +6,20 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
 from service.engine import Engine
-from service.errors import InputError, TooLargeError
+from service.errors import InputError
 from service.jobs.chunking import Cutter
 from service.jobs.spool import Spool
 from service.jobs.submissions import (
     BatchDefaults,
     ItemIntake,
-    PointerOf,
     RunOptions,
     SubmittedEntry,
-    point_to_item,
-    point_to_line,
-    read_document_entries,
     read_line_entries,
 )
 from service.reading.strict_json import Limits
@@ -63,7 +59,7 @@ class JobBounds:
     """How much a job may hold, and how it is cut into chunks."""
 
     limits: Limits
-    """Limits for each item, and for a whole document."""
+    """Limits for each item."""
     chunk_items: int
     """Items per chunk."""
     max_items: int
@@ -101,14 +97,14 @@ class Upload:
     tenant: str
     key: str | None
     """The Idempotency-Key header."""
-    form: Literal["document", "lines"]
     options: Mapping[str, JsonValue]
-    """Options given beside the body; those inside a document take precedence."""
+    """Options given in the query."""
     body: Spool
+    """JSON Lines."""
 
     def compute_fingerprint(self, kind: Kind) -> str:
         """Hash the body, its options and the kind of job: equal submissions have equal fingerprints."""
-        content = to_json([self.form, dict(sorted(self.options.items())), self.body.digest])
+        content = to_json([dict(sorted(self.options.items())), self.body.digest])
         own = hashlib.sha256(content).hexdigest()
         return own if kind == "scores" else hashlib.sha256(f"{kind} {own}".encode()).hexdigest()
 
@@ -130,7 +126,7 @@ class Draft(Protocol):
         """Whether the job is only cut into chunks and not kept."""
         ...
 
-    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter) -> dict[str, Any]:
         """Cut the items, and return the submission fields that only this kind of job has. Raises BadLinesError."""
         ...
 
@@ -144,9 +140,9 @@ class BatchDraft:
         self.options = self._defaults.options
         self.dry = self.options.dry_run
 
-    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter) -> dict[str, Any]:
         """Cut the items, and return the options and the skipped items."""
-        intake = ItemIntake(self._defaults, cutter, max_items=self._max_items, pointer_of=pointer_of)
+        intake = ItemIntake(self._defaults, cutter, max_items=self._max_items)
         return {"options": self._defaults.given, "skipped_items": intake.take(entries)}
 
 
@@ -167,14 +163,13 @@ class JobAdmission:
 
         Raises InputError for options that cannot be used, BadLinesError for items, and what `Jobs.submit` raises.
         """
-        raw_options, entries, pointer_of = _read_entries(upload, self._bounds.limits)
-        draft = self._draft(raw_options, self._engine, self._bounds)
+        draft = self._draft(dict(upload.options), self._engine, self._bounds)
         self._bounds.admit_spending(draft.options)
         admit_webhook(draft.options.webhook, self._receivers)
         fingerprint = upload.compute_fingerprint(jobs.kind)
         if not draft.dry and (earlier := _find_earlier(upload, jobs, fingerprint)):
             return earlier
-        own = draft.cut(entries, cutter, pointer_of)
+        own = draft.cut(read_line_entries(upload.body.file, self._bounds.limits), cutter)
         if draft.dry:
             return None
         submission = self._build_submission(upload, draft.options, fingerprint, own)
@@ -212,23 +207,3 @@ def admit_webhook(url: str | None, receivers: WebhookPolicy | None) -> None:
     if receivers is None:
         raise InputError.at("/webhook", "no webhook is allowed here (CALLGRADE_WEBHOOK_HOSTS)")
     receivers.admit(url)
-
-
-def explain_too_large(error: TooLargeError) -> InputError:
-    """Return the error for a document that exceeds a limit, advising JSON Lines where the whole document is too large."""
-    if any(problem.path for problem in error.problems):
-        return error
-    messages = "; ".join(problem.message for problem in error.problems)
-    return TooLargeError.at("", f"{messages}; larger batches are sent as JSON Lines (application/x-ndjson)")
-
-
-def _read_entries(upload: Upload, limits: Limits) -> tuple[dict[str, JsonValue], Iterable[SubmittedEntry], PointerOf]:
-    """Return the options and the items of a body, and the function that gives an item's pointer."""
-    raw_options = dict(upload.options)
-    if upload.form == "lines":
-        return raw_options, read_line_entries(upload.body.file, limits), point_to_line
-    try:
-        own, entries = read_document_entries(upload.body.file.read(), limits)
-    except TooLargeError as error:
-        raise explain_too_large(error) from None
-    return {**raw_options, **own}, entries, point_to_item

@@ -97,7 +97,7 @@ def test_with_keys_the_key_is_what_counts(ask: Ask, tmp_path) -> None:
     database.close()
 
 
-@pytest.mark.parametrize("path", ["/v1/score", "/v1/score/many", "/v1/rubrics/validate", "/v1/batches"])
+@pytest.mark.parametrize("path", ["/v1/score", "/v1/batches"])
 @pytest.mark.parametrize(
     "kind",
     [

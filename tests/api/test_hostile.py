@@ -17,13 +17,11 @@ from service.core.hollow_answers import is_hollow
 from tests.api.asgi_caller import JSON, Answer, Ask
 from tests.bulk import share
 
-BODY_ROUTES = [
-    "/v1/batches", "/v1/calibrations", "/v1/fits", "/v1/labels", "/v1/rubrics/validate", "/v1/score", "/v1/score/many",
-]  # fmt: skip
+BODY_ROUTES = ["/v1/fits", "/v1/labels", "/v1/score"]
 """Those of single batches are asked in their own contract: without a batch there is nothing to send a body to."""
 
-PACKED = {"/v1/batches", "/v1/calibrations"}
-"""Those that take gzip, and bound what comes out of it."""
+LINES_ROUTES = {"/v1/batches", "/v1/calibrations", "/v1/labels/import"}
+"""Those that take JSON Lines."""
 
 every_body_route = pytest.mark.parametrize("path", BODY_ROUTES)
 
@@ -33,7 +31,7 @@ REFUSED = {400, 413}
 
 def test_these_are_the_routes_that_take_a_body(app: FastAPI) -> None:
     taking = {route.path for route in app.routes if "POST" in (getattr(route, "methods", None) or ())}
-    assert {path for path in taking if "{" not in path} - {"/v1/labels/import"} == {*BODY_ROUTES}
+    assert {path for path in taking if "{" not in path} - LINES_ROUTES == {*BODY_ROUTES}
 
 
 def placed(answer: Answer) -> bool:
@@ -161,13 +159,7 @@ ONE_BAD_VALUE = [
 ]
 
 WRAPPED = {
-    "/v1/batches": lambda value: b'{"items": [' + with_result(value) + b"]}",
-    "/v1/calibrations": lambda value: (
-        b'{"items": [{"id": "a", "criterion": "argument_plausibility", "payload": ' + value + b"}]}"
-    ),
     "/v1/score": with_result,
-    "/v1/score/many": lambda value: b"[" + with_result(value) + b"]",
-    "/v1/rubrics/validate": lambda value: b'{"id": "own", "criteria": ' + value + b"}",
     "/v1/fits": lambda value: b'{"fits": [' + value + b"]}",
     "/v1/labels": lambda value: b'{"criterion": "result_groundedness", "label": "pass", "item": ' + value + b"}",
 }
@@ -252,7 +244,7 @@ def test_a_body_that_is_no_json_document(ask: Ask, path: str, body: bytes) -> No
     assert placed(answer)
 
 
-@pytest.mark.parametrize("path", [path for path in BODY_ROUTES if path not in PACKED])
+@every_body_route
 def test_a_compressed_body_is_not_unpacked(ask: Ask, path: str) -> None:
     bomb = gzip.compress(b" " * 10_000_000)
     answer = ask("POST", path, bomb, headers=JSON | {"content-encoding": "gzip"})
@@ -355,10 +347,12 @@ def texts(shared_data: Path) -> list[str]:
 
 
 def many(ask: Ask, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The results of a list, that has at least to be answered as one."""
-    answer = ask("POST", "/v1/score/many", json.dumps(requests, ensure_ascii=False).encode())
-    assert answer.status == 200
-    return answer.json["results"]
+    """The reports of requests, and the problems of those that have none."""
+    answers = [ask("POST", "/v1/score", json.dumps(one, ensure_ascii=False).encode()) for one in requests]
+    return [
+        {"report": one.json, "error": None} if one.status == 200 else {"report": None, "error": one.problem}
+        for one in answers
+    ]
 
 
 @pytest.mark.whole
@@ -399,16 +393,6 @@ def test_text_in_matchers_is_compared_or_refused_with_its_place(ask: Ask, texts:
     for text in share(texts, one_in=15):
         for result in many(ask, list(with_matchers(text))):
             assert result["report"] or result["error"]["errors"][0]["pointer"].startswith("/expected/calls/0/args/a")
-
-
-@pytest.mark.whole
-@pytest.mark.shared_data
-def test_text_in_rubrics_is_used_or_refused(ask: Ask, texts: list[str]) -> None:
-    for text in share(texts, one_in=15):
-        for rubric in with_rubrics(text):
-            answer = ask("POST", "/v1/rubrics/validate", json.dumps(rubric).encode())
-            assert answer.status == 200
-            assert answer.json["valid"] or answer.json["errors"]
 
 
 # Schemas.

@@ -18,7 +18,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.benchmarks.scoring import best
 from tests.benchmarks.workload import cases, request
 
 CONNECTIONS = 16
@@ -38,7 +37,6 @@ def measure() -> None:
     print(f"    /v1/score                                                         {score:8.0f} us of CPU")
     print(f"    echo / score                                                      {echo / score:8.2f}")
     _measure_waits(bodies)
-    _measure_many(bodies)
 
 
 def _measure_waits(bodies: Sequence[bytes]) -> None:
@@ -50,21 +48,6 @@ def _measure_waits(bodies: Sequence[bytes]) -> None:
     p50, p99 = waits[len(waits) // 2], waits[len(waits) * 99 // 100]
     print(f"    at {half:.0f} requests a second, half of what it bears: p50 {p50 * 1e3:.2f} ms, p99 {p99 * 1e3:.2f} ms")
     print(f"    p99 / p50                                                         {p99 / p50:8.2f}")
-
-
-def _measure_many(bodies: Sequence[bytes]) -> None:
-    from service.engine import Engine, report_json
-    from service.reading.strict_json import Limits, parse
-    from service.registry import Registry
-
-    engine, limits = Engine(Registry()), Limits()
-    body = b"[" + b",".join(bodies) + b"]"
-    alone = best(lambda: [report_json(engine.score(item)) for item in parse(body, limits)], rounds=9)  # type: ignore[union-attr]
-    served = _seconds_a_request(serve_callgrade, "/v1/score/many", body)
-    print(f"(c) POST /v1/score/many, {len(bodies)} items")
-    print(f"    in process, body bytes -> report bytes                            {alone * 1e3:8.1f} ms")
-    print(f"    over HTTP                                                         {served * 1e3:8.1f} ms")
-    print(f"    ratio                                                             {served / alone:8.2f}")
 
 
 def serve_callgrade() -> Any:
@@ -168,24 +151,6 @@ def load(make: Callable[[], Any], path: str, bodies: Sequence[bytes]) -> Load:
     server = _Served(make)
     with server as port:
         return asyncio.run(_load(port, [_http(path, body) for body in bodies], server.read_cpu))
-
-
-def _seconds_a_request(make: Callable[[], Any], path: str, body: bytes) -> float:
-    message = _http(path, body)
-
-    async def once(port: int) -> float:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        times: list[float] = []
-        for _ in range(9):
-            start = time.perf_counter()
-            writer.write(message)
-            await _answer(reader)
-            times.append(time.perf_counter() - start)
-        writer.close()
-        return min(times)
-
-    with _Served(make) as port:
-        return asyncio.run(once(port))
 
 
 def _http(path: str, body: bytes) -> bytes:

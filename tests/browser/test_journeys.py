@@ -49,8 +49,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         judged = {"judge_model": f"openai/{MODEL}", "judge_api_key": "sk-x", "judge_api_base": provider.base()}
         server = running.enter_context(serving(home, **judged))
         running.enter_context(working(home, **judged))
-        sent = {"name": "nightly", "items": [body(n, right=n % 2 == 0) for n in range(ITEMS)]}
-        status, made = server.ask("POST", "/v1/batches", json.dumps(sent).encode())
+        lines = "\n".join(json.dumps(body(n, right=n % 2 == 0)) for n in range(ITEMS))
+        status, made = server.ask("POST", "/v1/batches", lines.encode())
         assert status == 202, made
         batch = json.loads(made)["id"]
         until(lambda: json.loads(server.ask("GET", f"/v1/batches/{batch}", b"")[1])["status"] == "completed")

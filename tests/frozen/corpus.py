@@ -10,7 +10,6 @@ from zlib import crc32
 from tests.frozen.asking import Asker
 from tests.frozen.cases import read_cases
 from tests.frozen.golden import canonical, differences, digest, read_golden, write_golden
-from tests.labelled import item
 from tests.mutations import Path, edit, list_places
 
 Json = Any
@@ -24,18 +23,7 @@ EACH = 45
 def seeds() -> dict[str, tuple[str, Json]]:
     """Valid bodies: the route, and what is sent."""
     cases = read_cases()
-    score = {f"score {name}": ("/v1/score", cases[name]) for name in SCORED}
-    own = cases["api: an inline rubric"]["rubric"] | {"thresholds": {"fail": 0.5, "warn": 0.75}}
-    entry = {"custom_id": "a", **cases["demo: 1"]}
-    labelled = [item(number) for number in range(2)]
-    said = [{"id": one["id"], "criterion": "result_groundedness", "raw": 0.5, "model": "m"} for one in labelled]
-    return score | {
-        "many": ("/v1/score/many", [cases["demo: 0"], cases["api: a call that is right"]]),
-        "validate": ("/v1/rubrics/validate", own),
-        "validate changes": ("/v1/rubrics/validate", {"extends": "four_step", "id": "s", "thresholds": {"warn": 0.95}}),
-        "batch": ("/v1/batches", {"items": [entry], "name": "n", "tags": {"a": "b"}, "judges": "off"}),
-        "calibration": ("/v1/calibrations", {"items": labelled, "predictions": said, "method": "platt"}),
-    }
+    return {f"score {name}": ("/v1/score", cases[name]) for name in SCORED}
 
 
 SCORED = (

@@ -450,18 +450,6 @@ def test_a_final_state_that_is_known_is_not_asked_for(tmp_path: Path) -> None:
     assert server.requests == []
 
 
-def test_a_list_may_name_sandboxes_too(tmp_path: Path) -> None:
-    plain = {"trace": {"format": "openai", "messages": []}}
-    with shop() as port:
-        refused = body(port, refund(5400)) | {"sandbox": {"url": "http://elsewhere.example/"}}
-        documents = [plain, body(port, refund(5400)), refused, {}, body(port, refund(1))]
-        many = post(app_with(port, tmp_path), "/v1/score/many", documents).json
-    assert (many["succeeded"], many["failed"]) == (3, 2)
-    assert [item["index"] for item in many["results"]] == [0, 1, 2, 3, 4]
-    verdicts = [item["report"] and item["report"]["verdict"] for item in many["results"]]
-    assert verdicts == [many["results"][0]["report"]["verdict"], "pass", None, None, "fail"]
-
-
 def test_the_front_that_does_not_wait_refuses() -> None:
     with pytest.raises(InputError) as caught:
         Engine(Registry()).score(body(1, refund(5400)))
