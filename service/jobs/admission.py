@@ -40,20 +40,6 @@ class WebhookPolicy(Protocol):
         ...
 
 
-class RequestedLimits(Protocol):
-    """The spending limits that a submitter requests."""
-
-    @property
-    def budget_usd(self) -> float | None:
-        """The most that judges may cost; None: not requested."""
-        ...
-
-    @property
-    def max_questions(self) -> int | None:
-        """The most requests to judges; None: not requested."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBounds:
     """How much a job may hold, and how it is cut into chunks."""
@@ -70,9 +56,8 @@ class JobBounds:
     max_questions: int | None = None
     """The most requests to judges in a batch; None: unlimited."""
 
-    def admit_spending(self, requested: RequestedLimits) -> None:
-        """Raise InputError for a budget or a question limit above what a batch may have."""
-        usd, questions = requested.budget_usd, requested.max_questions
+    def admit_spending(self, usd: float | None, questions: int | None) -> None:
+        """Raise InputError for a budget or a limit of questions above what a batch may have."""
         if usd is not None and self.max_usd is not None and usd > self.max_usd:
             raise InputError.at(
                 "/budget_usd", f"expected at most {self.max_usd:g} (CALLGRADE_BATCH_MAX_USD), not {usd:g}"
@@ -80,14 +65,6 @@ class JobBounds:
         if questions is not None and self.max_questions is not None and questions > self.max_questions:
             message = f"expected at most {self.max_questions} (CALLGRADE_BATCH_MAX_QUESTIONS), not {questions}"
             raise InputError.at("/max_questions", message)
-
-    def choose_budget(self, requested: RequestedLimits) -> float | None:
-        """Return the budget of a batch that requests these limits."""
-        return self.max_usd if requested.budget_usd is None else requested.budget_usd
-
-    def choose_max_questions(self, requested: RequestedLimits) -> int | None:
-        """Return the question limit of a batch that requests these limits."""
-        return self.max_questions if requested.max_questions is None else requested.max_questions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,20 +141,28 @@ class JobAdmission:
         Raises InputError for options that cannot be used, BadLinesError for items, and what `Jobs.submit` raises.
         """
         draft = self._draft(dict(upload.options), self._engine, self._bounds)
-        self._bounds.admit_spending(draft.options)
-        admit_webhook(draft.options.webhook, self._receivers)
+        options = draft.options
+        self._bounds.admit_spending(options.budget_usd, options.max_questions)
+        if options.webhook is not None:
+            if self._receivers is None:
+                raise InputError.at("/webhook", "no webhook is allowed here (CALLGRADE_WEBHOOK_HOSTS)")
+            self._receivers.admit(options.webhook)
         fingerprint = upload.compute_fingerprint(jobs.kind)
-        if not draft.dry and (earlier := _find_earlier(upload, jobs, fingerprint)):
-            return earlier
+        tenant, key = upload.tenant, upload.key
+        if key is not None and not draft.dry:
+            earlier = insist(lambda: jobs.find_submitted(tenant, key, fingerprint), give_up=DATABASE_PATIENCE_S)
+            if earlier is not None:
+                return earlier
         own = draft.cut(read_line_entries(upload.body.file, self._bounds.limits), cutter)
         if draft.dry:
             return None
-        submission = self._build_submission(upload, draft.options, fingerprint, own)
+        submission = self._build_submission(upload, options, fingerprint, own)
         return insist(lambda: jobs.submit(submission, cutter), give_up=DATABASE_PATIENCE_S)
 
     def _build_submission(
         self, upload: Upload, options: RunOptions, fingerprint: str, own: Mapping[str, Any]
     ) -> JobSubmission:
+        bounds = self._bounds
         return JobSubmission(
             tenant=upload.tenant,
             # A submission without a key gets its own: if the reply to COMMIT is lost, the retry must not make a second job.
@@ -185,25 +170,9 @@ class JobAdmission:
             fingerprint=fingerprint,
             name=options.name,
             tags=options.tags,
-            budget_usd=self._bounds.choose_budget(options),
-            max_questions=self._bounds.choose_max_questions(options),
-            hours=options.deadline_hours or self._bounds.default_hours,
+            budget_usd=bounds.max_usd if options.budget_usd is None else options.budget_usd,
+            max_questions=bounds.max_questions if options.max_questions is None else options.max_questions,
+            hours=options.deadline_hours or bounds.default_hours,
             webhook=options.webhook,
             **own,
         )
-
-
-def _find_earlier(upload: Upload, jobs: Jobs[J], fingerprint: str) -> J | None:
-    key = upload.key
-    if key is None:
-        return None
-    return insist(lambda: jobs.find_submitted(upload.tenant, key, fingerprint), give_up=DATABASE_PATIENCE_S)
-
-
-def admit_webhook(url: str | None, receivers: WebhookPolicy | None) -> None:
-    """Raise InputError at /webhook for a URL that may not be notified when a job ends. Without `receivers` none may."""
-    if url is None:
-        return
-    if receivers is None:
-        raise InputError.at("/webhook", "no webhook is allowed here (CALLGRADE_WEBHOOK_HOSTS)")
-    receivers.admit(url)

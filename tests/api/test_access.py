@@ -185,23 +185,6 @@ def test_a_key_opens_what_its_scope_is_for(ask: Ask, guarded: FastAPI, keys: dic
             assert answer.problem["detail"] == f"the key lacks the scope {needed}"
 
 
-def test_either_header_takes_a_key_and_both_the_same(ask: Ask, guarded: FastAPI, keys: dict[str, str]) -> None:
-    for headers in (
-        {"authorization": f"Bearer {keys['score']}"},
-        {"authorization": f"bearer  {keys['score']} "},
-        {"x-api-key": keys["score"]},
-        {"authorization": f"Bearer {keys['score']}", "x-api-key": keys["score"]},
-        {"authorization": "Basic YTpi", "x-api-key": keys["score"]},
-    ):
-        assert ask("GET", "/v1/rubrics", app=guarded, headers=headers).status == 200
-
-
-def test_with_a_key_what_is_not_there_is_not_found(ask: Ask, guarded: FastAPI, keys: dict[str, str]) -> None:
-    headers = bearer(keys["calibrate"])
-    assert [ask("GET", path, app=guarded, headers=headers).status for path in NOWHERE] == [404] * len(NOWHERE)
-    assert ask("PUT", "/openapi.json", app=guarded, headers=headers).status == 405
-
-
 def test_a_route_that_nobody_thought_of_needs_admin(ask: Ask, home: Path, keys: dict[str, str]) -> None:
     app = create_app(Settings(home=home), database=store(home))
     app.add_route("/v1/scoring", lambda _: Response("hello"))

@@ -209,8 +209,8 @@ def test_what_one_operation_gives_another_one_takes(served: Served, path: str, l
     run_state_machine_as_test(
         Linked,
         settings=settings(
-            max_examples=examples(6),
-            stateful_step_count=6,
+            max_examples=examples(12),
+            stateful_step_count=8,
             derandomize=True,
             database=None,
             deadline=None,

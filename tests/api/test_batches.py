@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -230,13 +231,14 @@ def test_without_a_store_there_are_no_batches(ask: Ask) -> None:
         assert "database" in answer.problem["detail"]
 
 
-def test_no_more_waits_than_may(ask: Ask, store: Database) -> None:
-    client = Client(ask, create_app(Settings(batch_max_queued=7), database=store))
+@pytest.mark.parametrize(("setting", "whose"), [("batch_max_queued", "in all"), ("tenant_max_queued", "of yours")])
+def test_no_more_waits_than_may(ask: Ask, store: Database, setting: str, whose: str) -> None:
+    client = Client(ask, create_app(replace(Settings(), **{setting: 7}), database=store))
     keyed = {**LINES, "idempotency-key": "k"}
     batch = client.submit(headers=keyed)
     answer = client("POST", "/v1/batches", FIVE)
     assert (answer.status, answer.headers["retry-after"]) == (429, "30")
-    assert "10 items would wait in all" in answer.problem["detail"]
+    assert f"10 items would wait {whose}" in answer.problem["detail"]
     assert client.submit(headers=keyed) == batch
     client.submit(jsonl(item(), item()))
     assert "8 items" in client.refused(429, b"not read at all")["detail"]
@@ -405,36 +407,6 @@ def test_a_paused_batch_goes_on(client: Client, store: Database) -> None:
     resumed = client("POST", f"{path}/resume", b'{"budget_usd":2.5}', DOCUMENT).json
     assert (resumed["status"], resumed["budget_usd"]) == ("in_progress", 2.5)
     assert 0 in ready(store, batch)
-
-
-def test_a_batch_is_paused_and_resumed_by_its_submitter(client: Client, store: Database) -> None:
-    batch = client.submit()["id"]
-    path = f"/v1/batches/{batch}"
-    assert [client("POST", f"{path}/pause").json["status"] for _ in range(2)] == ["paused"] * 2
-    assert client("GET", path).json["status"] == "paused"
-    assert client("POST", f"{path}/resume", headers=DOCUMENT).json["status"] == "in_progress"
-    client("POST", f"{path}/cancel")
-    assert client("POST", f"{path}/pause").status == 409
-
-
-def test_the_failed_items_of_a_batch_are_tried_again(client: Client, store: Database) -> None:
-    batch = client.submit()["id"]
-    path = f"/v1/batches/{batch}"
-    recorded(store, batch, [0, 1, 2, 4])
-    recorded(store, batch, [3], ok=False)
-    assert client("POST", f"{path}/retry").status == 409  # it has yet to end
-    ended(store, batch)
-    found = client("POST", f"{path}/retry").json
-    assert (found["status"], found["request_counts"]["completed"], found["request_counts"]["failed"]) == (
-        "in_progress",
-        4,
-        0,
-    )
-    assert client("GET", f"{path}/errors").body == b""
-    recorded(store, batch, [3])
-    ended(store, batch)
-    assert client("GET", path).json["request_counts"]["completed"] == 5
-    assert "no item failed" in client("POST", f"{path}/retry").problem["detail"]
 
 
 def test_the_reports_so_far_are_summed_up(client: Client, store: Database) -> None:

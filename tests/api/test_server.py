@@ -164,26 +164,6 @@ def test_a_body_may_come_byte_by_byte(server: Server) -> None:
     assert connection.answer()[0] == 200
 
 
-DEADLY = [
-    ("arrays 100,000 deep", b"[" * 100_000 + b"]" * 100_000, 413),
-    ("objects 100,000 deep", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, 413),
-    ("never closed", b"[" * 4_000_000, 413),
-    ("300,000 objects", b"[" + b",".join([b"{}"] * 300_000) + b"]", 413),
-    ("an integer of a million digits", b"9" * 1_000_000, 413),
-    ("10 MB", b'"' + b"a" * 10_000_000 + b'"', 413),
-    ("NaN", b"NaN", 400),
-    ("a lone surrogate", rb'"\ud800"', 400),
-    ("nothing", b"", 400),
-]
-
-
-@pytest.mark.parametrize(("body", "status"), [pytest.param(body, status, id=name) for name, body, status in DEADLY])
-def test_what_kills_parsers_does_not_kill_the_process(server: Server, body: bytes, status: int) -> None:
-    assert server.ask("POST", "/v1/score", body, "connection: close")[0] == status
-    assert server.ask("GET", "/livez")[0] == 200
-    assert server.process.poll() is None
-
-
 @pytest.mark.parametrize("headers", [(), ("connection: close",)], ids=["kept", "closed"])
 def test_too_large_a_body_is_refused_while_it_comes(server: Server, headers: tuple[str, ...]) -> None:
     connection = server.connect()

@@ -296,13 +296,6 @@ def test_a_name_that_is_given_may_not_be_taken_by_one_that_is_made() -> None:
     assert problems(error) == ["/1/custom_id", "/2/custom_id"]
 
 
-def test_gzip_within_is_never_unpacked() -> None:
-    with Cutter(size=2) as cutter, pytest.raises(BadLinesError):
-        ItemIntake(BatchDefaults({}, ENGINE), cutter, max_items=9).take(
-            read_line_entries(io.BytesIO(gzip.compress(jsonl([item()]))), LIMITS)
-        )
-
-
 # given, budget, limit of questions; or the place of what is refused
 BOUNDED: list[tuple[dict[str, Any], tuple[float, int] | str]] = [
     ({}, (2.0, 100)),
@@ -316,17 +309,22 @@ BOUNDED: list[tuple[dict[str, Any], tuple[float, int] | str]] = [
 
 @pytest.mark.parametrize(("given", "outcome"), BOUNDED)
 def test_a_batch_has_what_it_asks_for_or_all_that_is_allowed(
-    given: dict[str, Any], outcome: tuple[float, int] | str
+    database: Database, given: dict[str, Any], outcome: tuple[float, int] | str
 ) -> None:
     bounds = JobBounds(limits=LIMITS, chunk_items=1, max_items=1, default_hours=1, max_usd=2.0, max_questions=100)
-    asked = BatchDefaults(given, ENGINE).options
-    if isinstance(outcome, str):
-        with pytest.raises(InputError, match="CALLGRADE_BATCH_MAX") as error:
-            bounds.admit_spending(asked)
-        assert problems(error) == [outcome]
-    else:
-        bounds.admit_spending(asked)
-        assert (bounds.choose_budget(asked), bounds.choose_max_questions(asked)) == outcome
+    with Spool(max_bytes=9_999) as spool, Cutter(size=1) as cutter:
+        spool.write(jsonl([item()]))
+        spool.finish()
+        sent = Upload(tenant="t", key=None, options=given, body=spool)
+        admission = JobAdmission(BatchDraft, ENGINE, bounds)
+        if isinstance(outcome, str):
+            with pytest.raises(InputError, match="CALLGRADE_BATCH_MAX") as error:
+                admission.admit(sent, Batches(database), cutter)
+            assert problems(error) == [outcome]
+        else:
+            batch = admission.admit(sent, Batches(database), cutter)
+            assert batch is not None
+            assert (batch.budget_usd, batch.max_questions) == outcome
 
 
 def test_memory_does_not_grow_with_the_items_but_by_their_names() -> None:

@@ -198,7 +198,7 @@ class JobRoutes(ABC, Generic[J]):
         """Resume a paused job, with new limits if they are given."""
         jobs, body = self.store.jobs, await read_body(request, self._bounds.limits)
         limits = validate(RESUME, parse(body, self._bounds.limits) if body else {})
-        self._bounds.admit_spending(limits)
+        self._bounds.admit_spending(limits.budget_usd, limits.max_questions)
         return await self.store.change(request, partial(jobs.resume, **limits.model_dump(), by=find_actor(request)))
 
     async def delete_job(self, request: Request) -> Response:

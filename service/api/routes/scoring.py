@@ -25,7 +25,7 @@ from service.api.operations import (
 )
 from service.api.presence import await_while_connected
 from service.api.readiness import Readiness
-from service.api.score_keeping import ScoreKeeper
+from service.api.routes.scores import KeptScoreRoutes
 from service.asking.cache.guard import GuardedCache
 from service.core.plan import Plan
 from service.core.report import ENGINE, Report
@@ -115,7 +115,7 @@ class ScoringRoutes:
         *,
         metrics: ServiceMetrics,
         readiness: Readiness,
-        keeper: ScoreKeeper,
+        keeper: KeptScoreRoutes,
         large_scorer: LargeScorer | None = None,
     ) -> None:
         """`large_scorer` scores large requests, so that they do not delay small ones; None: threads do."""
