@@ -22,6 +22,7 @@ from service.jobs.submissions import (
     SubmittedEntry,
     read_line_entries,
 )
+from service.outbound.webhooks import Webhooks
 from service.reading.strict_json import Limits
 from service.store.database import insist
 from service.store.jobs.job import Kind
@@ -30,14 +31,6 @@ from service.store.jobs.submission import JobSubmission
 
 DATABASE_PATIENCE_S = 10.0
 """Seconds to keep trying a database that is out of reach."""
-
-
-class WebhookPolicy(Protocol):
-    """The URLs that may be notified when a job ends."""
-
-    def admit(self, url: str) -> None:
-        """Raise InputError at /webhook for a URL that is not allowed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +120,7 @@ class JobAdmission:
     """Admits jobs of one kind to a store."""
 
     def __init__(
-        self, draft: type[Draft], engine: Engine, bounds: JobBounds, receivers: WebhookPolicy | None = None
+        self, draft: type[Draft], engine: Engine, bounds: JobBounds, receivers: Webhooks | None = None
     ) -> None:
         """Without `receivers`, no job may name a webhook."""
         self._draft = draft

@@ -53,7 +53,7 @@ class DiskStore:
         return DiskCache(self.folder, **{"ttl": DAY, "max_bytes": 2**30, "patience": 30.0, **options})
 
     def execute(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        connection = sqlite3.connect(self.folder / f"rows-{JOURNAL_MODE}" / "cache.db", isolation_level=None)
+        connection = sqlite3.connect(self.folder / f"texts-{JOURNAL_MODE}" / "cache.db", isolation_level=None)
         try:
             return connection.execute(sql, values).fetchall()
         finally:

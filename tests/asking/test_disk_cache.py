@@ -20,7 +20,7 @@ from service.asking.cache.disk import JOURNAL_MODE, DiskCache
 from service.asking.cache.guard import MAX_TEXT_BYTES, CacheCounts
 from tests.asking.test_cache import Clock, key
 
-ROWS = f"rows-{JOURNAL_MODE}"
+ROWS = f"texts-{JOURNAL_MODE}"
 TEXT = '{"label":"supported"}'
 DAY = 86_400
 

@@ -31,12 +31,13 @@ from service.api.store_access import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
 from service.engine import Engine
-from service.jobs.admission import Draft, JobAdmission, JobBounds, Upload, WebhookPolicy
+from service.jobs.admission import Draft, JobAdmission, JobBounds, Upload
 from service.jobs.chunking import Cutter
 from service.jobs.items import widen_limits
 from service.jobs.quotes import QUOTE, build_quote
 from service.jobs.spool import Spool
 from service.jobs.submissions import MAX_QUESTION_LIMIT, RunOptions
+from service.outbound.webhooks import Webhooks
 from service.reading.strict_json import parse
 from service.store.jobs.job import JobList, Status
 from service.store.jobs.jobs import J, Jobs
@@ -100,7 +101,7 @@ class JobRoutes(ABC, Generic[J]):
         max_bytes: int,
         disk: UploadDisk,
         jobs: Jobs[J] | None = None,
-        receivers: WebhookPolicy | None = None,
+        receivers: Webhooks | None = None,
     ) -> None:
         """`max_bytes` of JSON Lines, unpacked. `disk`: where uploads wait. `receivers`: of webhooks."""
         self._engine = engine

@@ -51,7 +51,7 @@ class DiskCache(GuardedCache):
     statement waits `timeout` seconds, and an operation `patience` seconds in all: waiting costs less than asking a judge again.
     After a write that waited in vain for other processes, none is tried for `rest` seconds.
 
-    The folder holds `rows-truncate` or `rows-wal`, named after the journal mode, so that an SQLite which must not use WAL never
+    The folder holds `texts-truncate` or `texts-wal`, named after the journal mode, so that an SQLite which must not use WAL never
     meets a file in that mode; and `aside`, the last damaged database.
     """
 
@@ -67,7 +67,7 @@ class DiskCache(GuardedCache):
         clock: Callable[[], float] = monotonic,
     ) -> None:
         super().__init__(str(folder), patience=patience, rest=rest, clock=clock)
-        self._folder = folder.absolute() / f"rows-{JOURNAL_MODE}"
+        self._folder = folder.absolute() / f"texts-{JOURNAL_MODE}"
         self._file = self._folder / FILE_NAME
         self._aside = folder.absolute() / "aside"
         self._ttl = ttl
