@@ -68,7 +68,7 @@ class Days:
         for key, day in list(self._days.items()):
             await day.flush()
             if key[1] < self.today and day.is_done:
-                del self._days[key]
+                self._days.pop(key, None)
 
     async def run_stored(self, work: Callable[[], bool]) -> bool:
         """Run the work on the database. Raises BusyError if it stays out of reach."""
@@ -89,7 +89,7 @@ class Days:
         while True:
             await asyncio.sleep(FLUSH_S)
             try:
-                await self.flush()
+                await asyncio.shield(self.flush())  # one that `close` cuts off would be written again
             except BusyError as error:  # it is written later
                 LOG.warning("usage is not counted yet", extra={"fields": {"why": str(error)}})
 
