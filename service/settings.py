@@ -166,8 +166,6 @@ class Settings:
     """Port to listen on."""
     max_body_bytes: int = _define("4194304", build_whole(1_024, 2**30))
     """Largest request body, in bytes."""
-    max_many: int = _define("1000", build_whole(1, 100_000))
-    """Most items in one request to /v1/score/many."""
     max_concurrency: int = _define("200", build_whole(1, 100_000))
     """Requests processed at once. A tenant gets as many as it leaves free for others; more are answered with 429."""
     max_streams: int = _define("200", build_whole(1, 100_000))

@@ -59,7 +59,7 @@ CHALLENGE = {"www-authenticate": 'Bearer realm="callgrade"'}
 def find_scope(template: str, method: str = "GET") -> Scope | None:
     """Return the scope that a route needs, by its path template; admin for a route the table does not list.
 
-    >>> find_scope("/v1/score/many"), find_scope("/v1/scoring"), find_scope("/openapi.json")
+    >>> find_scope("/v1/rubrics/{rubric_id}"), find_scope("/v1/scoring"), find_scope("/openapi.json")
     ('score', 'admin', None)
     """
     if method not in ("GET", "HEAD") and template.startswith(ADMIN_WRITTEN):

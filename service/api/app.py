@@ -28,13 +28,11 @@ from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.docs import build_docs_route
 from service.api.routes.fits import FitRoutes
-from service.api.routes.judges import JudgeRoutes
 from service.api.routes.labels import LabelRoutes
 from service.api.routes.operating import AuditRoutes, UsageRoutes
 from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scores import KeptScoreRoutes
 from service.api.routes.scoring import ScoringRoutes
-from service.api.score_keeping import ScoreKeeper
 from service.asking.cache.guard import GuardedCache
 from service.engine import Engine
 from service.errors import CallgradeError
@@ -85,13 +83,13 @@ def create_app(
         return None if database is None else build(database)
 
     limits, disk = build_limits(settings), UploadDisk(settings.max_uploads_bytes)
+    scores = KeptScoreRoutes(over(KeptScores), always=settings.store_scores)
     scoring = ScoringRoutes(
         engine,
         limits,
-        max_many=settings.max_many,
         metrics=metrics,
         readiness=readiness,
-        keeper=ScoreKeeper(over(KeptScores), always=settings.store_scores),
+        keeper=scores,
         large_scorer=large_scorer,
     )
     room = Room(settings.batch_max_queued, settings.tenant_max_queued)
@@ -114,8 +112,7 @@ def create_app(
         sessions=None if database is None else KeyCache(Sessions(database)),
         labels=labels,
         fits=FitRoutes(manager, kept_calibrations, limits),
-        scores=KeptScoreRoutes(over(KeptScores)),
-        judges=JudgeRoutes(labels, engine),
+        scores=scores,
     )
     app = FastAPI(
         title="callgrade",
@@ -137,7 +134,6 @@ def create_app(
             *parts.scores.all(),
             *labels.all(),
             *parts.fits.all(),
-            *parts.judges.all(),
             *parts.overview.all(),
             *AuditRoutes(over(Audit)).all(),
             build_docs_route(),

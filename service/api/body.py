@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Literal
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -118,23 +117,15 @@ async def read_form_body(request: Request, max_bytes: int) -> bytes:
 WRITE_BYTES = 256 * 2**10
 """Bytes that are gathered before they are written."""
 
-Form = Literal["document", "lines"]
-
-FORMS: dict[str, Form] = {
-    "application/json": "document",
-    "application/x-ndjson": "lines",
-    "application/jsonl": "lines",
-}
+LINES = ("application/x-ndjson", "application/jsonl")
 ENCODINGS = {"identity": False, "gzip": True}
 
 
-def read_form(headers: Headers) -> Form:
-    """Return whether a body is one JSON document or JSON Lines; HTTPException 415 if it is declared as neither."""
-    media = read_media_type(headers)
-    if media not in FORMS:
-        accepted = ", ".join(FORMS)
+def refuse_other_than_lines(headers: Headers) -> None:
+    """Raise HTTPException 415 if a body is not declared as JSON Lines."""
+    if read_media_type(headers) not in LINES:
+        accepted = ", ".join(LINES)
         raise HTTPException(415, f"expected a body of one of the types {accepted}", {"accept": accepted})
-    return FORMS[media]
 
 
 def is_packed(headers: Headers) -> bool:

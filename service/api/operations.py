@@ -5,6 +5,7 @@ A handler reads its body with the one strict parser, within limits of its own; F
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -69,10 +70,10 @@ class RequestBody(NamedTuple):
     shape: Shape | None
     """None: JSON Lines only, no JSON document."""
     example: object = None
-    """A body that can be sent."""
+    """A body that can be sent; of JSON Lines: a list of what the lines hold."""
     required: bool = True
     lines: str | None = None
-    """What the lines hold, if JSON Lines are accepted too."""
+    """What the lines hold, if JSON Lines are accepted."""
 
     def describe(self) -> dict[str, Any]:
         """Describe the request body for OpenAPI."""
@@ -81,8 +82,11 @@ class RequestBody(NamedTuple):
         if self.shape is not None:
             content[JSON] = {"schema": _refer(self.shape), **example}
         if self.lines is not None:
+            if isinstance(self.example, list):
+                example = {"example": "".join(f"{json.dumps(one)}\n" for one in cast("list[object]", self.example))}
             for media, text in (("application/x-ndjson", self.lines), ("application/jsonl", "the same")):
-                content[media] = {"schema": TEXT | {"description": f"{text}, one JSON object a line; gzip is accepted"}}
+                form = TEXT | {"description": f"{text}, one JSON object a line; gzip is accepted"}
+                content[media] = {"schema": form, **example}
         return {"content": content, **({"required": True} if self.required else {})}
 
 

@@ -9,7 +9,6 @@ from service.api.key_cache import KeyCache
 from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.fits import FitRoutes
-from service.api.routes.judges import JudgeRoutes
 from service.api.routes.labels import LabelRoutes
 from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scores import KeptScoreRoutes
@@ -37,4 +36,3 @@ class ApiParts:
     labels: LabelRoutes
     fits: FitRoutes
     scores: KeptScoreRoutes
-    judges: JudgeRoutes

@@ -6,26 +6,23 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
 from service.engine import Engine
-from service.errors import InputError, TooLargeError
+from service.errors import InputError
 from service.jobs.chunking import Cutter
 from service.jobs.spool import Spool
 from service.jobs.submissions import (
     BatchDefaults,
     ItemIntake,
-    PointerOf,
     RunOptions,
     SubmittedEntry,
-    point_to_item,
-    point_to_line,
-    read_document_entries,
     read_line_entries,
 )
+from service.outbound.webhooks import Webhooks
 from service.reading.strict_json import Limits
 from service.store.database import insist
 from service.store.jobs.job import Kind
@@ -36,34 +33,12 @@ DATABASE_PATIENCE_S = 10.0
 """Seconds to keep trying a database that is out of reach."""
 
 
-class WebhookPolicy(Protocol):
-    """The URLs that may be notified when a job ends."""
-
-    def admit(self, url: str) -> None:
-        """Raise InputError at /webhook for a URL that is not allowed."""
-        ...
-
-
-class RequestedLimits(Protocol):
-    """The spending limits that a submitter requests."""
-
-    @property
-    def budget_usd(self) -> float | None:
-        """The most that judges may cost; None: not requested."""
-        ...
-
-    @property
-    def max_questions(self) -> int | None:
-        """The most requests to judges; None: not requested."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBounds:
     """How much a job may hold, and how it is cut into chunks."""
 
     limits: Limits
-    """Limits for each item, and for a whole document."""
+    """Limits for each item."""
     chunk_items: int
     """Items per chunk."""
     max_items: int
@@ -74,9 +49,8 @@ class JobBounds:
     max_questions: int | None = None
     """The most requests to judges in a batch; None: unlimited."""
 
-    def admit_spending(self, requested: RequestedLimits) -> None:
-        """Raise InputError for a budget or a question limit above what a batch may have."""
-        usd, questions = requested.budget_usd, requested.max_questions
+    def admit_spending(self, usd: float | None, questions: int | None) -> None:
+        """Raise InputError for a budget or a limit of questions above what a batch may have."""
         if usd is not None and self.max_usd is not None and usd > self.max_usd:
             raise InputError.at(
                 "/budget_usd", f"expected at most {self.max_usd:g} (CALLGRADE_BATCH_MAX_USD), not {usd:g}"
@@ -84,14 +58,6 @@ class JobBounds:
         if questions is not None and self.max_questions is not None and questions > self.max_questions:
             message = f"expected at most {self.max_questions} (CALLGRADE_BATCH_MAX_QUESTIONS), not {questions}"
             raise InputError.at("/max_questions", message)
-
-    def choose_budget(self, requested: RequestedLimits) -> float | None:
-        """Return the budget of a batch that requests these limits."""
-        return self.max_usd if requested.budget_usd is None else requested.budget_usd
-
-    def choose_max_questions(self, requested: RequestedLimits) -> int | None:
-        """Return the question limit of a batch that requests these limits."""
-        return self.max_questions if requested.max_questions is None else requested.max_questions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,14 +67,14 @@ class Upload:
     tenant: str
     key: str | None
     """The Idempotency-Key header."""
-    form: Literal["document", "lines"]
     options: Mapping[str, JsonValue]
-    """Options given beside the body; those inside a document take precedence."""
+    """Options given in the query."""
     body: Spool
+    """JSON Lines."""
 
     def compute_fingerprint(self, kind: Kind) -> str:
         """Hash the body, its options and the kind of job: equal submissions have equal fingerprints."""
-        content = to_json([self.form, dict(sorted(self.options.items())), self.body.digest])
+        content = to_json([dict(sorted(self.options.items())), self.body.digest])
         own = hashlib.sha256(content).hexdigest()
         return own if kind == "scores" else hashlib.sha256(f"{kind} {own}".encode()).hexdigest()
 
@@ -130,7 +96,7 @@ class Draft(Protocol):
         """Whether the job is only cut into chunks and not kept."""
         ...
 
-    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter) -> dict[str, Any]:
         """Cut the items, and return the submission fields that only this kind of job has. Raises BadLinesError."""
         ...
 
@@ -144,9 +110,9 @@ class BatchDraft:
         self.options = self._defaults.options
         self.dry = self.options.dry_run
 
-    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter) -> dict[str, Any]:
         """Cut the items, and return the options and the skipped items."""
-        intake = ItemIntake(self._defaults, cutter, max_items=self._max_items, pointer_of=pointer_of)
+        intake = ItemIntake(self._defaults, cutter, max_items=self._max_items)
         return {"options": self._defaults.given, "skipped_items": intake.take(entries)}
 
 
@@ -154,7 +120,7 @@ class JobAdmission:
     """Admits jobs of one kind to a store."""
 
     def __init__(
-        self, draft: type[Draft], engine: Engine, bounds: JobBounds, receivers: WebhookPolicy | None = None
+        self, draft: type[Draft], engine: Engine, bounds: JobBounds, receivers: Webhooks | None = None
     ) -> None:
         """Without `receivers`, no job may name a webhook."""
         self._draft = draft
@@ -167,22 +133,29 @@ class JobAdmission:
 
         Raises InputError for options that cannot be used, BadLinesError for items, and what `Jobs.submit` raises.
         """
-        raw_options, entries, pointer_of = _read_entries(upload, self._bounds.limits)
-        draft = self._draft(raw_options, self._engine, self._bounds)
-        self._bounds.admit_spending(draft.options)
-        admit_webhook(draft.options.webhook, self._receivers)
+        draft = self._draft(dict(upload.options), self._engine, self._bounds)
+        options = draft.options
+        self._bounds.admit_spending(options.budget_usd, options.max_questions)
+        if options.webhook is not None:
+            if self._receivers is None:
+                raise InputError.at("/webhook", "no webhook is allowed here (CALLGRADE_WEBHOOK_HOSTS)")
+            self._receivers.admit(options.webhook)
         fingerprint = upload.compute_fingerprint(jobs.kind)
-        if not draft.dry and (earlier := _find_earlier(upload, jobs, fingerprint)):
-            return earlier
-        own = draft.cut(entries, cutter, pointer_of)
+        tenant, key = upload.tenant, upload.key
+        if key is not None and not draft.dry:
+            earlier = insist(lambda: jobs.find_submitted(tenant, key, fingerprint), give_up=DATABASE_PATIENCE_S)
+            if earlier is not None:
+                return earlier
+        own = draft.cut(read_line_entries(upload.body.file, self._bounds.limits), cutter)
         if draft.dry:
             return None
-        submission = self._build_submission(upload, draft.options, fingerprint, own)
+        submission = self._build_submission(upload, options, fingerprint, own)
         return insist(lambda: jobs.submit(submission, cutter), give_up=DATABASE_PATIENCE_S)
 
     def _build_submission(
         self, upload: Upload, options: RunOptions, fingerprint: str, own: Mapping[str, Any]
     ) -> JobSubmission:
+        bounds = self._bounds
         return JobSubmission(
             tenant=upload.tenant,
             # A submission without a key gets its own: if the reply to COMMIT is lost, the retry must not make a second job.
@@ -190,45 +163,9 @@ class JobAdmission:
             fingerprint=fingerprint,
             name=options.name,
             tags=options.tags,
-            budget_usd=self._bounds.choose_budget(options),
-            max_questions=self._bounds.choose_max_questions(options),
-            hours=options.deadline_hours or self._bounds.default_hours,
+            budget_usd=bounds.max_usd if options.budget_usd is None else options.budget_usd,
+            max_questions=bounds.max_questions if options.max_questions is None else options.max_questions,
+            hours=options.deadline_hours or bounds.default_hours,
             webhook=options.webhook,
             **own,
         )
-
-
-def _find_earlier(upload: Upload, jobs: Jobs[J], fingerprint: str) -> J | None:
-    key = upload.key
-    if key is None:
-        return None
-    return insist(lambda: jobs.find_submitted(upload.tenant, key, fingerprint), give_up=DATABASE_PATIENCE_S)
-
-
-def admit_webhook(url: str | None, receivers: WebhookPolicy | None) -> None:
-    """Raise InputError at /webhook for a URL that may not be notified when a job ends. Without `receivers` none may."""
-    if url is None:
-        return
-    if receivers is None:
-        raise InputError.at("/webhook", "no webhook is allowed here (CALLGRADE_WEBHOOK_HOSTS)")
-    receivers.admit(url)
-
-
-def explain_too_large(error: TooLargeError) -> InputError:
-    """Return the error for a document that exceeds a limit, advising JSON Lines where the whole document is too large."""
-    if any(problem.path for problem in error.problems):
-        return error
-    messages = "; ".join(problem.message for problem in error.problems)
-    return TooLargeError.at("", f"{messages}; larger batches are sent as JSON Lines (application/x-ndjson)")
-
-
-def _read_entries(upload: Upload, limits: Limits) -> tuple[dict[str, JsonValue], Iterable[SubmittedEntry], PointerOf]:
-    """Return the options and the items of a body, and the function that gives an item's pointer."""
-    raw_options = dict(upload.options)
-    if upload.form == "lines":
-        return raw_options, read_line_entries(upload.body.file, limits), point_to_line
-    try:
-        own, entries = read_document_entries(upload.body.file.read(), limits)
-    except TooLargeError as error:
-        raise explain_too_large(error) from None
-    return {**raw_options, **own}, entries, point_to_item

@@ -6,7 +6,7 @@ Every item is checked before anything is stored, and all problems are reported t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
@@ -15,14 +15,13 @@ from service.calibration.labels import Key, LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.splits import SEED
 from service.core.judging.fits import Method
-from service.core.models.kinds import Several
 from service.core.models.validation import validate
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, MalformedError, TooLargeError
 from service.jobs.admission import JobBounds
 from service.jobs.chunking import Cutter
-from service.jobs.submissions import BadItems, PointerOf, RunOptions, SubmittedEntry, point_to_line
+from service.jobs.submissions import BadItems, RunOptions, SubmittedEntry
 from service.labelling.predictions import AskSettings, ItemQuestion, build_request, check_item
 from service.reading.request import ScoreRequest
 from service.store.jobs.submission import Material
@@ -47,25 +46,9 @@ class CalibrationOptions(RunOptions):
     """The share of accepted verdicts that must agree with the labels. Absent: the fits promise nothing."""
 
 
-class CalibrationRequest(CalibrationOptions):
-    """A calibration as one JSON document."""
-
-    items: Several[LabelledItem] = Field(min_length=1)
-    predictions: Several[Prediction] = ()
-    """Recorded judge answers about the items. If there are any, no judge is asked."""
-
-
 OPTIONS: TypeAdapter[CalibrationOptions] = TypeAdapter(CalibrationOptions)
 ITEM: TypeAdapter[LabelledItem] = TypeAdapter(LabelledItem)
 PREDICTION: TypeAdapter[Prediction] = TypeAdapter(Prediction)
-
-
-class CalibrationRow(NamedTuple):
-    """One labelled item or prediction as sent, with its pointer in the body."""
-
-    pointer: str
-    value: JsonValue | InputError
-    is_prediction: bool
 
 
 class CalibrationDraft:
@@ -74,18 +57,14 @@ class CalibrationDraft:
     dry = False
 
     def __init__(self, raw_options: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
-        predictions = raw_options.pop("predictions", [])
-        if not isinstance(predictions, list):
-            raise InputError.at("/predictions", "expected a list of predictions")
-        self._predictions = predictions
         self.options = validate(OPTIONS, raw_options)
         self._engine = engine
         self._max_items = bounds.max_items
 
-    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter) -> dict[str, Any]:
         """Cut the items, unless predictions were recorded, and return the material to fit."""
         rows = _CalibrationRows()
-        rows.read(self._list_rows(entries, pointer_of))
+        rows.read(entries)
         settings = None if rows.predictions else self._choose_settings()
         if settings is not None:
             rows.check(settings)
@@ -93,14 +72,6 @@ class CalibrationDraft:
         if settings is not None:
             self._cut(rows, settings, cutter)
         return {"material": _build_material(rows, self.options, settings)}
-
-    def _list_rows(self, entries: Iterable[SubmittedEntry], pointer_of: PointerOf) -> Iterator[CalibrationRow]:
-        """Iterate over the rows of a body; in JSON Lines, a line with `raw` is a prediction."""
-        mixed = pointer_of is point_to_line
-        for line, value in entries:
-            yield CalibrationRow(pointer_of(line), value, mixed and isinstance(value, dict) and "raw" in value)
-        for n, value in enumerate(self._predictions):
-            yield CalibrationRow(f"/predictions/{n}", value, is_prediction=True)
 
     def _choose_settings(self) -> AskSettings:
         """Choose the judges and how to ask them; raise InputError if nobody can be asked."""
@@ -123,7 +94,7 @@ class CalibrationDraft:
 
 
 class _CalibrationRows:
-    """The usable rows of a body, and the problems of the others."""
+    """The usable lines of a body, and the problems of the others."""
 
     def __init__(self) -> None:
         self.items: dict[Key, LabelledItem] = {}
@@ -132,15 +103,16 @@ class _CalibrationRows:
         self._answer_pointers: dict[tuple[object, ...], str] = {}
         self._bad = BadItems()
 
-    def read(self, rows: Iterable[CalibrationRow]) -> None:
-        """Read all rows."""
-        for row in rows:
+    def read(self, entries: Iterable[SubmittedEntry]) -> None:
+        """Read all lines; one with `raw` is a prediction."""
+        for line, value in entries:
             try:
-                if isinstance(row.value, InputError):
-                    raise row.value
-                self._add_prediction(row) if row.is_prediction else self._add_item(row)
+                if isinstance(value, InputError):
+                    raise value
+                is_prediction = isinstance(value, dict) and "raw" in value
+                (self._add_prediction if is_prediction else self._add_item)(f"/{line}", value)
             except InputError as error:
-                self._bad.add(0, row.pointer, error)
+                self._bad.add(0, f"/{line}", error)
 
     def check(self, settings: AskSettings) -> None:
         """Check for each item that a judge can be asked about it."""
@@ -157,19 +129,19 @@ class _CalibrationRows:
         if not self.items:
             raise MalformedError.at("", "there are no labelled items")
 
-    def _add_item(self, row: CalibrationRow) -> None:
-        item = validate(ITEM, row.value)
+    def _add_item(self, pointer: str, value: JsonValue) -> None:
+        item = validate(ITEM, value)
         if item.key in self.items:
             message = f"the same id and criterion as of {self._pointers[item.key]}"
             raise InputError.at("/id", message)
-        self.items[item.key], self._pointers[item.key] = item, row.pointer
+        self.items[item.key], self._pointers[item.key] = item, pointer
 
-    def _add_prediction(self, row: CalibrationRow) -> None:
-        prediction = validate(PREDICTION, row.value)
+    def _add_prediction(self, pointer: str, value: JsonValue) -> None:
+        prediction = validate(PREDICTION, value)
         key = (prediction.answer_id, prediction.binding)
         if key in self._answer_pointers:
             raise InputError.at("/sample", f"the same answer of the same judge as of {self._answer_pointers[key]}")
-        self._answer_pointers[key] = row.pointer
+        self._answer_pointers[key] = pointer
         self.predictions.append(prediction)
 
 

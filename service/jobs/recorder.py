@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from service.asking.budget.reservations import Spending
+from service.asking.budget.accounts import Account, Cover
 from service.errors import BatchSpentError, BusyError
 from service.jobs.items import build_unrecordable_row
 from service.store.access.usage import UsageAmount
@@ -38,72 +38,33 @@ BUDGET_SPENT = "the budget is spent"
 QUESTIONS_SPENT = "the batch has used up its questions to judges (max_questions)"
 
 
-class Cover(NamedTuple):
-    """How far the dollars and the calls of an account may go."""
-
-    usd: float
-    calls: float
-
-
-class Account:
-    """What this process spends on one batch. It is reserved in the database first, so that a death leaves nothing uncounted."""
+class BatchAccount(Account):
+    """What this process spends on one batch."""
 
     def __init__(self, chunk: ClaimedChunk, before: UsageAmount, recorder: Recorder) -> None:
         """`before`: what this process had used for the batch when it last had a chunk of it."""
+        super().__init__(before, ahead=CALLS_AHEAD)
         self.batch = chunk.lease.batch
-        self.spending = Spending()
         self.chunks = 0
         """How many chunks of the batch run here."""
-        self.written = self._before = before
         self._recorder = recorder
         self._reason = ""
-        self.spending.backing = self
-        self.spending.covered_calls = 0.0
 
-    async def advance(self, worst_usd: float) -> bool:
-        """Reserve some more calls, or only one if that is too many."""
-        own = self.spending
-        for count in (CALLS_AHEAD, 1):
-            cover = Cover(
-                max(own.covered_usd, own.committed_usd + count * worst_usd), max(own.covered_calls, own.calls + count)
-            )
-            spent = await self._recorder.hold(self, cover)
-            if spent is None:
-                return True
-            self._reason = QUESTIONS_SPENT if spent == "max_questions" else BUDGET_SPENT
-        return False
+    async def hold(self, cover: Cover) -> bool:
+        """Reserve calls up to `cover`; False if a limit of the batch forbids it."""
+        spent = await self._recorder.hold(self, cover)
+        self._reason = QUESTIONS_SPENT if spent == "max_questions" else BUDGET_SPENT
+        return spent is None
 
     def build_refusal(self) -> BatchSpentError:
         """Build the error for a call that the batch leaves no room for."""
         return BatchSpentError(self._reason)
 
-    def sum_used(self, cover: Cover | None = None) -> UsageAmount:
-        """Sum what was used and is reserved, up to `cover`. Gives back what is reserved if no call is under way."""
-        own, before = self.spending, self._before
-        if cover is None and own.is_idle:
-            self.set_cover(Cover(own.committed_usd, own.calls))
-        usd, calls = cover or (own.covered_usd, own.covered_calls)
-        return UsageAmount(
-            questions=before.questions + own.calls,
-            held_questions=int(max(calls, own.calls)) - own.calls,
-            cached=before.cached + own.cached,
-            tokens_in=before.tokens_in + own.tokens_in,
-            tokens_out=before.tokens_out + own.tokens_out,
-            cost_usd=before.cost_usd + own.spent_usd,
-            uncertain_usd=before.uncertain_usd + own.uncertain_usd,
-            held_usd=max(usd, own.committed_usd) - own.spent_usd - own.uncertain_usd,
-            unpriced=before.unpriced + own.unpriced,
-        )
-
-    def set_cover(self, cover: Cover) -> None:
-        """Let the spending go so far."""
-        self.spending.covered_usd, self.spending.covered_calls = cover
-
 
 @dataclass(frozen=True, slots=True)
 class _PendingWrite:
     lease: Lease
-    account: Account
+    account: BatchAccount
     rows: Sequence[OutcomeRow]
     recorded: asyncio.Future[bool]
 
@@ -134,18 +95,18 @@ class Recorder:
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
         self._writing = asyncio.Lock()  # sums are taken and written in one order
-        self._accounts: dict[str, Account] = {}
+        self._accounts: dict[str, BatchAccount] = {}
 
-    async def open_account(self, chunk: ClaimedChunk) -> Account:
+    async def open_account(self, chunk: ClaimedChunk) -> BatchAccount:
         """Return the account of a chunk's batch, which `close_account` ends."""
         async with self._writing:  # so that nobody reads what another one is about to add to
             if (account := self._accounts.get(chunk.lease.batch)) is None:
                 before = await self._run(lambda: self._chunks.read_used(chunk.lease.batch))
-                account = self._accounts[chunk.lease.batch] = Account(chunk, before, self)
+                account = self._accounts[chunk.lease.batch] = BatchAccount(chunk, before, self)
             account.chunks += 1
             return account
 
-    async def close_account(self, account: Account) -> None:
+    async def close_account(self, account: BatchAccount) -> None:
         """Count one chunk less on an account; write it a last time after the last one."""
         async with self._writing:
             account.chunks -= 1
@@ -154,7 +115,7 @@ class Recorder:
                 if (used := account.sum_used()) != account.written:
                     await self._run(lambda: self._chunks.write_used(account.batch, used))
 
-    async def put(self, lease: Lease, account: Account, rows: Sequence[OutcomeRow]) -> bool:
+    async def put(self, lease: Lease, account: BatchAccount, rows: Sequence[OutcomeRow]) -> bool:
         """Record rows of a chunk; False if its lease no longer counts, and nothing was recorded.
 
         Raises BusyError if the database stays out of reach until the worker ends.
@@ -168,17 +129,17 @@ class Recorder:
             self._task = asyncio.create_task(self._write())
         return await write.recorded
 
-    async def hold(self, account: Account, cover: Cover) -> str | None:
+    async def hold(self, account: BatchAccount, cover: Cover) -> str | None:
         """Reserve calls up to `cover`, and let the account go so far; else return the limit that forbids it."""
         async with self._writing:
             used = account.sum_used(cover)
             spent = await self._run(lambda: self._chunks.hold(account.batch, used))
             if spent is None:
                 account.written = used
-                account.set_cover(cover)
+                account.cover(cover)
             return spent
 
-    async def put_off(self, lease: Lease, account: Account, **options: Any) -> bool:
+    async def put_off(self, lease: Lease, account: BatchAccount, **options: Any) -> bool:
         """Leave a chunk for later, as `Chunks.put_off` does."""
         async with self._writing:
             used = account.written = account.sum_used()

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from service.asking.budget.reservations import Spending
 from service.asking.limits.policies import ConcurrencyLimit
 from service.jobs.items import Deferral, WaitingItem, build_quarantined_row, split_blocks
-from service.jobs.recorder import Account, Recorder
+from service.jobs.recorder import BatchAccount, Recorder
 from service.store.database import insist
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.leases import ChunkItem, ClaimedChunk, Lease, OutcomeRow, Pause
@@ -54,7 +54,7 @@ class _Attempt:
     """One attempt at a claimed chunk while it runs."""
 
     chunk: ClaimedChunk
-    account: Account
+    account: BatchAccount
     superseded: bool = False
     """Whether the chunk is another worker's now."""
     batch_stopped: bool = False

@@ -7,14 +7,14 @@ stay in memory.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from service.core.json.members import find_text
-from service.core.models.kinds import FrozenModel, Several
+from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
 from service.core.report import JudgeMode
 from service.engine import Engine
@@ -22,8 +22,8 @@ from service.errors import BadLinesError, InputError, MalformedError, Problem, T
 from service.jobs.chunking import Cutter
 from service.problems import Place
 from service.reading.places import BadRecord
-from service.reading.request import CustomId, RubricChoice, ScoreRequest, read_request_trace, refuse_other_shape
-from service.reading.strict_json import Limits, parse
+from service.reading.request import CustomId, ScoreRequest, read_request_trace, refuse_other_shape
+from service.reading.strict_json import Limits
 from service.reading.trace_files import scan_lines
 from service.store.jobs.job import Rejected, SkippedItems
 
@@ -53,8 +53,8 @@ class RunOptions(FrozenModel):
 
     name: str = Field(default="", max_length=256)
     """A name for people."""
-    rubric: RubricChoice | None = None
-    """A rubric as in a score request; in a query, its id. Absent: four_step."""
+    rubric: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    """The id of the rubric of items that name none. Absent: four_step."""
     judges: JudgeMode | None = None
     """Whether judges are asked, as in a score request."""
     judge_model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
@@ -82,12 +82,6 @@ class BatchOptions(RunOptions):
     """Whether only to report how many questions judges would get, and their cost."""
 
 
-class BatchRequest(BatchOptions):
-    """A batch as one JSON document."""
-
-    items: Several[BatchItem] = Field(min_length=1)
-
-
 OPTIONS: TypeAdapter[BatchOptions] = TypeAdapter(BatchOptions)
 ITEM: TypeAdapter[BatchItem] = TypeAdapter(BatchItem)
 
@@ -108,25 +102,11 @@ def _read_item(value: JsonValue) -> BatchItem:
 
 
 class SubmittedEntry(NamedTuple):
-    """One item as sent."""
+    """One item as sent; problems point to it by its line."""
 
     line: int
-    """Its line, or its position in a list, from 1."""
+    """Its line, from 1."""
     value: JsonValue | InputError
-
-
-PointerOf = Callable[[int], str]
-"""Returns the pointer of an item, given its line."""
-
-
-def point_to_line(line: int) -> str:
-    """Return the pointer of an item of JSON Lines."""
-    return f"/{line}"
-
-
-def point_to_item(line: int) -> str:
-    """Return the pointer of an item of a document."""
-    return f"/items/{line - 1}"
 
 
 def read_line_entries(stream: BinaryIO, limits: Limits) -> Iterator[SubmittedEntry]:
@@ -134,17 +114,6 @@ def read_line_entries(stream: BinaryIO, limits: Limits) -> Iterator[SubmittedEnt
     for record in scan_lines(stream, limits=limits, name="body"):
         if record.place.line is not None:  # else the body is empty
             yield SubmittedEntry(record.place.line, record.error if isinstance(record, BadRecord) else record.value)
-
-
-def read_document_entries(data: bytes, limits: Limits) -> tuple[Mapping[str, JsonValue], list[SubmittedEntry]]:
-    """Read the options and the items of one JSON document, `{"items": [...], ...}`. Raises InputError if it is not one."""
-    body = parse(data, limits)
-    if not isinstance(body, dict):
-        raise InputError.at("", "expected an object")
-    items = body.pop("items", None)
-    if not isinstance(items, list):
-        raise InputError.at("/items", "expected a list of items")
-    return body, [SubmittedEntry(n, item) for n, item in enumerate(items, start=1)]
 
 
 class BatchDefaults:
@@ -206,14 +175,11 @@ class BadItems:
 class ItemIntake:
     """One pass over the items of a batch: good ones go to a cutter, bad ones are collected."""
 
-    def __init__(
-        self, defaults: BatchDefaults, cutter: Cutter, *, max_items: int, pointer_of: PointerOf = point_to_line
-    ) -> None:
+    def __init__(self, defaults: BatchDefaults, cutter: Cutter, *, max_items: int) -> None:
         self._defaults = defaults
         self._skips = defaults.options.skip_invalid
         self._cutter = cutter
         self._max_items = max_items
-        self._pointer_of = pointer_of
         self._taken = 0
         self._seen: dict[str, int] = {}
         """The line of each custom_id; negative once a duplicate was reported there."""
@@ -273,10 +239,10 @@ class ItemIntake:
         if before > 0 and not self._skips:
             self._seen[custom_id] = -before
             self._reject(before, InputError.at("/custom_id", "a later item has the same one"))
-        return InputError.at("/custom_id", f"the same as that of {self._pointer_of(abs(before))}")
+        return InputError.at("/custom_id", f"the same as that of /{abs(before)}")
 
     def _reject(self, line: int, error: InputError) -> None:
-        self._bad.add(line, self._pointer_of(line), error)
+        self._bad.add(line, f"/{line}", error)
         if self._skips and len(self._skipped) < MAX_LISTED_PROBLEMS:
             problems = [Place(one.path, one.message) for one in error.problems[:MAX_LINE_PROBLEMS]]
             self._skipped.append(Rejected(line, tuple(problems)))

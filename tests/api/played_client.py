@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -27,6 +27,7 @@ from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Answer, Ask
 
 SMALL = Settings(batch_chunk=16, batch_max_items=200, max_body_bytes=100_000)
+LINES = {"content-type": "application/x-ndjson"}
 ENGINE = Engine(Registry(), judging=build_demo_judging())
 
 
@@ -52,16 +53,15 @@ class PlayedClient:
         told = urlencode(query).encode()
         return self._ask(verb, path, body, app=self.app, headers={**headers, **bearer}, query=told)
 
-    def submit(self, body: Any, headers: Mapping[str, str] = JSON, **query: object) -> dict[str, Any]:
-        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-        answer = self("POST", "/v1/calibrations", sent, headers, **query)
+    def submit(self, rows: Sequence[Any], **query: object) -> dict[str, Any]:
+        """Submits a calibration of labelled items and predictions."""
+        answer = self("POST", "/v1/calibrations", _write_lines(rows), LINES, **query)
         assert answer.status == 202, answer.body
         assert answer.headers["location"] == f"/v1/calibrations/{answer.json['id']}"
         return answer.json
 
-    def refused(self, status: int, body: Any, headers: Mapping[str, str] = JSON, **query: object) -> Any:
-        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-        answer = self("POST", "/v1/calibrations", sent, headers, **query)
+    def refused(self, status: int, rows: Sequence[Any], **query: object) -> Any:
+        answer = self("POST", "/v1/calibrations", _write_lines(rows), LINES, **query)
         assert answer.status == status, answer.body
         assert not self("GET", "/v1/calibrations").json["data"]
         return answer.problem
@@ -82,3 +82,7 @@ class PlayedClient:
         while (duty := claim_duty(self.database, chunks.owner, ["finish"])) is not None:
             await worker.fulfil(duty)
         runner.close()
+
+
+def _write_lines(rows: Sequence[Any]) -> bytes:
+    return b"".join(json.dumps(one).encode() + b"\n" for one in rows)

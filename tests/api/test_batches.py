@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -121,12 +122,6 @@ def test_a_batch_is_taken_and_can_be_found(client: Client, store: Database) -> N
     assert listed == {"data": [batch], "has_more": False, "next": None}
 
 
-def test_a_document_is_taken_with_its_options(client: Client, store: Database) -> None:
-    body = json.dumps({"items": [item(), item()], "name": "own", "tags": {"a": "b"}}).encode()
-    batch = client.submit(body, DOCUMENT, name="other", deadline_hours=1)
-    assert (batch["name"], batch["tags"], batch["request_counts"]["total"]) == ("own", {"a": "b"}, 2)
-
-
 @pytest.mark.parametrize("body", [FIVE, gzip.compress(FIVE), gzip.compress(FIVE[:99]) + gzip.compress(FIVE[99:])])
 def test_gzip_is_taken(client: Client, body: bytes) -> None:
     packed = {**LINES, "content-encoding": "gzip"} if body != FIVE else LINES
@@ -176,19 +171,14 @@ LARGE = jsonl(item(tags={"a": "x" * 1_000}))
 REFUSED: list[tuple[str, int, bytes, Mapping[str, str], dict[str, object]]] = [
     ("no item", 400, b"", LINES, {}),
     ("blank lines", 400, b"\n\n", LINES, {}),
-    ("no item in a document", 400, b'{"items":[]}', DOCUMENT, {}),
-    ("no items in a document", 422, b"{}", DOCUMENT, {}),
-    ("an unknown option in a document", 422, json.dumps({"items": [item()], "nope": 1}).encode(), DOCUMENT, {}),
-    ("no JSON in a document", 400, b"{", DOCUMENT, {}),
-    ("a bad item in a document", 400, b'{"items":[1]}', DOCUMENT, {}),
     ("another type", 415, FIVE, {"content-type": "text/csv"}, {}),
+    ("one document", 415, FIVE, DOCUMENT, {}),
     ("another encoding", 415, FIVE, {**LINES, "content-encoding": "br"}, {}),
     ("truncated gzip", 400, gzip.compress(FIVE)[:-3], PACKED, {}),
     ("no gzip", 400, FIVE, PACKED, {}),
     ("gzip that is not said to be", 400, gzip.compress(FIVE), LINES, {}),
     ("a bomb", 413, gzip.compress(bytes(10**7)), PACKED, {}),
     ("a body that is too large", 413, LARGE * 20, LINES, {}),
-    ("a document that is too large", 413, json.dumps({"items": [item()] * 30}).encode(), DOCUMENT, {}),
     ("a line that is too large", 400, jsonl(item(tags={"a": "x" * 2_000})), LINES, {}),
     ("too many items", 413, jsonl(*[item()] * 51), LINES, {}),
     ("an unknown parameter", 422, FIVE, LINES, {"skip_invaild": "true"}),
@@ -213,9 +203,7 @@ REFUSED: list[tuple[str, int, bytes, Mapping[str, str], dict[str, object]]] = [
 def test_what_cannot_be_taken_leaves_nothing(
     client: Client, store: Database, status: int, body: bytes, headers: Mapping[str, str], query: dict[str, object]
 ) -> None:
-    found = client.refused(status, body, headers, **query)
-    if status == 413 and headers is DOCUMENT:
-        assert "application/x-ndjson" in found["detail"]
+    client.refused(status, body, headers, **query)
     assert stored(store) == 0
 
 
@@ -243,13 +231,14 @@ def test_without_a_store_there_are_no_batches(ask: Ask) -> None:
         assert "database" in answer.problem["detail"]
 
 
-def test_no_more_waits_than_may(ask: Ask, store: Database) -> None:
-    client = Client(ask, create_app(Settings(batch_max_queued=7), database=store))
+@pytest.mark.parametrize(("setting", "whose"), [("batch_max_queued", "in all"), ("tenant_max_queued", "of yours")])
+def test_no_more_waits_than_may(ask: Ask, store: Database, setting: str, whose: str) -> None:
+    client = Client(ask, create_app(replace(Settings(), **{setting: 7}), database=store))
     keyed = {**LINES, "idempotency-key": "k"}
     batch = client.submit(headers=keyed)
     answer = client("POST", "/v1/batches", FIVE)
     assert (answer.status, answer.headers["retry-after"]) == (429, "30")
-    assert "10 items would wait in all" in answer.problem["detail"]
+    assert f"10 items would wait {whose}" in answer.problem["detail"]
     assert client.submit(headers=keyed) == batch
     client.submit(jsonl(item(), item()))
     assert "8 items" in client.refused(429, b"not read at all")["detail"]
@@ -325,8 +314,6 @@ def test_a_dry_run_quotes_and_keeps_nothing(
     quote = {"items": 4, "questions": questions, "cache_hits": hits, "cost_usd": cost, "sampled": 4}
     quote["unpriced_calls"] = questions - hits if cost is None else 0
     assert (answer.status, answer.json) == (200, quote)
-    document = json.dumps({"items": JUDGED, "dry_run": True, **options}).encode()
-    assert client("POST", "/v1/batches", document, DOCUMENT).json == quote
     assert stored(store) == 0
     client.refused(400, jsonl({}), dry_run="true")
 
@@ -420,36 +407,6 @@ def test_a_paused_batch_goes_on(client: Client, store: Database) -> None:
     resumed = client("POST", f"{path}/resume", b'{"budget_usd":2.5}', DOCUMENT).json
     assert (resumed["status"], resumed["budget_usd"]) == ("in_progress", 2.5)
     assert 0 in ready(store, batch)
-
-
-def test_a_batch_is_paused_and_resumed_by_its_submitter(client: Client, store: Database) -> None:
-    batch = client.submit()["id"]
-    path = f"/v1/batches/{batch}"
-    assert [client("POST", f"{path}/pause").json["status"] for _ in range(2)] == ["paused"] * 2
-    assert client("GET", path).json["status"] == "paused"
-    assert client("POST", f"{path}/resume", headers=DOCUMENT).json["status"] == "in_progress"
-    client("POST", f"{path}/cancel")
-    assert client("POST", f"{path}/pause").status == 409
-
-
-def test_the_failed_items_of_a_batch_are_tried_again(client: Client, store: Database) -> None:
-    batch = client.submit()["id"]
-    path = f"/v1/batches/{batch}"
-    recorded(store, batch, [0, 1, 2, 4])
-    recorded(store, batch, [3], ok=False)
-    assert client("POST", f"{path}/retry").status == 409  # it has yet to end
-    ended(store, batch)
-    found = client("POST", f"{path}/retry").json
-    assert (found["status"], found["request_counts"]["completed"], found["request_counts"]["failed"]) == (
-        "in_progress",
-        4,
-        0,
-    )
-    assert client("GET", f"{path}/errors").body == b""
-    recorded(store, batch, [3])
-    ended(store, batch)
-    assert client("GET", path).json["request_counts"]["completed"] == 5
-    assert "no item failed" in client("POST", f"{path}/retry").problem["detail"]
 
 
 def test_the_reports_so_far_are_summed_up(client: Client, store: Database) -> None:

@@ -38,7 +38,6 @@ from tests.api.played_client import PlayedClient as Client
 from tests.store.played import ended, ends
 from tests.stores import open_new_store
 
-LINES = {"content-type": "application/x-ndjson"}
 PYTHON = sys.executable
 
 
@@ -61,10 +60,6 @@ def said(one: Mapping[str, Any], raw: float, **more: Any) -> dict[str, Any]:
     return {"id": one["id"], "criterion": one["criterion"], "raw": raw, "model": "m", **more}
 
 
-def jsonl(*rows: Any) -> bytes:
-    return b"".join(json.dumps(one).encode() + b"\n" for one in rows)
-
-
 def rows(database: Database, table: sa.Table = BATCHES) -> int:
     with database.read() as connection:
         return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
@@ -85,7 +80,7 @@ def done(ask: Ask, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[C
     """120 items that a judge was asked about twice, and the fit; and the id of it."""
     database = open_new_store(tmp_path_factory.mktemp("done"))
     made = Client(ask, database, settings=Settings(batch_chunk=16, batch_max_items=300))
-    begun = made.submit({"items": items(120), "repeats": 2, "name": "nightly", "method": "isotonic"})
+    begun = made.submit(items(120), repeats=2, name="nightly", method="isotonic")
     assert (begun["status"], begun["items"], begun["request_counts"]["total"]) == ("in_progress", 120, 240)
     assert (begun["unanswered"], begun["fits"], begun["rubric"]) == (None, 0, "four_step@2")
     made.work()
@@ -136,7 +131,7 @@ def test_fits_at_hand_do_not_reach_what_is_fitted_anew(done: tuple[Client, str],
     [file] = first.find(name, "/fits").json["data"]
     engine = Engine(Registry(), judging=build_demo_judging(), fits=[Fit.model_validate_json(json.dumps(file["fit"]))])
     again = Client(ask, store, engine=engine, settings=Settings(batch_max_items=300))
-    made = again.submit({"items": items(120), "repeats": 2, "name": "again", "method": "isotonic"})["id"]
+    made = again.submit(items(120), repeats=2, name="again", method="isotonic")["id"]
     again.work()
     assert again.find(made, "/fits").json["data"][0]["fit"]["calibrator"] == file["fit"]["calibrator"]
 
@@ -145,7 +140,7 @@ def test_recorded_predictions_need_no_judge(ask: Ask, store: Database) -> None:
     client = Client(ask, store, engine=Engine(Registry()))
     listed = items(60)
     recorded = [said(one, 0.9 if n % 2 == 0 else 0.2) for n, one in enumerate(listed)]
-    made = client.submit(jsonl(*listed, *recorded), LINES, method="platt", seed="other")
+    made = client.submit([*listed, *recorded], method="platt", seed="other")
     assert (made["status"], made["request_counts"]["total"], made["rubric"]) == ("finalizing", 0, None)
     assert ends(client.database, made["id"]) == [made["id"]]
     client.work()
@@ -168,7 +163,7 @@ def test_two_judges_with_a_guarantee_are_fitted_as_without_a_service(ask: Ask, s
     cheap, dear = (
         [said(one, raw(n), judge=judge) for n, one in enumerate(listed)] for judge, raw in TWO_JUDGES.items()
     )
-    made = client.submit(jsonl(*listed, *cheap, *dear), LINES, guarantee=0.8)
+    made = client.submit([*listed, *cheap, *dear], guarantee=0.8)
     client.work()
     assert client.find(made["id"]).json["status"] == "completed", client.find(made["id"]).json["reason"]
     files = client.find(made["id"], "/fits").json["data"]
@@ -182,7 +177,7 @@ def test_two_judges_with_a_guarantee_are_fitted_as_without_a_service(ask: Ask, s
 
 def test_what_no_judge_answered_is_told(client: Client) -> None:
     """From the cache alone, and it is empty."""
-    made = client.submit({"items": items(4), "judges": "cached"})["id"]
+    made = client.submit(items(4), judges="cached")["id"]
     client.work()
     found = client.find(made).json
     assert (found["status"], found["unanswered"]) == ("failed", 4)
@@ -193,7 +188,7 @@ def test_what_no_judge_answered_is_told(client: Client) -> None:
 
 
 def test_all_first_answers_are_asked_for_first(client: Client, store: Database) -> None:
-    client.submit({"items": items(3), "repeats": 2})
+    client.submit(items(3), repeats=2)
     with store.read() as connection:
         payload = connection.execute(sa.select(CHUNKS.c.payload)).scalar_one()
     lines = [json.loads(line) for line in zlib.decompress(payload).splitlines()]
@@ -205,44 +200,42 @@ def test_all_first_answers_are_asked_for_first(client: Client, store: Database) 
 # What is refused.
 
 GOOD = item(1)
-BAD: dict[str, tuple[int, Any, list[str]]] = {
-    "nothing": (400, {"items": []}, [""]),
-    "no list": (422, {"items": 1}, ["/items"]),
-    "an item without labels": (400, {"items": [GOOD, {**item(2), "labels": []}]}, ["/items/1/labels"]),
-    "two of one id": (400, {"items": [GOOD, GOOD]}, ["/items/1/id"]),
-    "a criterion of no judge": (400, {"items": [{**GOOD, "criterion": "schema"}]}, ["/items/0/criterion"]),
-    "a trace that is none": (400, {"items": [{**GOOD, "trace": {"format": "x"}}]}, ["/items/0/trace"]),
-    "a prediction out of range": (400, {"items": [GOOD], "predictions": [said(GOOD, 2)]}, ["/predictions/0/raw"]),
-    "one said twice": (400, {"items": [GOOD], "predictions": [said(GOOD, 1)] * 2}, ["/predictions/1/sample"]),
-    "predictions that are no list": (422, {"items": [GOOD], "predictions": {}}, ["/predictions"]),
-    "a guarantee of all": (422, {"items": [GOOD], "guarantee": 1}, ["/guarantee"]),
-    "no judges": (422, {"items": [GOOD], "judges": "off"}, ["/judges"]),
-    "an unknown rubric": (422, {"items": [GOOD], "rubric": "none"}, ["/rubric"]),
-    "a model that is not allowed": (422, {"items": [GOOD], "judge_model": "openai/dear"}, ["/judge_model"]),
-    "an unknown option": (422, {"items": [GOOD], "splits": 3}, ["/splits"]),
-    "a webhook": (422, {"items": [GOOD], "webhook": "https://example.com"}, ["/webhook"]),
-    "too many questions": (413, {"items": [item(n) for n in range(21)], "repeats": 10}, [""]),
+BAD: dict[str, tuple[int, list[Any], dict[str, object], list[str]]] = {
+    "nothing": (400, [], {}, [""]),
+    "an item without labels": (400, [GOOD, {**item(2), "labels": []}], {}, ["/2/labels"]),
+    "two of one id": (400, [GOOD, GOOD], {}, ["/2/id"]),
+    "a criterion of no judge": (400, [{**GOOD, "criterion": "schema"}], {}, ["/1/criterion"]),
+    "a trace that is none": (400, [{**GOOD, "trace": {"format": "x"}}], {}, ["/1/trace"]),
+    "a prediction out of range": (400, [GOOD, said(GOOD, 2)], {}, ["/2/raw"]),
+    "one said twice": (400, [GOOD, said(GOOD, 1), said(GOOD, 1)], {}, ["/3/sample"]),
+    "a guarantee of all": (422, [GOOD], {"guarantee": 1}, ["/guarantee"]),
+    "no judges": (422, [GOOD], {"judges": "off"}, ["/judges"]),
+    "an unknown rubric": (422, [GOOD], {"rubric": "none"}, ["/rubric"]),
+    "a model that is not allowed": (422, [GOOD], {"judge_model": "openai/dear"}, ["/judge_model"]),
+    "an unknown option": (422, [GOOD], {"splits": 3}, [""]),
+    "a webhook": (422, [GOOD], {"webhook": "https://example.com"}, ["/webhook"]),
+    "too many questions": (413, [item(n) for n in range(21)], {"repeats": 10}, [""]),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_cannot_be_taken_is_refused_and_leaves_nothing(client: Client, name: str) -> None:
-    status, body, pointers = BAD[name]
-    problem = client.refused(status, body)
+    status, rows, query, pointers = BAD[name]
+    problem = client.refused(status, rows, **query)
     assert [place["pointer"] for place in problem["errors"]] == pointers
 
 
 def test_without_a_judge_predictions_are_needed(ask: Ask, store: Database) -> None:
     client = Client(ask, store, engine=Engine(Registry()))
-    assert "CALLGRADE_JUDGE_MODEL" in client.refused(422, {"items": [GOOD], "judges": "live"})["detail"]
-    assert "or predictions" in client.refused(422, {"items": [GOOD]})["detail"]
+    assert "CALLGRADE_JUDGE_MODEL" in client.refused(422, [GOOD], judges="live")["detail"]
+    assert "or predictions" in client.refused(422, [GOOD])["detail"]
 
 
 # As batches are.
 
 
 def test_a_cancelled_one_is_not_fitted(client: Client) -> None:
-    made = client.submit({"items": items(20)})["id"]
+    made = client.submit(items(20))["id"]
     assert client.find(made, "/report").problem["status"] == 409
     assert client("DELETE", f"/v1/calibrations/{made}").problem["status"] == 409
     assert client("POST", f"/v1/calibrations/{made}/cancel").json["status"] == "finalizing"
@@ -259,7 +252,7 @@ def test_tenants_do_not_see_each_others(ask: Ask, store: Database) -> None:
     client, held = Client(ask, store), Keys(store)
     keys = {name: held.create(name=name, tenant=name, scopes=["calibrate"])[1] for name in ("acme", "other")}
     client.key = keys["acme"]
-    made = client.submit({"items": items(2)})["id"]
+    made = client.submit(items(2))["id"]
     client.key = keys["other"]
     assert client("GET", "/v1/calibrations").json["data"] == []
     asked = [
@@ -282,7 +275,7 @@ def test_its_end_is_told_as_its_own(store: Database, ask: Ask) -> None:
             told.append((url, id, body))
 
     client = Client(ask, store)
-    made = client.submit({"items": items(2)})["id"]
+    made = client.submit(items(2))["id"]
     client("POST", f"/v1/calibrations/{made}/cancel")
     ended(store, made)
     with store.begin() as connection:

@@ -20,7 +20,7 @@ from service.wiring import prepare_database
 from tests.api.test_server import GOOD, SOON, Connection, Server, head, serving
 from tests.jobs.process import until
 
-ITEM = json.dumps({"items": [{"custom_id": "a", **json.loads(GOOD)}]}).encode()
+ITEM = json.dumps({"custom_id": "a", **json.loads(GOOD)}).encode()
 
 
 @dataclass

@@ -97,20 +97,6 @@ def test_with_keys_the_key_is_what_counts(ask: Ask, tmp_path) -> None:
     database.close()
 
 
-@pytest.mark.parametrize("path", ["/v1/score", "/v1/score/many", "/v1/rubrics/validate", "/v1/batches"])
-@pytest.mark.parametrize(
-    "kind",
-    [
-        None, "", "text/plain", "text/plain;charset=application/json", "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=x",
-    ],
-)  # fmt: skip
-def test_a_body_must_say_that_it_is_json(server: Server, path: str, kind: str | None) -> None:
-    headers = () if kind is None else (f"content-type: {kind}",)
-    status, answer = sent(server, f"POST {path}", "localhost", *headers, body=GOOD)
-    assert (status, json.loads(answer)["title"]) == (415, "Unsupported Media Type")
-
-
 def test_without_a_length_a_body_must_say_so_too(server: Server) -> None:
     connection = server.connect()
     connection.send(b"POST /v1/score HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ POLICY = RetryPolicy(attempts=ATTEMPTS, attempt_s=20.0)
 IMPATIENT = RetryPolicy(attempts=2, attempt_s=0.5)
 
 Send = Callable[..., Answer]
+SendAll = Callable[[FastAPI, Sequence[Any]], list[Any]]
 
 STEP = {
     "id": "judged",
@@ -74,6 +75,24 @@ def send(loop: asyncio.Runner) -> Send:
         return loop.run(exchange(app, method, path, chunks, JSON, b""))
 
     return one
+
+
+@pytest.fixture
+def send_all(loop: asyncio.Runner) -> SendAll:
+    """Posts bodies to /v1/score all at once; returns the reports in their order."""
+
+    async def score(app: FastAPI, given: Any) -> Answer:
+        async def chunks() -> tuple[bytes, bool]:
+            return json.dumps(given).encode(), False
+
+        return await exchange(app, "POST", "/v1/score", chunks, JSON, b"")
+
+    async def together(app: FastAPI, bodies: Sequence[Any]) -> list[Any]:
+        answers = await asyncio.gather(*[score(app, given) for given in bodies])
+        assert {answer.status for answer in answers} == {200}
+        return [answer.json for answer in answers]
+
+    return lambda app, bodies: loop.run(together(app, bodies))
 
 
 def application(  # noqa: PLR0913 (each is what one test is about)
@@ -112,32 +131,18 @@ REPAIRED = 2
 """A reply that cannot be used is asked for once more."""
 
 FAULTS = [
-    ("fault-429-bare", "provider_error", ALL),
     ("fault-429-after-2", "provider_error", ALL),
     ("fault-quota", "quota_exhausted", ONCE),
     ("fault-400", "provider_error", ONCE),
     ("fault-401", "unauthorized", ONCE),
-    ("fault-403", "provider_error", ONCE),
-    ("fault-404", "unknown_model", ONCE),
-    ("fault-500", "provider_error", ALL),
     ("fault-503", "provider_error", ALL),
     ("fault-reset", "provider_error", ALL),
-    ("fault-truncated-body", "provider_error", ALL),
-    ("fault-bad-json", "provider_error", ALL),
-    ("fault-html", "provider_error", ALL),
-    ("fault-error-in-200", "provider_error", ALL),
-    ("fault-empty-choices", "provider_error", ALL),
-    ("fault-null-content", "provider_error", ALL),
     ("fault-refusal", "refused", ONCE),
     ("fault-length", "truncated", ONCE),
-    ("fault-filter", "filtered", ONCE),
-    ("fault-off-menu", "invalid_judgement", REPAIRED),
-    ("fault-out-of-range", "invalid_judgement", REPAIRED),
     ("fault-not-json", "unparseable", REPAIRED),
-    ("fault-prose-and-json", "unparseable", REPAIRED),
-    ("fault-two-objects", "invalid_judgement", REPAIRED),
     ("fault-wrong-token", "invalid_judgement", REPAIRED),
 ]
+"""One of each kind that is dealt with in its own way; `tests/asking/test_model.py` has all that a provider can do."""
 
 
 @pytest.mark.parametrize(("model", "cause", "requests"), FAULTS)
@@ -158,48 +163,10 @@ def test_a_provider_that_stalls_is_left_at_the_deadline(provider, clock, send, m
     assert provider.counts == {model: IMPATIENT.attempts}
 
 
-LONG = {"fault-429-after-2", "fault-503", "fault-reset", "fault-400", "fault-refusal", "fault-not-json"}
-"""One of each kind that is dealt with in its own way: these are met in `make test`, the others where all is tried."""
-MANY = [pytest.param(*fault, marks=() if fault[0] in LONG else pytest.mark.chaos) for fault in FAULTS]
-ITEMS = 24
-"""More than may be under way at once, so that some wait for places."""
-
-
-@pytest.mark.parametrize(("model", "cause", "requests"), MANY)
-def test_a_fault_in_many_items(provider, clock, send, model, cause, requests):
-    answer = send(application(provider, clock, model), "/v1/score/many", [body(n) for n in range(ITEMS)])
-    outcomes = [judged(item["report"]) for item in answer.json["results"]]
-    assert answer.json["succeeded"] == ITEMS
-    assert {outcome["kind"] for outcome in outcomes} == {"errored"}
-    assert {outcome["cause"] for outcome in outcomes} <= {cause, "provider_error"}
-    assert cause in {outcome["cause"] for outcome in outcomes}
-    assert sum(provider.counts.values()) <= ITEMS * requests
-
-
-@pytest.mark.parametrize("model", ["fault-503-p30", "fault-reset-p30", "fault-429-after-2-p30"])
-def test_what_passes_is_ridden_out(provider, clock, send, model):
-    answer = send(application(provider, clock, model), "/v1/score/many", [body(n) for n in range(40)])
-    kinds = [judged(item["report"])["kind"] for item in answer.json["results"]]
-    assert kinds.count("scored") >= 36
-    assert sum(provider.counts.values()) <= 40 * ATTEMPTS
-
-
-def test_no_request_falls_into_the_time_a_provider_asked_for(provider, clock, send):
-    model = "fault-429-after-2-x1"
-    answer = send(application(provider, clock, model), "/v1/score/many", [body(n) for n in range(24)])
-    first, *later = provider.times(model)
-    assert {judged(item["report"])["kind"] for item in answer.json["results"]} == {"scored"}
-    assert not [at for at in later if first < at < first + 2.0]
-
-
 def test_a_judge_that_is_down_fails_the_request_where_that_is_asked(provider, clock, send):
     answer = send(application(provider, clock, "fault-500"), "/v1/score", body(on_judge_error="error"))
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
     assert "provider_error" in answer.problem["detail"]
-    items = send(
-        application(provider, clock, "fault-500"), "/v1/score/many", [body(on_judge_error="error"), body(judges="off")]
-    ).json
-    assert (items["failed"], items["results"][0]["error"]["status"], items["succeeded"]) == (1, 503, 1)
 
 
 def test_a_verdict_with_where_it_came_from(provider, clock, send, tmp_path: Path):
@@ -238,11 +205,10 @@ def test_the_modes(provider, clock, send, tmp_path: Path):
     assert provider.counts == {"good": 1}
 
 
-def test_those_who_ask_the_same_at_the_same_time_are_answered_once(provider, clock, send, tmp_path: Path):
+def test_those_who_ask_the_same_at_the_same_time_are_answered_once(provider, clock, send_all, tmp_path: Path):
     provider.latency = 0.2
     app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"))
-    items = send(app, "/v1/score/many", [body() for _ in range(100)]).json["results"]
-    uses = [judged(item["report"])["judge"]["cache"] for item in items]
+    uses = [judged(report)["judge"]["cache"] for report in send_all(app, [body() for _ in range(100)])]
     assert provider.counts == {"good": 1}
     assert (uses.count("miss"), uses.count("coalesced")) == (1, 99)
 

@@ -128,14 +128,6 @@ def test_a_day_that_is_used_up_leaves_questions_open(provider: Provider, store: 
     assert 0 < int(refused.headers["retry-after"]) <= DAY_S
 
 
-def test_in_a_list_an_item_is_told_that_the_day_is_used_up(provider: Provider, store: Database, post: Post) -> None:
-    told = post(
-        service(provider, store, Caps(questions=1)), [body(), body(rubric=rubric(question="??"))], "/v1/score/many"
-    ).json
-    assert (told["succeeded"], told["failed"]) == (1, 1)
-    assert [one["error"]["status"] for one in told["results"] if one["error"]] == [429]
-
-
 # Usage
 
 

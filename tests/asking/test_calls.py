@@ -18,7 +18,7 @@ from service.asking.faults import CallError, NotSentError
 from service.asking.limits.policies import ConcurrencyLimit
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
 from service.asking.model import LiteLLM
-from service.core.judging.prompts import Completion, Prompt, Turn, Usage
+from service.core.judging.prompts import Completion, Prompt, Turn
 from service.errors import JudgeError
 from tests.conftest import Run
 from tests.faults.clock import Clock
@@ -73,52 +73,11 @@ def warm(run: Run) -> None:
 
 
 # model, how it ends, requests
-TABLE = [
-    ("good", "answered", 1),
-    ("fault-429-after-2-x1", "answered", 2),
-    ("fault-429-after-2", "provider_error", 3),
-    ("fault-429-bare-x2", "answered", 3),
-    ("fault-429-bare", "provider_error", 3),
-    ("fault-quota", "quota_exhausted", 1),
-    ("fault-400", "provider_error", 1),
-    ("fault-401", "unauthorized", 1),
-    ("fault-403", "provider_error", 1),
-    ("fault-500", "provider_error", 3),
-    ("fault-503-x1", "answered", 2),
-    ("fault-503", "provider_error", 3),
-    ("fault-reset", "provider_error", 3),
-    ("fault-truncated-body", "provider_error", 3),
-    ("fault-bad-json", "provider_error", 3),
-    ("fault-html", "provider_error", 3),
-    ("fault-error-in-200", "provider_error", 3),
-    ("fault-empty-choices", "provider_error", 3),
-    ("fault-null-content", "provider_error", 3),
-    ("fault-refusal", "refused", 1),
-    ("fault-filter", "filtered", 1),
-    ("fault-length", "truncated", 1),
-]
-
-
-@pytest.mark.parametrize(("model", "cause", "requests"), TABLE, ids=[row[0] for row in TABLE])
-def test_a_single_call(run: Run, provider: Provider, clock: Clock, model: str, cause: str, requests: int) -> None:
-    one = caller(provider, clock)
-    assert causes([run(ended(one, model))]) == {cause: 1}
-    assert len(provider.requests) == requests
-    assert one.find_gate(f"openai/{model}").concurrency.in_flight == 0
-
-
 @pytest.mark.parametrize("kind", ["hang", "drip"])
 def test_what_never_ends_is_ended(run: Run, provider: Provider, clock: Clock, kind: str) -> None:
     outcome = run(ended(caller(provider, clock, SHORT), f"fault-{kind}"))
     assert causes([outcome]) == {"timeout": 1}
     assert len(provider.requests) == SHORT.attempts
-
-
-@pytest.mark.parametrize("attempts", [1, 2, 5])
-def test_there_are_as_many_requests_as_attempts(run: Run, provider: Provider, clock: Clock, attempts: int) -> None:
-    run(ended(caller(provider, clock, RetryPolicy(attempts=attempts)), "fault-500"))
-    assert len(provider.requests) == attempts
-    assert len(clock.naps) == attempts - 1
 
 
 def test_retry_after_is_waited_for(run: Run, provider: Provider, clock: Clock) -> None:
@@ -190,12 +149,6 @@ def test_no_retry_after_stops_anybody_for_longer_than_a_minute(
     assert causes(run(all_ended(one, model, 15))) == {"answered": 15}
 
 
-def test_a_shorter_pause_is_waited_for(run: Run, provider: Provider, clock: Clock) -> None:
-    outcome = run(ended(caller(provider, clock), "fault-429-after-60-x1"))
-    assert isinstance(outcome, Completion)
-    assert 60.0 <= sum(clock.naps) <= 61.0
-
-
 # Many calls
 
 
@@ -205,13 +158,6 @@ def test_some_429_with_retry_after(run: Run, provider: Provider, clock: Clock) -
     faults = len(provider.requests) - len(provider.paid)
     assert faults > 4
     assert len(provider.requests) == 40 + faults
-
-
-def test_some_503(run: Run, provider: Provider, clock: Clock) -> None:
-    outcomes = run(all_ended(caller(provider, clock), "fault-flaky-30", 50))
-    assert causes(outcomes)["answered"] >= 45
-    assert set(causes(outcomes)) <= {"answered", "provider_error"}
-    assert len(provider.requests) <= 80
 
 
 def test_an_outage_is_not_answered_by_a_storm(run: Run, provider: Provider, clock: Clock) -> None:
@@ -304,25 +250,6 @@ def test_the_cap_holds(run: Run, provider: Provider, clock: Clock) -> None:
     assert spending.reserved_usd == 0.0
 
 
-def test_a_reply_of_no_use_is_paid_for(run: Run, provider: Provider, clock: Clock) -> None:
-    spending = Spending(1.0)
-    run(ended(caller(provider, clock, script="fault-refusal"), PRICED, spending))
-    assert spending.spent_usd > 0
-
-
-def test_a_call_that_timed_out_counts_with_its_worst(run: Run, provider: Provider, clock: Clock) -> None:
-    spending = Spending(1.0)
-    one = caller(provider, clock, SHORT, script="fault-hang")
-    run(ended(one, PRICED, spending))
-    assert (spending.spent_usd, spending.uncertain_usd > 0, spending.reserved_usd) == (0.0, True, 0.0)
-
-
-def test_calls_of_unknown_price_are_counted_apart(run: Run, provider: Provider, clock: Clock) -> None:
-    spending = Spending(0.0)
-    assert isinstance(run(ended(caller(provider, clock), "good", spending)), Completion)
-    assert (spending.spent_usd, spending.unpriced) == (0.0, 1)
-
-
 # Nothing is left behind
 
 
@@ -367,26 +294,3 @@ def test_faults_leak_neither_tasks_nor_descriptors(run: Run, provider: Provider,
     after = run(quiet())
     assert after[0] <= before[0]
     assert after[1] <= before[1] + 2  # a connection that waits for its next request
-
-
-# Other models than litellm
-
-
-class Scripted:
-    """A model that replies, or fails, as it is told."""
-
-    def __init__(self, *script: Completion | JudgeError) -> None:
-        self._script = iter(script)
-
-    async def complete(self, prompt: Prompt) -> Completion:  # noqa: ARG002 (the port's name)
-        step = next(self._script)
-        if isinstance(step, JudgeError):
-            raise step
-        return step
-
-
-def test_any_model_is_called_the_same_way(clock: Clock) -> None:
-    reply = Completion("{}", "stand-in", Usage())
-    model = Scripted(JudgeError("timeout", "too slow", retryable=True), reply)
-    assert asyncio.run(ModelCaller(model, ProviderGates(clock)).complete(prompt("x"), Spending(0.0))) is reply
-    assert len(clock.naps) == 1

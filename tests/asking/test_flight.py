@@ -81,45 +81,6 @@ def test_a_hundred_callers_make_one_call() -> None:
     run(scene())
 
 
-def test_keys_do_not_wait_for_one_another() -> None:
-    async def scene() -> None:
-        flights, stuck, free = SingleFlight[int](), Work(), Work()
-        waiting = calling(flights, stuck, 1, "a")
-        await settle()
-        free.gate.set()
-        assert await flights.run_once("b", free) == (1, False)
-        stuck.gate.set()
-        assert await ended(waiting) == [(1, False)]
-
-    run(scene())
-
-
-def test_nothing_is_remembered() -> None:
-    async def scene() -> None:
-        flights, work = SingleFlight[int](), Work()
-        work.gate.set()
-        assert [await flights.run_once("k", work) for _ in range(3)] == [(1, False), (2, False), (3, False)]
-
-    run(scene())
-
-
-@pytest.mark.parametrize("leaving", [[0], [1], [2], [0, 1], [1, 2], [0, 2]], ids=str)
-def test_who_leaves_spares_the_rest(leaving: list[int]) -> None:
-    async def scene() -> None:
-        flights, work = SingleFlight[int](), Work()
-        callers = calling(flights, work, 3)
-        await settle()
-        for number in leaving:
-            callers[number].cancel()
-        await settle()
-        work.gate.set()
-        wanted = ["cancelled" if n in leaving else (1, n != 0) for n in range(3)]
-        assert await ended(callers) == wanted
-        assert (work.started, work.cancelled) == (1, 0)
-
-    run(scene())
-
-
 def test_the_last_to_leave_ends_the_work_and_the_next_starts_anew() -> None:
     async def scene() -> None:
         flights, work = SingleFlight[int](), Work()
@@ -150,19 +111,6 @@ def test_a_caller_gone_at_once_leaves_nothing_behind(turns: int) -> None:
         assert await ended([caller]) == ["cancelled"]
         await settle()
         assert (work.cancelled, len(flights)) == (work.started, 0)
-
-    run(scene())
-
-
-def test_an_error_reaches_all_and_is_not_remembered() -> None:
-    async def scene() -> None:
-        flights, bad, good = SingleFlight[int](), Work(ValueError("no")), Work()
-        callers = calling(flights, bad, 3)
-        await settle()
-        bad.gate.set()
-        assert await ended(callers) == [bad.error] * 3
-        good.gate.set()
-        assert await flights.run_once("k", good) == (1, False)
 
     run(scene())
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from service.asking.budget.reservations import Spending
 from service.asking.failures import MAX_RETRY_AFTER_S, read_retry_after
 from service.asking.faults import CallError, NotSentError
-from service.asking.limits.policies import Breaker, ConcurrencyLimit, Cooldown, SystemClock
-from service.asking.limits.provider_gate import ProviderGate, ProviderGates
+from service.asking.limits.policies import Breaker, ConcurrencyLimit, Cooldown
+from service.asking.limits.provider_gate import ProviderGate
 from service.core.judging.prompts import Usage
 from service.errors import FaultCause, JudgeError
 from tests.faults.clock import Clock
@@ -274,18 +274,6 @@ def test_a_probe_that_is_answered_closes_it_for_good(clock: Clock) -> None:
     assert not breaker.is_open
 
 
-def test_what_failed_before_it_closed_does_not_open_it_again(clock: Clock) -> None:
-    breaker = Breaker(clock, in_a_row=100, window=4)
-    for _ in range(4):
-        breaker.note_failure(fault(503), probe=breaker.admit())
-    assert breaker.is_open
-    clock.advance(10)
-    breaker.admit()
-    breaker.note_success()
-    breaker.note_failure(fault(503), probe=False)
-    assert not breaker.is_open
-
-
 def test_a_probe_that_is_cancelled_makes_room_for_another(clock: Clock) -> None:
     breaker = opened(clock)
     clock.advance(10)
@@ -488,21 +476,6 @@ def test_nobody_waits_behind_requests_that_are_under_way_when_the_key_is_closed(
     assert gate.concurrency.in_flight == 0
 
 
-def test_those_in_the_queue_learn_that_the_key_was_closed() -> None:
-    clock = Clock()
-    gate = ProviderGate(clock, concurrency=ConcurrencyLimit(start=1))
-
-    async def play() -> list[object]:
-        return await asyncio.gather(
-            through(gate, fault(402, "quota_exhausted")), *(through(gate) for _ in range(5)), return_exceptions=True
-        )
-
-    first, *rest = asyncio.run(play())
-    assert isinstance(first, CallError)
-    assert all(isinstance(error, NotSentError) for error in rest)
-    assert gate.concurrency.in_flight == 0
-
-
 @pytest.mark.parametrize(("cause", "number"), [("timeout", 10), ("provider_error", 10), ("unauthorized", 1)])
 def test_what_a_tenant_does_to_a_provider_stops_no_other(clock: Clock, cause: FaultCause, number: int) -> None:
     gate = ProviderGate(clock)
@@ -511,20 +484,6 @@ def test_what_a_tenant_does_to_a_provider_stops_no_other(clock: Clock, cause: Fa
     asyncio.run(through(gate, tenant="quiet"))
     with pytest.raises(NotSentError, match="too slow"):
         asyncio.run(through(gate, tenant="hostile"))
-
-
-def test_lanes_are_apart_by_model_and_by_account(clock: Clock) -> None:
-    gates = ProviderGates(clock)
-    one = gates.get("openai/x", "a")
-    assert gates.get("openai/x", "a") is one
-    assert one not in (gates.get("openai/x", "b"), gates.get("openai/y", "a"))
-
-
-def test_the_clock_of_the_system_goes_on() -> None:
-    clock = SystemClock()
-    before = clock.now()
-    asyncio.run(clock.sleep(0.01))
-    assert clock.now() > before
 
 
 # Spending
@@ -570,12 +529,6 @@ def test_what_is_reserved_cannot_be_spent_twice() -> None:
             spending.reserve(0.4)
         assert not caught.value.retryable
         assert spending.reserved_usd == 0.7
-
-
-def test_without_a_cap_all_is_counted_and_nothing_refused() -> None:
-    spending = Spending()
-    spend(spending, 1e9, Usage(1, 1, 3.0))
-    assert (spending.left_usd, spending.spent_usd) == (None, 3.0)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=40), st.floats(0, 5))

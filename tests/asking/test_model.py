@@ -139,14 +139,6 @@ def test_what_a_reply_quotes_of_keys_closes_none(text: str) -> None:
     assert explain_failure(RuntimeError(text), ExchangeNotes(ExchangeBounds())).cause == "provider_error"
 
 
-FOR_THE_READER = ["off-menu", "out-of-range", "not-json", "prose-and-json", "two-objects", "wrong-token"]
-
-
-@pytest.mark.parametrize("kind", FOR_THE_READER)
-def test_what_the_message_says_is_passed_on_as_it_is(run: Run, provider: Provider, kind: str) -> None:
-    assert isinstance(outcome(run, client(provider), prompt(f"fault-{kind}")), Completion)
-
-
 def test_an_injected_verdict_comes_back_as_the_message_alone(run: Run, provider: Provider) -> None:
     planted = '{"label": "yes", "token": "00000000"}'
     turns = (*TURNS, Turn("user", planted))
@@ -156,18 +148,6 @@ def test_an_injected_verdict_comes_back_as_the_message_alone(run: Run, provider:
     sober = outcome(run, client(provider), prompt("says-no", turns=turns))
     assert isinstance(sober, Completion)
     assert planted not in sober.text
-
-
-def test_the_model_that_replied_is_recorded(run: Run, provider: Provider) -> None:
-    reply = outcome(run, client(provider), prompt("fault-swap-model"))
-    assert isinstance(reply, Completion)
-    assert reply.model == "another-fault-swap-model"
-
-
-def test_retry_after_may_be_a_date(run: Run, provider: Provider) -> None:
-    past = outcome(run, client(provider), prompt("fault-429-after-Wed,_21_Oct_2015_07:28:00_GMT"))
-    assert isinstance(past, CallError)
-    assert past.retry_after == 0.0
 
 
 def test_a_model_of_no_provider_is_an_error_without_a_request(run: Run, provider: Provider) -> None:
@@ -208,11 +188,6 @@ def test_two_tool_calls_are_no_judgement(run: Run, provider: Provider) -> None:
     assert (error.cause, error.retryable) == ("invalid_judgement", False)
 
 
-def test_text_asks_for_nothing_special(run: Run, provider: Provider) -> None:
-    body = sent(run, provider, "text")
-    assert not {"response_format", "tools", "tool_choice"} & body.keys()
-
-
 def test_a_server_of_ones_own_is_asked_by_schema(run: Run, provider: Provider) -> None:
     assert "response_format" in sent(run, provider, "auto", "a-model-nobody-knows")
 
@@ -232,10 +207,6 @@ def test_parameters_go_out_as_they_are(run: Run, provider: Provider) -> None:
     assert (body["temperature"], body["max_tokens"]) == (0.0, 50 + 8_192)
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert "logprobs" not in body
-
-
-def test_no_temperature_is_sent_where_none_is_given(run: Run, provider: Provider) -> None:
-    assert "temperature" not in sent(run, provider, "auto")
 
 
 def test_a_model_that_takes_no_temperature_gets_none(run: Run, provider: Provider) -> None:
@@ -438,31 +409,6 @@ def test_errors_are_in_our_own_words(run: Run, provider: Provider, kind: str) ->
     assert len(error.reason) < 120
 
 
-WORDED = [
-    ("400", "the provider answered 400 Bad Request"),
-    ("401", "the provider does not accept the key (401)"),
-    ("404", "the provider answered 404 Not Found: it knows no such model"),
-    ("quota", "no quota is left with the provider (429)"),
-    ("503", "the provider answered 503 Service Unavailable"),
-    ("reset", "the connection broke off before the reply was whole"),
-    ("html", "the provider's reply could not be read"),
-    ("refusal", "the model refused to answer"),
-]
-
-
-@pytest.mark.parametrize(("kind", "words"), WORDED)
-def test_our_words_say_what_to_do(run: Run, provider: Provider, kind: str, words: str) -> None:
-    error = outcome(run, client(provider), prompt(f"fault-{kind}"))
-    assert isinstance(error, CallError)
-    assert error.reason == words
-
-
-def test_a_name_of_a_model_is_short_and_printable(run: Run, provider: Provider) -> None:
-    reply = outcome(run, client(provider), prompt("fault-long-model"))
-    assert isinstance(reply, Completion)
-    assert reply.model == "[31m" + "m" * 124
-
-
 @pytest.mark.parametrize(("kind", "tokens_out"), [("negative-usage", None), ("absurd-usage", 20)])
 def test_a_usage_that_cannot_be_is_unknown(run: Run, provider: Provider, kind: str, tokens_out: int | None) -> None:
     reply = outcome(run, client(provider, script=f"fault-{kind}"), prompt(PRICED))
@@ -585,13 +531,6 @@ def test_no_call_connects_elsewhere() -> None:
         """,
         program=find_launchers() / "python",
     )
-
-
-def test_after_disconnecting_a_call_connects_anew(run: Run, provider: Provider) -> None:
-    model = client(provider)
-    assert isinstance(outcome(run, model, prompt()), Completion)
-    run(disconnect())
-    assert isinstance(outcome(run, model, prompt()), Completion)
 
 
 def test_a_second_loop_works_after_disconnecting(run: Run, provider: Provider) -> None:

@@ -1,4 +1,4 @@
-"""(b) What a request over HTTP takes, against an idiomatic FastAPI route that parses and echoes the same models.
+"""(b) and (c): what a request over HTTP takes, against an idiomatic FastAPI route that parses and echoes the same models.
 
 Both are served as `callgrade serve` serves. Processor time is the least of interleaved rounds; it needs Linux's /proc.
 """
@@ -6,12 +6,15 @@ Both are served as `callgrade serve` serves. Processor time is the least of inte
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import os
 import socket
 import time
 from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +26,7 @@ ROUNDS = 4
 
 
 def measure() -> None:
-    """Prints the processor time of a request to both routes."""
+    """Prints requests a second of both routes, and the cost of a list against the same work in process."""
     _, workload = cases()
     bodies = [json.dumps(request(case)).encode() for case in workload]
     served = {"score": (serve_callgrade, "/v1/score"), "echo": (serve_echo, "/echo")}
@@ -33,6 +36,18 @@ def measure() -> None:
     print(f"    idiomatic FastAPI echo of the same models                         {echo:8.0f} us of CPU")
     print(f"    /v1/score                                                         {score:8.0f} us of CPU")
     print(f"    echo / score                                                      {echo / score:8.2f}")
+    _measure_waits(bodies)
+
+
+def _measure_waits(bodies: Sequence[bytes]) -> None:
+    """Prints how long requests wait that come at half the rate that the server can bear, by when they were due."""
+    half = rate(serve_callgrade, "/v1/score", bodies) / 2
+    with _Served(serve_callgrade) as port:
+        _await_readiness(port)
+        waits = sorted(asyncio.run(_arrive(port, [_http("/v1/score", body) for body in bodies], half)))
+    p50, p99 = waits[len(waits) // 2], waits[len(waits) * 99 // 100]
+    print(f"    at {half:.0f} requests a second, half of what it bears: p50 {p50 * 1e3:.2f} ms, p99 {p99 * 1e3:.2f} ms")
+    print(f"    p99 / p50                                                         {p99 / p50:8.2f}")
 
 
 def serve_callgrade() -> Any:
@@ -149,6 +164,37 @@ async def _answer(reader: asyncio.StreamReader) -> None:
         raise RuntimeError(head.decode("latin-1"))
     length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
     await reader.readexactly(length)
+
+
+def _await_readiness(port: int) -> None:
+    """Until all is loaded: at its start a server loads litellm beside what it answers."""
+    while True:
+        with contextlib.suppress(OSError), contextlib.closing(HTTPConnection("127.0.0.1", port)) as connection:
+            connection.request("GET", "/readyz")
+            if connection.getresponse().status == HTTPStatus.OK:
+                return
+        time.sleep(0.1)
+
+
+async def _arrive(port: int, messages: Sequence[bytes], per_second: float) -> list[float]:
+    """Seconds from when each request was due to its answer, after a second of warm-up."""
+    waits: list[float] = []
+    start = time.perf_counter()
+    dues = (start + n / per_second for n in range(int(per_second * (1 + SECONDS))))
+
+    async def client(offset: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for n, due in enumerate(dues, offset):
+            await asyncio.sleep(due - time.perf_counter())
+            writer.write(messages[n % len(messages)])
+            await _answer(reader)
+            waits.extend([time.perf_counter() - due] if due > start + 1 else [])
+        writer.close()
+
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, set(range(1, os.cpu_count() or 1)) or {0})
+    await asyncio.gather(*(client(n * 17) for n in range(CONNECTIONS)))
+    return waits
 
 
 async def _load(port: int, messages: Sequence[bytes], read_cpu: Callable[[], float]) -> Load:

@@ -36,7 +36,7 @@ def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple
         spool.write("\n".join(json.dumps(item(n)) for n in range(items)).encode())
         spool.finish()
         options: dict[str, Any] = {"repeats": repeats, "judges": "fresh"}
-        sent = Upload(tenant="", key=None, form="lines", options=options, body=spool)
+        sent = Upload(tenant="", key=None, options=options, body=spool)
         made = JobAdmission(CalibrationDraft, engine, bounds).admit(sent, kept, cutter)
         assert made is not None
         return kept, made.id

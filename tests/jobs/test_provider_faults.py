@@ -96,21 +96,6 @@ def test_a_model_that_nobody_knows_pauses_the_batch_and_is_named(
     assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
 
 
-def test_a_key_that_goes_bad_in_the_middle_stops_what_was_not_begun(
-    tmp_path: Path, provider: Provider, clock: Clock
-) -> None:
-    driver = Driver(tmp_path, provider, clock, "fault-401-a24-s240")
-    batch = driver.submit(REQUESTS)
-    ended = driver.run(batch)
-    times = [one.at for one in provider.requests]
-    first = times[24]
-    paused = next(one for one in driver.seen if one.status == "paused_provider")
-    assert 0 < paused.request_counts.completed <= 24
-    assert len([at for at in times[24:] if at == first]) <= START
-    assert len([at for at in times[24:] if at < first + 240]) <= START + 240 / 60 + 1
-    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
-
-
 @pytest.mark.parametrize("model", ["fault-503-p30", "fault-reset-p30", "fault-429-after-2-p30"])
 def test_what_fails_by_chance_is_tried_until_it_does_not(
     tmp_path: Path, provider: Provider, clock: Clock, model: str

@@ -29,8 +29,6 @@ from service.jobs.submissions import (
     MAX_TAGS,
     BatchDefaults,
     ItemIntake,
-    point_to_item,
-    read_document_entries,
     read_line_entries,
 )
 from service.reading.request import read_request
@@ -157,12 +155,6 @@ def test_items_are_kept_in_order_with_what_they_do_not_say() -> None:
     assert [one["request"]["tags"] for one in found] == [{"a": "1", "b": "2"}, *[{"a": "1", "b": "1"}] * 2]
     assert all(one["request"]["judges"] == "off" and one["request"]["trace"] == TRACE for one in found)
     assert all(read_request(one["request"]) for one in found)
-
-
-def test_an_inline_rubric_of_the_batch_reaches_its_items() -> None:
-    rubric = {"extends": "four_step", "id": "mine", "thresholds": {"fail": 0.5, "warn": 0.6}}
-    found, _ = taken([item(), item(rubric="arcade")], {"rubric": rubric})
-    assert [one["request"]["rubric"] for one in found] == [rubric, "arcade"]
 
 
 def test_numbers_and_text_are_kept_as_they_are() -> None:
@@ -304,13 +296,6 @@ def test_a_name_that_is_given_may_not_be_taken_by_one_that_is_made() -> None:
     assert problems(error) == ["/1/custom_id", "/2/custom_id"]
 
 
-def test_gzip_within_is_never_unpacked() -> None:
-    with Cutter(size=2) as cutter, pytest.raises(BadLinesError):
-        ItemIntake(BatchDefaults({}, ENGINE), cutter, max_items=9).take(
-            read_line_entries(io.BytesIO(gzip.compress(jsonl([item()]))), LIMITS)
-        )
-
-
 # given, budget, limit of questions; or the place of what is refused
 BOUNDED: list[tuple[dict[str, Any], tuple[float, int] | str]] = [
     ({}, (2.0, 100)),
@@ -324,33 +309,22 @@ BOUNDED: list[tuple[dict[str, Any], tuple[float, int] | str]] = [
 
 @pytest.mark.parametrize(("given", "outcome"), BOUNDED)
 def test_a_batch_has_what_it_asks_for_or_all_that_is_allowed(
-    given: dict[str, Any], outcome: tuple[float, int] | str
+    database: Database, given: dict[str, Any], outcome: tuple[float, int] | str
 ) -> None:
     bounds = JobBounds(limits=LIMITS, chunk_items=1, max_items=1, default_hours=1, max_usd=2.0, max_questions=100)
-    asked = BatchDefaults(given, ENGINE).options
-    if isinstance(outcome, str):
-        with pytest.raises(InputError, match="CALLGRADE_BATCH_MAX") as error:
-            bounds.admit_spending(asked)
-        assert problems(error) == [outcome]
-    else:
-        bounds.admit_spending(asked)
-        assert (bounds.choose_budget(asked), bounds.choose_max_questions(asked)) == outcome
-
-
-# One document.
-
-
-def test_a_document_has_items_and_options() -> None:
-    body = json.dumps({"items": [item(), {}, item()], "name": "n", "skip_invalid": True}).encode()
-    given, entries = read_document_entries(body, LIMITS)
-    assert given == {"name": "n", "skip_invalid": True}
-    with Cutter(size=2) as cutter:
-        left_out = ItemIntake(BatchDefaults(given, ENGINE), cutter, max_items=3, pointer_of=point_to_item).take(entries)
-        assert [one["custom_id"] for one in kept(cutter)] == ["item-0", "item-1"]
-    assert [one.line for one in left_out.lines] == [2]
-    with Cutter(size=2) as cutter, pytest.raises(BadLinesError) as error:
-        ItemIntake(BatchDefaults({}, ENGINE), cutter, max_items=3, pointer_of=point_to_item).take(entries)
-    assert problems(error) == ["/items/1/trace"]
+    with Spool(max_bytes=9_999) as spool, Cutter(size=1) as cutter:
+        spool.write(jsonl([item()]))
+        spool.finish()
+        sent = Upload(tenant="t", key=None, options=given, body=spool)
+        admission = JobAdmission(BatchDraft, ENGINE, bounds)
+        if isinstance(outcome, str):
+            with pytest.raises(InputError, match="CALLGRADE_BATCH_MAX") as error:
+                admission.admit(sent, Batches(database), cutter)
+            assert problems(error) == [outcome]
+        else:
+            batch = admission.admit(sent, Batches(database), cutter)
+            assert batch is not None
+            assert (batch.budget_usd, batch.max_questions) == outcome
 
 
 def test_memory_does_not_grow_with_the_items_but_by_their_names() -> None:
@@ -394,6 +368,6 @@ def test_an_answer_to_commit_that_gets_lost_makes_no_second_job(
     with Spool(max_bytes=9_999) as spool, Cutter(size=2) as cutter:
         spool.write(jsonl(rows))
         spool.finish()
-        sent = Upload(tenant="t", key=None, form="lines", options={}, body=spool)
+        sent = Upload(tenant="t", key=None, options={}, body=spool)
         assert JobAdmission(draft, ENGINE, bounds).admit(sent, jobs, cutter) == jobs.made
     assert jobs.page("t", limit=9).data == (jobs.made,)

@@ -120,18 +120,6 @@ def test_a_long_batch_does_not_keep_a_short_one_waiting(tmp_path: Path, slow: Pr
         assert counts.completed + counts.failed + counts.cancelled == counts.total == 1_000
 
 
-def test_a_cancelled_batch_stops(tmp_path: Path, slow: Provider) -> None:
-    with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
-        batch = run.submit([request(n) for n in range(800)])
-        run.start()
-        run.until(lambda: len(slow.requests) >= 200)
-        run.batches.cancel("", batch)
-        ended = run.ended(batch)
-        assert ended.status == "cancelled"
-        assert len(run.results(batch)) == len(slow.requests) < 700
-        assert ended.request_counts.cancelled == 800 - len(run.results(batch))
-
-
 @pytest.mark.chaos
 def test_the_worker_of_a_server_that_was_killed_makes_room_for_the_next(tmp_path: Path, slow: Provider) -> None:
     slow.latency = 1.0  # the first one has something to finish, and keeps the store meanwhile

@@ -87,16 +87,10 @@ def test_it_is_where_that_is_allowed(front: Front, host: str, listener: Scripted
     assert listener.connections == 1
 
 
-# Hosts by name, and what they resolve to. None: what the system says.
+# Hosts by name, and what they resolve to; None: what the system says. `test_addresses.py` has the addresses one by one.
 PRIVATE = [
-    ("[::127.0.0.1]", None),
-    ("[64:ff9b::127.0.0.1]", None),
     ("[2002:7f00:1::]", None),
     ("inside.example", ["10.0.0.7"]),
-    ("inside.example", ["172.16.0.1"]),
-    ("inside.example", ["192.168.1.1"]),
-    ("inside.example", ["100.64.0.1"]),
-    ("inside.example", ["fd12:3456::1"]),
     ("half.example", ["93.184.216.34", "127.0.0.1"]),
     ("half.example", ["127.0.0.1", "93.184.216.34"]),
 ]
@@ -104,25 +98,11 @@ PRIVATE = [
 NEVER = [
     ("169.254.169.254", None),
     ("2852039166", None),  # the same in decimal
-    ("0xa9fea9fe", None),
     ("[::ffff:169.254.169.254]", None),
-    ("0.0.0.0", None),  # noqa: S104 (refused)
     ("0", None),
-    ("[::]", None),
-    ("metadata.example", ["169.254.169.254"]),
-    ("inside.example", ["fe80::1"]),
     ("inside.example", ["fe80::1%1"]),
-    ("inside.example", ["224.0.0.1"]),
-    ("inside.example", ["240.0.0.1"]),
-    ("inside.example", ["255.255.255.255"]),
     ("inside.example", ["not an address"]),
-    ("168.63.129.16", None),
-    ("192.0.0.192", None),
-    ("[fec0::1]", None),
-    ("[64:ff9b::a9fe:a9fe]", None),
     ("metadata.example", ["fd00:ec2::254"]),
-    ("metadata.example", ["fd20:ce::254"]),
-    ("metadata.example", ["100.100.100.200"]),
     ("half.example", ["127.0.0.1", "169.254.169.254"]),
 ]
 REFUSED = [(host, addresses, False) for host, addresses in PRIVATE + NEVER]

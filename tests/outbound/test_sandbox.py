@@ -77,21 +77,6 @@ def test_posts_json_and_gives_the_reply() -> None:
     assert json.loads(body) == MESSAGE
 
 
-def test_the_name_is_looked_up_once_and_the_address_kept() -> None:
-    lookups: list[tuple[str, int]] = []
-
-    def rebinding(host: str, port: int) -> list[str]:
-        lookups.append((host, port))
-        return ["127.0.0.1"] if len(lookups) == 1 else ["192.0.2.1"]
-
-    with scripted(http(GOOD)) as server:
-        url = f"http://shop.example:{server.port}/"
-        sandboxes = Sandboxes([f"shop.example:{server.port}"], allow_private=True, resolve=rebinding)
-        assert asyncio.run(sandboxes.ask(sandboxes.admit(url), MESSAGE)) == json.loads(GOOD)
-    assert lookups == [("shop.example", server.port)]
-    assert f"Host: shop.example:{server.port}".encode() in server.requests[0].split(b"\r\n")
-
-
 def test_the_next_address_is_tried_where_one_takes_no_connection() -> None:
     with scripted(http(GOOD)) as server:
         sandboxes = local(server.port, resolve=lambda *_: ["127.0.0.2", "127.0.0.1"])
@@ -134,21 +119,6 @@ def test_whatever_goes_wrong_is_a_fault(behaviour: Behaviour | bytes, words: str
     assert words in str(caught.value)
 
 
-def test_a_look_up_that_hangs_is_given_up() -> None:
-    done = threading.Event()
-
-    def hanging(host: str, port: int) -> list[str]:
-        done.wait()
-        return []
-
-    sandboxes = Sandboxes(["a.example"], timeout=0.2, resolve=hanging)
-    try:
-        with pytest.raises(SandboxError, match=r"not within 0\.2 seconds"):
-            asyncio.run(sandboxes.ask(sandboxes.admit("https://a.example"), MESSAGE))
-    finally:
-        done.set()
-
-
 def test_a_name_without_an_address_is_a_fault() -> None:
     def unknown(host: str, port: int) -> list[str]:
         raise socket.gaierror(-2, "Name or service not known")
@@ -157,15 +127,6 @@ def test_a_name_without_an_address_is_a_fault() -> None:
         sandboxes = Sandboxes(["a.example"], resolve=resolve)
         with pytest.raises(SandboxError, match=words):
             asyncio.run(sandboxes.ask(sandboxes.admit("https://a.example"), MESSAGE))
-
-
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed(status: int) -> None:
-    with scripted(http(GOOD)) as other:
-        head = b"HTTP/1.1 %d Moved\r\nLocation: http://127.0.0.1:%d/\r\n" % (status, other.port)
-        with scripted(http(b"", head)) as server, pytest.raises(SandboxError, match="redirects are not followed"):
-            asked(server)
-    assert other.requests == []
 
 
 # TLS.
@@ -450,18 +411,6 @@ def test_a_final_state_that_is_known_is_not_asked_for(tmp_path: Path) -> None:
     assert server.requests == []
 
 
-def test_a_list_may_name_sandboxes_too(tmp_path: Path) -> None:
-    plain = {"trace": {"format": "openai", "messages": []}}
-    with shop() as port:
-        refused = body(port, refund(5400)) | {"sandbox": {"url": "http://elsewhere.example/"}}
-        documents = [plain, body(port, refund(5400)), refused, {}, body(port, refund(1))]
-        many = post(app_with(port, tmp_path), "/v1/score/many", documents).json
-    assert (many["succeeded"], many["failed"]) == (3, 2)
-    assert [item["index"] for item in many["results"]] == [0, 1, 2, 3, 4]
-    verdicts = [item["report"] and item["report"]["verdict"] for item in many["results"]]
-    assert verdicts == [many["results"][0]["report"]["verdict"], "pass", None, None, "fail"]
-
-
 def test_the_front_that_does_not_wait_refuses() -> None:
     with pytest.raises(InputError) as caught:
         Engine(Registry()).score(body(1, refund(5400)))
@@ -472,18 +421,6 @@ def test_without_a_sandbox_both_fronts_say_the_same() -> None:
     document = {name: value for name, value in body(1, refund(5400)).items() if name != "sandbox"}
     engine = Engine(Registry())
     assert asyncio.run(engine.score_async(document)) == engine.score(document)
-
-
-SETTINGS: list[tuple[str, str, str, Any]] = [
-    ("CALLGRADE_SANDBOX_HOSTS", "A.example, b:8443,,[::1]:90", "sandbox_hosts", ("a.example", "b:8443", "[::1]:90")),
-    ("CALLGRADE_SANDBOX_ALLOW_PRIVATE", "True", "sandbox_allow_private", True),
-    ("CALLGRADE_SANDBOX_TIMEOUT", "3", "sandbox_timeout", 3),
-]
-
-
-@pytest.mark.parametrize(("variable", "text", "field", "value"), SETTINGS)
-def test_settings(variable: str, text: str, field: str, value: Any) -> None:
-    assert getattr(Settings.from_env({variable: text}), field) == value
 
 
 BAD_SETTINGS = [

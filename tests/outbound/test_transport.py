@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gzip
 import json
@@ -283,21 +282,6 @@ def test_of_several_exchanges_the_last_one_stands(run: Run) -> None:
         ]
 
 
-def test_what_is_not_our_call_goes_as_it_always_did(run: Run, provider: Provider) -> None:
-    import litellm
-
-    async def theirs() -> Any:
-        messages = [{"role": "user", "content": "Hello"}]
-        return await litellm.acompletion(
-            model="openai/fault-302", messages=messages, api_base=provider.base(), api_key="none", max_retries=0
-        )
-
-    refused(run, provider.base(), "openai/fault-400")
-    provider.elsewhere = provider.base("says-yes") + "/chat/completions"
-    run(theirs())
-    assert len(provider.requests) == 1 + 2
-
-
 @given(st.binary(max_size=5_000), st.integers(1, 5_000), st.sampled_from(["", "gzip", "deflate"]), st.integers(1, 700))
 def test_a_body_is_whole_or_refused(text: bytes, most: int, encoding: str, piece: int) -> None:
     packed = {"": bytes, "gzip": gzip.compress, "deflate": zlib.compress}[encoding](text)
@@ -407,16 +391,3 @@ def test_a_reply_that_does_not_end_is_given_up(run: Run, provider: Provider, way
     assert (error.cause, error.retryable, error.usage) == ("timeout", True, Usage())
     assert error.reason == "no whole reply in 0.5 s"
     assert len(provider.requests) == 1
-
-
-def test_a_call_that_is_cancelled_leaves_no_connection(run: Run, provider: Provider) -> None:
-    async def play() -> None:
-        port = LiteLLM(api_base=provider.base("fault-hang"), api_key="none", reply="auto")
-        call = asyncio.create_task(port.complete(Prompt("openai/x", (Turn("user", "Judge."),), SCHEMA, 50)))
-        while not provider.requests:  # noqa: ASYNC110 (counted on another thread)
-            await asyncio.sleep(0.01)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-
-    run(play())

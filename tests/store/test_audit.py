@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from service.errors import JobStateError, UnknownJobError
 from service.fits.own_files import MAX_FILES_NAMED, note_own_files
 from service.settings import Settings
-from service.store.access.audit import Actor, Audit, AuditEntry
+from service.store.access.audit import Actor, Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.jobs.batches import Batches
@@ -79,20 +79,6 @@ def test_what_becomes_of_jobs_is_told(
     ended(database, batch)
     batches.delete("t", batch, by=ANN)
     assert told(audit) == [("user ann", "here", f"{stem}.{verb}", "t", batch) for verb in ("cancel", "delete")]
-
-
-def test_pages_hold_all_once_newest_first(database: Database, audit: Audit) -> None:
-    keys = Keys(database)
-    made = [keys.create(name=f"{number}")[0].id for number in range(5)]
-    seen: list[AuditEntry] = []
-    page = audit.page(limit=2)
-    while True:
-        seen += page.data
-        if not page.has_more:
-            break
-        page = audit.page(limit=2, after=page.next)
-    assert [one.target for one in seen] == made[::-1]
-    assert page.next is None
 
 
 def test_entries_are_forgotten_with_age(database: Database, audit: Audit) -> None:

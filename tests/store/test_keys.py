@@ -79,26 +79,6 @@ def test_an_expired_key_opens_nothing(keys: Keys, database: Database, ago: float
     assert (keys.authenticate(text) is not None) is opens
 
 
-def test_times_are_those_of_the_database(keys: Keys, database: Database) -> None:
-    with database.read() as connection:
-        before = connection.execute(sa.select(database.now())).scalar_one()
-    keys.create(name="ends", lasts_s=90 * DAY)
-    keys.create(name="stays")
-    ends, stays = keys.list_keys()
-    assert 0.0 <= ends.created_at - before < 60.0
-    assert ends.expires_at == pytest.approx(ends.created_at + 90 * DAY, abs=0.01)
-    assert stays.expires_at is None
-
-
-def test_a_scope_of_a_later_version_is_worth_nothing(keys: Keys, database: Database) -> None:
-    _, text = keys.create(name="ci", scopes=["score"])
-    with database.begin() as connection:
-        connection.execute(KEYS.update().values(scopes="score root"))
-    found = keys.authenticate(text)
-    assert found is not None
-    assert found.scopes == {"score"}
-
-
 @pytest.mark.parametrize(
     ("given", "place"),
     [

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from service.engine import Engine
 from service.jobs.items import ItemScorer
-from service.jobs.recorder import CALLS_AHEAD, Account, Recorder
+from service.jobs.recorder import CALLS_AHEAD, BatchAccount, Recorder
 from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.store.access.usage import UsageAmount
@@ -500,7 +500,7 @@ def test_where_all_places_are_taken_nothing_is_waited_for(stage: Stage) -> None:
 
     async def record(places: int, numbers: Iterable[int]) -> None:
         recorder = Recorder(stage.worker(), in_flight=places, interval_s=3_600.0)
-        account: Account = await recorder.open_account(chunk)
+        account: BatchAccount = await recorder.open_account(chunk)
         for n in numbers:
             await asyncio.gather(*[recorder.put(chunk.lease, account, [row(places * n + k)]) for k in range(places)])
 

@@ -188,18 +188,3 @@ def test_a_damaged_store_stops_the_start_and_says_how_to_go_on(tmp_path: Path, k
     assert all(part in told for part in ("keys, batches", "may be lost", "restore a backup", "empty store"))
     assert "\n" not in told
     assert file.read_bytes() == before
-
-
-def test_a_store_of_an_earlier_version_is_taken_over(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    with sqlite3.connect(path) as old:
-        old.execute("PRAGMA journal_mode=TRUNCATE")
-        old.execute("CREATE TABLE kept (number INTEGER PRIMARY KEY, text BLOB)")
-        old.execute("INSERT INTO kept VALUES (7, 'x')")
-    old.close()
-    store = open_database(f"sqlite:///{path}")
-    store.migrate()
-    assert numbers(store) == [7]
-    with store.read() as connection:
-        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
-    store.close()

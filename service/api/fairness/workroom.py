@@ -10,7 +10,6 @@ from pydantic import JsonValue
 from starlette.requests import Request
 
 from service.api.access import find_payer
-from service.api.body import read_body
 from service.api.fairness.turns import Threads, Turns
 from service.api.presence import await_while_connected
 from service.reading.strict_json import Limits, parse
@@ -32,11 +31,7 @@ class Workroom:
         self._threads = Threads(THREAD_COUNT, name="scoring")
         self._loop = Turns(1)
 
-    async def handle(self, request: Request, limits: Limits, work: Callable[[JsonValue], T]) -> T:
-        """Read and parse the body, and return what `work` makes of it. Raises what reading, parsing and `work` raise."""
-        return await self.handle_data(request, await read_body(request, limits), limits, work)
-
-    async def handle_data(
+    async def handle(
         self,
         request: Request,
         data: bytes,
@@ -44,7 +39,7 @@ class Workroom:
         work: Callable[[JsonValue], T],
         handle_large: Callable[[bytes, Limits], T | None] | None = None,
     ) -> T:
-        """Like `handle`, for a body that is already read.
+        """Parse a body, and return what `work` makes of it. Raises what parsing and `work` raise.
 
         `handle_large` may do the same for a large body elsewhere; if it returns None, `work` does it here.
         """

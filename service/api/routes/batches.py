@@ -12,23 +12,18 @@ from service.api.routes.batch_reading import EVENTS, NDJSON, BatchReading, Batch
 from service.api.routes.jobs import JobPageQuery, JobRoutes
 from service.jobs.admission import BatchDraft
 from service.jobs.quotes import Quote
-from service.jobs.submissions import BatchOptions, BatchRequest
+from service.jobs.submissions import BatchOptions
 from service.reporting.summary import Summary
 from service.store.jobs.batches import Batch, BatchList
 from service.store.jobs.items import ListedItems, WholeItem
 
 EXAMPLE = {
-    "items": [
-        {
-            "custom_id": "greeting",
-            "trace": {
-                "format": "openai",
-                "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
-            },
-            "expected": {"calls": "none"},
-        }
-    ],
-    "tags": {"suite": "nightly"},
+    "custom_id": "greeting",
+    "trace": {
+        "format": "openai",
+        "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+    },
+    "expected": {"calls": "none"},
 }
 
 _WINDOW_HEADERS = (
@@ -51,7 +46,7 @@ class BatchRoutes(JobRoutes[Batch]):
 
     noun, plural = "batch", "batches"
     record, listed, draft, options, page = Batch, BatchList, BatchDraft, BatchOptions, BatchPageQuery
-    body = RequestBody(BatchRequest, EXAMPLE, lines="lines of `BatchItem`")
+    body = RequestBody(None, lines="lines of `ScoreRequest`, each with a `custom_id` of its own", example=[EXAMPLE])
     quote_answers = (Answer({JSON: Quote}, 200, "What the batch would take; nothing was kept"),)
 
     def list_own(self) -> list[Operation]:

@@ -14,24 +14,22 @@ from service.api.queries import read_query
 from service.api.routes.jobs import JobPageQuery, JobRoutes
 from service.core.judging.fits import Fit
 from service.core.models.kinds import FrozenModel, Several
-from service.jobs.calibrations import MAX_BODY_BYTES, CalibrationDraft, CalibrationOptions, CalibrationRequest
+from service.jobs.calibrations import MAX_BODY_BYTES, CalibrationDraft, CalibrationOptions
 from service.store.jobs.calibrations import Calibration, CalibrationList, Calibrations
 
 T = TypeVar("T")
 
-EXAMPLE = {
-    "items": [
-        {
-            "id": "refund-1",
-            "criterion": "result_groundedness",
-            "group": "refund-1",
-            "payload": {"amount_cents": 5400},
-            "answer": "Refunded $54.00.",
-            "labels": [{"annotator": "ana", "label": True}],
-        }
-    ],
-    "predictions": [{"id": "refund-1", "criterion": "result_groundedness", "raw": 1.0}],
-}
+EXAMPLE = [
+    {
+        "id": "refund-1",
+        "criterion": "result_groundedness",
+        "group": "refund-1",
+        "payload": {"amount_cents": 5400},
+        "answer": "Refunded $54.00.",
+        "labels": [{"annotator": "ana", "label": True}],
+    },
+    {"id": "refund-1", "criterion": "result_groundedness", "raw": 1.0},
+]
 
 REPORT_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -77,9 +75,7 @@ class CalibrationRoutes(JobRoutes[Calibration]):
     noun, plural = "calibration", "calibrations"
     record, listed, draft = Calibration, CalibrationList, CalibrationDraft
     options, page = CalibrationOptions, CalibrationPageQuery
-    body = RequestBody(
-        CalibrationRequest, EXAMPLE, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)"
-    )
+    body = RequestBody(None, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)", example=EXAMPLE)
     max_job_bytes = MAX_BODY_BYTES
 
     def list_own(self) -> list[Operation]:
@@ -91,7 +87,7 @@ class CalibrationRoutes(JobRoutes[Calibration]):
         ]
 
     async def submit_job(self, request: Request) -> Response:
-        """Submit labelled items, as JSON Lines (options in the query) or as one JSON document. Gzip is accepted.
+        """Submit labelled items as JSON Lines, with options in the query. Gzip is accepted.
 
         Judges are asked about the items as in a batch, unless there are recorded predictions; then calibration maps are
         fitted.

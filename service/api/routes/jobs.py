@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.api.access import find_actor, find_payer, find_tenant
-from service.api.body import is_packed, read_body, read_form, receive
+from service.api.body import is_packed, read_body, receive, refuse_other_than_lines
 from service.api.fairness.upload_disk import UploadDisk
 from service.api.operations import (
     JSON,
@@ -31,13 +31,13 @@ from service.api.store_access import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
 from service.engine import Engine
-from service.errors import TooLargeError
-from service.jobs.admission import Draft, JobAdmission, JobBounds, Upload, WebhookPolicy, explain_too_large
+from service.jobs.admission import Draft, JobAdmission, JobBounds, Upload
 from service.jobs.chunking import Cutter
 from service.jobs.items import widen_limits
 from service.jobs.quotes import QUOTE, build_quote
 from service.jobs.spool import Spool
 from service.jobs.submissions import MAX_QUESTION_LIMIT, RunOptions
+from service.outbound.webhooks import Webhooks
 from service.reading.strict_json import parse
 from service.store.jobs.job import JobList, Status
 from service.store.jobs.jobs import J, Jobs
@@ -85,7 +85,7 @@ class JobRoutes(ABC, Generic[J]):
     listed: type[JobList[J]]
     draft: type[Draft]
     options: type[RunOptions]
-    """What the query of a submission may hold. A JSON document has the same fields, which take precedence."""
+    """What the query of a submission may hold."""
     page: type[JobPageQuery]
     body: RequestBody
     quote_answers: Sequence[Answer] = ()
@@ -101,17 +101,13 @@ class JobRoutes(ABC, Generic[J]):
         max_bytes: int,
         disk: UploadDisk,
         jobs: Jobs[J] | None = None,
-        receivers: WebhookPolicy | None = None,
+        receivers: Webhooks | None = None,
     ) -> None:
-        """`max_bytes` of JSON Lines, unpacked; a document is bounded like any other body.
-
-        `disk`: where uploads wait. `receivers`: of webhooks.
-        """
+        """`max_bytes` of JSON Lines, unpacked. `disk`: where uploads wait. `receivers`: of webhooks."""
         self._engine = engine
         self._bounds = bounds
         self._disk = disk
-        largest = int(min(max_bytes, self.max_job_bytes))
-        self._max_bytes = {"lines": largest, "document": min(largest, bounds.limits.max_bytes)}
+        self._max_bytes = int(min(max_bytes, self.max_job_bytes))
         self._admission = JobAdmission(self.draft, engine, bounds, receivers)
         self.store = JobStore(jobs, parameter=f"{self.noun}_id")
 
@@ -154,9 +150,10 @@ class JobRoutes(ABC, Generic[J]):
         return Operation(method, path, handler, answers, *errors, name=name, description=description, **more)
 
     async def submit_job(self, request: Request) -> Response:
-        """Submit a job, as JSON Lines (an item a line, options in the query) or as one JSON document. Gzip is accepted."""
+        """Submit a job as JSON Lines: an item a line, options in the query. Gzip is accepted."""
         jobs, tenant, headers = self.store.jobs, find_tenant(request), request.headers
-        key, form, packed = headers.get("idempotency-key"), read_form(headers), is_packed(headers)
+        refuse_other_than_lines(headers)
+        key, packed = headers.get("idempotency-key"), is_packed(headers)
         if key is not None and not _KEY.fullmatch(key):
             raise HTTPException(400, "Idempotency-Key: expected 1 to 255 characters of printable ASCII")
         options = read_given(request.query_params, self.options)
@@ -164,14 +161,11 @@ class JobRoutes(ABC, Generic[J]):
             await self.store.run(request, lambda: jobs.check_room(tenant))
         with (
             self._disk.hold(find_payer(request.scope)) as take,
-            Spool(max_bytes=self._max_bytes[form], packed=packed, take=take) as spool,
+            Spool(max_bytes=self._max_bytes, packed=packed, take=take) as spool,
             Cutter(size=self._bounds.chunk_items, take=take) as cutter,
         ):
-            try:
-                await receive(request, spool)
-            except TooLargeError as error:
-                raise explain_too_large(error) if form == "document" else error from None
-            upload = Upload(tenant=tenant, key=key, form=form, options=options, body=spool)
+            await receive(request, spool)
+            upload = Upload(tenant=tenant, key=key, options=options, body=spool)
             job = await self.store.run_long(request, lambda: self._admission.admit(upload, jobs, cutter))
             if job is None:
                 limits = widen_limits(self._bounds.limits)
@@ -205,7 +199,7 @@ class JobRoutes(ABC, Generic[J]):
         """Resume a paused job, with new limits if they are given."""
         jobs, body = self.store.jobs, await read_body(request, self._bounds.limits)
         limits = validate(RESUME, parse(body, self._bounds.limits) if body else {})
-        self._bounds.admit_spending(limits)
+        self._bounds.admit_spending(limits.budget_usd, limits.max_questions)
         return await self.store.change(request, partial(jobs.resume, **limits.model_dump(), by=find_actor(request)))
 
     async def delete_job(self, request: Request) -> Response:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from service.api.access import find_actor, find_caller, find_payer, find_tenant
-from service.api.body import is_packed, read_body, read_form, receive
+from service.api.body import is_packed, read_body, receive, refuse_other_than_lines
 from service.api.fairness.upload_disk import UploadDisk
 from service.api.operations import TEXT, Answer, Operation, RequestBody
 from service.api.queries import read_query
@@ -215,8 +215,7 @@ class LabelRoutes(StoreAccess[LabelDesk]):
     async def import_labels(self, request: Request) -> LabelImport:
         """Import a labelled set, as JSON Lines; gzip is accepted. Items that exist already only get the labels."""
         desk, tenant, by = self.find_store(), find_tenant(request), find_actor(request)
-        if read_form(request.headers) != "lines":
-            raise HTTPException(415, f"expected a body of type {NDJSON}", {"accept": NDJSON})
+        refuse_other_than_lines(request.headers)
         packed = is_packed(request.headers)
         with (
             self._disk.hold(find_payer(request.scope)) as take,

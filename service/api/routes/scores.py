@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -15,9 +16,13 @@ from service.api.operations import JSON, Answer, Operation
 from service.api.queries import read_query
 from service.api.routes.batch_items import ItemChoiceQuery, build_choice
 from service.api.store_access import StoreAccess
+from service.errors import BusyError, InputError
 from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
 from service.store.jobs.items import FailureGroup
 from service.store.kept_scores import KeptScoreList, KeptScores
+from service.store.labelling.drafts import ScoreDraft
+
+LOG = logging.getLogger("callgrade.api")
 
 SCORE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -62,8 +67,28 @@ class ScoreBreakdown:
 class KeptScoreRoutes(StoreAccess[KeptScores]):
     """The handlers over kept scores."""
 
-    def __init__(self, scores: KeptScores | None) -> None:
-        super().__init__(scores, "scores are kept in", threads=2)
+    def __init__(self, scores: KeptScores | None, *, always: bool = False) -> None:
+        """`always`: keep a score of /v1/score also if its request does not say."""
+        super().__init__(scores, "scores are kept in")
+        self._always = always and scores is not None
+
+    def should_keep(self, store: bool | None) -> bool:  # noqa: FBT001 (the request's own field)
+        """Whether to keep a score, by the request's `store`; InputError if it asks for that and there is no store."""
+        if store and self._store is None:
+            raise InputError.at("/store", "keeping a score needs a database, and none is open here; expected false")
+        return self._always if store is None else store
+
+    async def keep(self, request: Request, draft: ScoreDraft | None, sent: bytes) -> dict[str, str]:
+        """Store a score and return the header that names it; no header if it is not stored. `sent`: the request's JSON."""
+        if draft is None:
+            return {}
+        complete = replace(draft, request=sent)
+        try:
+            name = await self.ask(request, lambda scores, tenant: scores.keep(tenant, complete))
+        except BusyError as error:  # returning the report matters more than keeping it
+            LOG.warning("the score could not be stored", extra={"fields": {"why": str(error)}})
+            return {}
+        return {"x-callgrade-score-id": name}
 
     def all(self) -> list[Operation]:
         """List the routes."""

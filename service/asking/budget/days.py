@@ -7,11 +7,13 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
+from service.asking.budget.accounts import Account, Cover
 from service.asking.budget.reservations import Spending
 from service.errors import BusyError, DaySpentError
-from service.store.access.usage import DAY_S, Caps, UsageAmount, UsageStore
+from service.store.access.usage import DAY_S, Caps, UsageStore
 from service.store.database import insist
 
 LOG = logging.getLogger("callgrade.usage")
@@ -66,7 +68,7 @@ class Days:
         for key, day in list(self._days.items()):
             await day.flush()
             if key[1] < self.today and day.is_done:
-                del self._days[key]
+                self._days.pop(key, None)
 
     async def run_stored(self, work: Callable[[], bool]) -> bool:
         """Run the work on the database. Raises BusyError if it stays out of reach."""
@@ -87,67 +89,59 @@ class Days:
         while True:
             await asyncio.sleep(FLUSH_S)
             try:
-                await self.flush()
+                await asyncio.shield(self.flush())  # one that `close` cuts off would be written again
             except BusyError as error:  # it is written later
                 LOG.warning("usage is not counted yet", extra={"fields": {"why": str(error)}})
 
 
-class _Day:
+class _Day(Account):
     """One day of one tenant, as this process spends it."""
 
     def __init__(self, tenant: str, day: int, days: Days) -> None:
-        self.spending = Spending()
+        super().__init__(ahead=CALLS_AHEAD, limited=days.caps != NO_CAPS)
         self._key = tenant, day
         self._days = days
-        self._written = UsageAmount()
         self._writing = asyncio.Lock()
         self._tasks: set[asyncio.Task[bool]] = set()
-        if days.caps != NO_CAPS:
-            self.spending.backing = self
-            self.spending.covered_calls = 0
 
     @property
     def is_done(self) -> bool:
         """Whether nothing is under way and everything is written."""
-        return self.spending.is_idle and self._sum_used(*self._sum_committed()) == self._written
+        return self.spending.is_idle and self.sum_used() == self.written
 
     async def advance(self, worst_usd: float) -> bool:
-        """Reserve some more calls, or only one if that is too many. The waiter may go away: what is being written counts."""
+        """Reserve some more calls. The waiter may go away: what is being written counts."""
         task = asyncio.create_task(self._advance(worst_usd))
         self._tasks.add(task)
         task.add_done_callback(self._forget_task)
         return await asyncio.shield(task)
+
+    async def _advance(self, worst_usd: float) -> bool:
+        async with self._writing:
+            return await super().advance(worst_usd)
 
     def _forget_task(self, task: asyncio.Task[bool]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # retrieved, as the waiter may have gone away
 
-    async def _advance(self, worst_usd: float) -> bool:
-        async with self._writing:
-            for count in (CALLS_AHEAD, 1):
-                own = self.spending
-                usd = max(own.covered_usd, own.committed_usd + count * worst_usd)
-                calls = max(own.covered_calls, own.calls + count)
-                try:
-                    if await self._write(usd, calls, self._days.caps):
-                        return True
-                except BusyError:  # written later: a full disk is no reason to refuse what needs none
-                    if await self._cover_unwritten(usd, calls):
-                        return True
-        return False
+    async def hold(self, cover: Cover) -> bool:
+        """Reserve so much of the day; while the database cannot be written, by reading alone.
 
-    async def _cover_unwritten(self, usd: float, calls: float) -> bool:
-        """Cover so much by reading alone: what other processes could not write either is not seen."""
-        added, store = self._sum_used(usd, calls) - self._written, self._days.store
+        Then nothing is seen of what other processes could not write either: a full disk is no reason to refuse what needs
+        none. Raises DaySpentError if it cannot even be read.
+        """
+        with suppress(BusyError):
+            return await self._write(cover, self._days.caps)
+        added, store = self.sum_used(cover) - self.written, self._days.store
         try:
-            if not await self._days.run_stored(lambda: store.fits(*self._key, added, self._days.caps)):
-                return False
+            fits = await self._days.run_stored(lambda: store.fits(*self._key, added, self._days.caps))
         except BusyError:
             reason = "today's usage cannot be looked up: the database is away"
             raise DaySpentError(reason, retry_after=RETRY_S) from None
-        self.spending.covered_usd, self.spending.covered_calls = usd, calls
-        return True
+        if fits:
+            self.cover(cover)
+        return fits
 
     def build_refusal(self) -> DaySpentError:
         """Build the error for a day that is used up."""
@@ -160,42 +154,16 @@ class _Day:
     async def flush(self) -> None:
         """Write what was used. Give back what is reserved if nothing is under way."""
         async with self._writing:
-            usd, calls = self._sum_committed() if self.spending.is_idle else self._sum_covered()
-            if self._sum_used(usd, calls) != self._written:
-                self.spending.covered_usd, self.spending.covered_calls = usd, calls  # at once: it is given back
-                await self._write(usd, calls, NO_CAPS)  # without caps, as it is used already
+            if self.sum_used() != self.written:
+                own = self.spending
+                await self._write(Cover(own.covered_usd, own.covered_calls), NO_CAPS)  # it is used already
 
-    def _sum_covered(self) -> tuple[float, float]:
-        own = self.spending
-        return (own.covered_usd, own.covered_calls) if own.backing else self._sum_committed()
-
-    def _sum_committed(self) -> tuple[float, float]:
-        own = self.spending
-        if own.backing is None:
-            return own.spent_usd + own.uncertain_usd, own.calls
-        return own.committed_usd, own.calls
-
-    async def _write(self, usd: float, calls: float, caps: Caps) -> bool:
+    async def _write(self, cover: Cover, caps: Caps) -> bool:
         """Bring the database up to date, with so much covered; False if a cap forbids it."""
-        used, store = self._sum_used(usd, calls), self._days.store
-        added = used - self._written
+        used, store = self.sum_used(cover), self._days.store
+        added = used - self.written
         if not await self._days.run_stored(lambda: store.add(*self._key, added, caps)):
             return False
-        self._written = used
-        if self.spending.backing is not None:
-            self.spending.covered_usd, self.spending.covered_calls = usd, calls
+        self.written = used
+        self.cover(cover)
         return True
-
-    def _sum_used(self, usd: float, calls: float) -> UsageAmount:
-        own = self.spending
-        return UsageAmount(
-            questions=own.calls,
-            held_questions=int(calls) - own.calls,
-            cached=own.cached,
-            tokens_in=own.tokens_in,
-            tokens_out=own.tokens_out,
-            cost_usd=own.spent_usd,
-            uncertain_usd=own.uncertain_usd,
-            held_usd=usd - own.spent_usd - own.uncertain_usd,
-            unpriced=own.unpriced,
-        )

@@ -30,7 +30,7 @@ class JudgePages:
     def __init__(self, parts: ApiParts) -> None:
         self._engine = parts.engine
         self._labels = parts.labels
-        self._standings = parts.judges
+        self._standings = parts.overview
         self._fits = parts.fits
         self._limits = build_limits(parts.settings)
 
@@ -80,7 +80,7 @@ class JudgePages:
         criteria = sorted(list_criteria(self._engine).get(judge.id, ()))
         fits = [one for one in (await self._fits.list_fits(request)).data if one.judge == judge.id]
         fits_by_id = {fit.id: fit for fit in self._engine.fits}
-        standings = await self._standings.read(request, judge.id)
+        standings = await self._standings.read_standing(request, judge.id)
         pages = [
             await self._labels.run(
                 request, lambda one=one: desk.list_disagreements(tenant, criterion=one, between="judge", limit=50)
