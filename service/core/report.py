@@ -30,7 +30,7 @@ ReportScope = Literal["code", "full"]
 STAND_IN = "callgrade/stand-in"
 """The model name of the stand-in: rules that answer the bundled cases in place of a model."""
 
-ENGINE = "8"
+ENGINE = "9"
 """The engine version. Raise it whenever the same plan and replies may give another report."""
 
 

@@ -25,7 +25,7 @@ Evidence = Annotated[GroundingGate | ProvenanceGate, Field(discriminator="kind")
 MAX_SHOWN = 60
 """The most values that a judge is shown with their origins."""
 
-EVIDENCE_VERSION = 10
+EVIDENCE_VERSION = 11
 """Version of the evidence: increment it whenever code finds something else, or shows its findings to a judge differently."""
 
 _UNASKED = Skipped("not_applicable", "no question is asked about it")
