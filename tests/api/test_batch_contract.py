@@ -209,7 +209,7 @@ def test_what_one_operation_gives_another_one_takes(served: Served, path: str, l
     run_state_machine_as_test(
         Linked,
         settings=settings(
-            max_examples=examples(12),
+            max_examples=examples(20),
             stateful_step_count=8,
             derandomize=True,
             database=None,

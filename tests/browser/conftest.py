@@ -13,7 +13,7 @@ from tests.web.hostile import build_hostile
 expect.set_options(timeout=60_000)  # as long as a busy machine may take
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     build_hostile("")  # scores in an event loop of its own, of which there is none beside Playwright's
     with browsing() as found:
