@@ -133,6 +133,23 @@ def test_what_nobody_answers_is_no_drift(
     assert "fault-refusal-x8 answered; no fit for good applies" in told
 
 
+def test_what_cannot_be_checked(run: Path, labels: Path, tmp_path: Path) -> None:
+    text = labels.read_text("utf-8")
+    labels.write_text(text.replace('"label": true', '"label": false'), "utf-8")
+    with pytest.raises(InputError, match=r"the label of 'i\d+' has changed since the run"):
+        check_calibration(run, labels, size=COUNT)
+    labels.write_text("".join(text.splitlines(keepends=True)[:2]), "utf-8")
+    with pytest.raises(InputError, match=r"no item 'i\d+' of 'result_groundedness', which the run held out"):
+        check_calibration(run, labels, size=COUNT)
+    labels.write_text(text, "utf-8")
+    with pytest.raises(InputError, match="no judge in it is one of four_step as it is now and 'other'"):
+        check_calibration(run, labels, judge="other")
+    alone = tmp_path / "alone.json"
+    alone.write_bytes((run / "report.json").read_bytes())
+    with pytest.raises(InputError, match="the folder fits beside it lacks result_groundedness/result_groundedness/"):
+        check_calibration(alone, labels)
+
+
 def test_two_judges_are_compared(run: Path, labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The second says of thirty items the opposite."""
     said, other = tmp_path / "said.jsonl", tmp_path / "other.jsonl"

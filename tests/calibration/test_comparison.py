@@ -18,6 +18,7 @@ from service.calibration.figures import FigureRow, Resampling
 from service.calibration.options import ReportOptions
 from service.calibration.results import HeldOutItem
 from service.calibration.run import calibrate
+from service.errors import InputError
 from service.stats.tallies import brier
 from tests.calibration.label_sets import drawn
 
@@ -50,6 +51,14 @@ def test_by_hand() -> None:
     assert (found.both_right, found.a_right, found.b_right, found.neither_right) == (7, 2, 1, 0)
     assert found.p_value == 1.0  # 2 against 1: of three, all sides are as uneven
     assert [(one.id, one.b_is_right) for one in found.differing] == [("i008", False), ("i009", False), ("i004", True)]
+
+
+def test_mcnemar_is_the_binomial_tail() -> None:
+    """Nine items that b alone has right, one that a alone has: 2 * (1 + 10) / 2**10."""
+    a = side("a", (True, 0.9), *[(True, 0.1)] * 9)
+    b = side("b", (True, 0.1), *[(True, 0.9)] * 9)
+    (found,) = compare_sides([a], [b], resampling=QUICK)
+    assert found.p_value == pytest.approx(22 / 1024)
 
 
 def test_the_paired_interval_covers_and_is_narrower_than_two_apart() -> None:
@@ -85,3 +94,17 @@ def test_judges_of_runs_and_of_predictions() -> None:
     (found,) = compare_sides(raw, raw, ("m0", "m1"), resampling=QUICK)
     assert found.items == 240
     assert (found.figures[1].difference.value or 0) < 0  # kappa of the poorer judge
+
+
+def test_what_cannot_be_compared() -> None:
+    a, b = side("a", (True, 0.5)), side("b", (False, 0.5))
+    with pytest.raises(InputError, match="its labels differ"):
+        compare_sides([a], [b], resampling=QUICK)
+    with pytest.raises(InputError, match="share no criterion"):
+        compare_sides([a], [JudgeSide("b", "d", b.items)], resampling=QUICK)
+    with pytest.raises(InputError, match="share no item"):
+        compare_sides([a], [JudgeSide("b", "c", {})], resampling=QUICK)
+    with pytest.raises(InputError, match="A: 2 judges on 'c'; name one of: a, b"):
+        compare_sides([a, b], [a], resampling=QUICK)
+    with pytest.raises(InputError, match="B: no judge 'z' on 'c'; name one of: a"):
+        compare_sides([a], [a], (None, "z"), resampling=QUICK)

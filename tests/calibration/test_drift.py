@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.benchmarks.drift import CHANGES, FALL, Stream, count_alarms
 from tests.bulk import WHOLE
 from tests.calibration import label_sets
 
-QUICK = Resampling(draws=20)
+QUICK = Resampling(draws=60)
 STREAMS = 500 if WHOLE else 12
 
 
@@ -67,6 +68,15 @@ def test_what_one_night_does_not_show_several_do(run: tuple[JudgeReport, Fit]) -
         assert (found.fall.nights, found.drifted) == (len(nights), drifted)
 
 
+def test_a_judge_that_agrees_better_is_no_alarm(run: tuple[JudgeReport, Fit]) -> None:
+    judge, fit = run
+    sample = draw_sample(judge, 200)
+    better = {one.id: Prediction(id=one.id, criterion="c", raw=0.9 if one.label else 0.1, model="m9") for one in sample}
+    found = check_judge(judge, fit, sample, better)
+    assert (found.drifted, found.fall.value < -0.1) == (False, True)
+    assert (found.model, found.models) == ("m0", ("m9",))
+
+
 @pytest.mark.whole
 @pytest.mark.parametrize("changes", CHANGES)
 def test_a_quiet_judge_gives_no_alarm_in_a_hundred_nights_and_a_fall_is_found_in_five(changes: float) -> None:
@@ -79,6 +89,14 @@ def test_a_quiet_judge_gives_no_alarm_in_a_hundred_nights_and_a_fall_is_found_in
 @pytest.mark.parametrize("changes", CHANGES)
 def test_agreement_that_fell_by_the_margin_alarms_rarely(changes: float) -> None:
     assert count_alarms(Stream(changes, fall=MARGIN), STREAMS) <= (0.05 if WHOLE else 0.2)
+
+
+def test_the_sample_is_pinned(run: tuple[JudgeReport, Fit]) -> None:
+    judge, _ = run
+    one = draw_sample(judge, 30)
+    assert one == draw_sample(replace(judge, items=tuple(reversed(judge.items))), 30)
+    assert {item.id for item in one} < {item.id for item in draw_sample(judge, 31)}
+    assert one != draw_sample(judge, 30, seed="other")
 
 
 def test_what_was_not_answered_is_left_out_on_both_sides(run: tuple[JudgeReport, Fit]) -> None:

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.calibration.fitting import (
+    build_coverage_curve,
+    choose_band,
     choose_method,
     choose_threshold,
     explain_too_few,
@@ -17,7 +19,7 @@ from service.calibration.fitting import (
 )
 from service.calibration.labels import LabelledItem
 from service.calibration.splits import assign_folds, names_split, read_split
-from service.core.judging.fits import Method, Platt
+from service.core.judging.fits import Isotonic, Method, Platt
 from service.errors import InputError
 from service.stats.tallies import LabelTally, build_confusion_at, build_tally
 from tests.bulk import examples
@@ -48,6 +50,25 @@ def test_the_order_of_items_changes_no_digit(method: Method, items: Items, chanc
     assert fit_map(method, tallied(mixed)) == fit_map(method, tallied(items))
 
 
+def test_platt_at_two_values_meets_its_targets() -> None:
+    """Two numbers can meet two shares: those of Platt's targets, (passed + 1) / (passed + 2) and 1 / (failed + 2)."""
+    items = [(0.0, True)] * 2 + [(0.0, False)] * 8 + [(1.0, True)] * 7 + [(1.0, False)] * 3
+    high, low = 10 / 11, 1 / 13
+    found = fit_map("platt", tallied(items))
+    assert isinstance(found, Platt)
+    assert found.apply(0.0) == pytest.approx((2 * high + 8 * low) / 10, abs=1e-9)
+    assert found.apply(1.0) == pytest.approx((7 * high + 3 * low) / 10, abs=1e-9)
+
+
+def test_platt_on_separated_items_stays_finite_and_on_a_judge_upside_down_is_flat() -> None:
+    apart = fit_map("platt", tallied([(0.1, False)] * 30 + [(0.9, True)] * 30))
+    assert 0.9 < apart.apply(0.9) < 1
+    wrong = fit_map("platt", tallied([(0.1, True)] * 30 + [(0.9, False)] * 10))
+    assert isinstance(wrong, Platt)
+    assert wrong.slope == 0
+    assert wrong.apply(0.0) == pytest.approx((30 * 31 / 32 + 10 * 1 / 12) / 40)
+
+
 @settings(max_examples=examples(40), deadline=None)
 @given(ITEMS)
 def test_platt_is_the_best_of_its_kind(items: Items) -> None:
@@ -62,6 +83,13 @@ def test_platt_is_the_best_of_its_kind(items: Items) -> None:
     best = loss(found.slope, found.offset)
     for slope, offset in product((-0.05, 0.0, 0.05), repeat=2):
         assert best <= loss(max(0.0, found.slope + slope), found.offset + offset) + 1e-7
+
+
+def test_isotonic_pools_what_falls() -> None:
+    """Ayer et al.: 1/4, 3/4, 2/4, 4/4 with four items each; the second and third are pooled to 5/8."""
+    items = [(s, n < k) for s, k in ((0.1, 1), (0.3, 3), (0.5, 2), (0.7, 4)) for n in range(4)]
+    found = fit_map("isotonic", tallied(items))
+    assert found == Isotonic(raw=(0.1, 0.3, 0.5, 0.7), value=(0.25, 0.625, 0.625, 1.0))
 
 
 @given(ITEMS)
@@ -107,6 +135,27 @@ def test_the_threshold_is_as_good_as_any(items: Items) -> None:
         assert (best is None) is (other is None)
         # Failing everything is no better than passing everything, and no threshold in [0, 1] does it.
         assert best is None or other is None or best >= other - 1e-12
+
+
+SURE = [(0.1, False)] * 40 + [(0.45, False)] * 5 + [(0.45, True)] * 5 + [(0.9, True)] * 50
+
+
+def test_the_band_holds_what_is_least_sure() -> None:
+    found = tallied(SURE)
+    band = choose_band(found, 0.5)
+    assert band is not None
+    assert band[0] <= 0.45 < band[1]
+    assert band[1] <= 0.9
+    assert choose_band(found, 0.5, least=0.95) is None
+    assert choose_band(tallied([(0.1, False), (0.9, True)]), 0.5) is None
+
+
+@given(ITEMS, st.integers(1, 15).map(lambda n: n / 16))
+def test_the_coverage_curve(items: Items, threshold: float) -> None:
+    found, points = tallied(items), build_coverage_curve([(tallied(items), threshold)])
+    assert points[0].coverage == 1
+    assert points[0].accuracy == pytest.approx(build_confusion_at(found, threshold).accuracy)
+    assert all(a.coverage > b.coverage and a.margin < b.margin for a, b in pairwise(points))
 
 
 GROUPS = st.lists(st.integers(0, 30), min_size=1, max_size=60)

@@ -15,6 +15,7 @@ import pytest
 from service.calibration.predictions import Prediction, read_predictions
 from service.cli.calibrating import judge_labels
 from service.cli.exits import ExitCode
+from service.errors import SettingsError
 from tests.cli.test_score_again import count_kept
 from tests.faults.provider import Provider, serving
 from tests.forked import Command, Forked
@@ -92,3 +93,17 @@ def test_stopped_in_the_middle_it_asks_only_for_what_is_missing(silent: Provider
     assert [one.answer_id for one in written(out)] == sorted(
         (f"i{n}", "result_groundedness", k, "result_groundedness") for n in range(ITEMS) for k in range(2)
     )
+
+
+@pytest.mark.usefixtures("environ")
+def test_a_key_that_is_refused_ends_it_at_once(
+    silent: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/fault-401-x1")
+    monkeypatch.setenv("CALLGRADE_JUDGE_IN_FLIGHT", "1")
+    out = tmp_path / "predictions.jsonl"
+    with pytest.raises(SettingsError, match="no key that its provider accepts"):
+        judge_labels(labels(tmp_path, count=5), out)
+    assert len(silent.requests) == 1
+    assert judge_labels(labels(tmp_path, count=5), out) is ExitCode.PASSED
+    assert len(written(out)) == 5

@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from service.calibration.labels import read_csv, read_labels
-from service.calibration.predictions import read_predictions
+from service.calibration.predictions import group_by_judge, read_judged_set, read_predictions
 from service.errors import InputError
-from tests.tables import read_yaml
+from tests.calibration.label_sets import item
 
-REFUSED = read_yaml(Path(__file__).parents[1] / "data" / "calibration" / "refused_labels.yaml")
+REFUSED = yaml.safe_load(
+    (Path(__file__).parents[1] / "data" / "calibration" / "refused_labels.yaml").read_text("utf-8")
+)
 GOOD = '{"id": "a", "criterion": "c", "group": "g", "labels": [{"annotator": "x", "label": 1}]}'
 
 
@@ -25,11 +28,30 @@ def test_a_line_that_cannot_be_read(case: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("lines", "at", "why"),
+    [([GOOD, GOOD], "line 2", "before, in line 1"), ([], "labels", "no labelled item"), (["", " "], "labels", "no")],
+)
+def test_a_set_that_cannot_be(lines: list[str], at: str, why: str) -> None:
+    with pytest.raises(InputError) as refused:
+        read_labels(lines)
+    assert refused.value.problems[0].path == at
+    assert why in refused.value.problems[0].message
+
+
+@pytest.mark.parametrize(
     ("given", "want"), [(1, True), (0, False), (True, True), ("pass", True), ("Fail", False), ("0", False)]
 )
 def test_the_spellings_of_a_label(given: object, want: bool) -> None:
     line = json.dumps({**json.loads(GOOD), "labels": [{"annotator": "x", "label": given}]})
     assert read_labels([line]).items[0].labels[0].label is want
+
+
+@pytest.mark.parametrize(
+    ("labels", "want"),
+    [((True,), True), ((True, False), True), ((False, True), False), ((False, True, True), True)],
+)
+def test_most_annotators_decide_and_the_first_where_they_are_even(labels: tuple[bool, ...], want: bool) -> None:
+    assert item(0, *labels).passes is want
 
 
 TABLE = """id,criterion,group,annotator,label,note,step
@@ -88,3 +110,24 @@ def test_a_prediction_that_cannot_be_read(lines: list[str], at: str, why: str) -
         read_predictions(lines)
     assert refused.value.problems[0].path == at
     assert why in refused.value.problems[0].message
+
+
+def test_predictions_go_to_the_judge_that_made_them() -> None:
+    other = SAID.replace('"m"', '"n"')
+    again = SAID.replace('"model"', '"sample": 1, "model"').replace("0.5", "0.75")
+    found = group_by_judge(read_predictions([again, other, SAID]))
+    assert [(one.name, dict(one.raw)) for one in found] == [
+        ("m", {("a", "c"): (0.5, 0.75)}),
+        ("n", {("a", "c"): (0.5,)}),
+    ]
+
+
+def test_predictions_may_stand_among_the_labels() -> None:
+    said = '{"id": "a", "criterion": "c", "judge": "j", "model": "m", "raw": 0.5}'
+    payload = GOOD.replace('"group"', '"payload": {"raw": 1}, "group"')  # a field of what was judged is none of ours
+    found = read_judged_set([said, "", payload])
+    assert ([one.id for one in found.labels.items], [one.raw for one in found.predictions]) == (["a"], [0.5])
+    for bad, at in [(said.replace("0.5", "7"), "line 2: /raw"), ('{"raw": ', "line 2")]:
+        with pytest.raises(InputError) as refused:
+            read_judged_set([GOOD, bad])
+        assert [p.path for p in refused.value.problems] == [at]

@@ -73,6 +73,12 @@ def test_who_installed_it_stands_in_the_audit_log_of_a_store_that_is_there(run: 
     assert len(entry["detail"]["files"]) == len(list((out / "fits").iterdir()))
 
 
+def test_a_folder_without_fits_is_a_usage_error(run: Run, tmp_path: Path) -> None:
+    ran = run("calibrate", "install", tmp_path)
+    assert ran.code == 4
+    assert "holds no fit" in ran.err
+
+
 def test_what_is_in_place_is_listed_with_how_it_has_held(run: Run, out: Path) -> None:
     assert "no fit in" in run("calibrate", "fits").err
     assert run("calibrate", "install", out).code == 0
@@ -94,3 +100,16 @@ def test_what_is_in_place_is_listed_with_how_it_has_held(run: Run, out: Path) ->
     told = {row["since then"] for row in rows}
     assert told == {"2026-05-02: kappa 0.400 on 50 items, drifted: kappa below (1 check)", "not checked"}
     assert "Installed calibrations" in run("calibrate", "fits").out
+
+
+def test_a_second_run_into_a_folder_leaves_no_fit_of_the_first(run: Run, out: Path) -> None:
+    (out / "fits" / "mine.json").write_bytes(
+        next((out / "fits").glob("*.json")).read_bytes().replace(b'"c"', b'"mine"')
+    )
+    said = (out.parent / "said.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (out.parent / "said.jsonl").write_text("".join(line for line in said if '"m0"' in line), "utf-8")
+    again = ("--labels", "labels.jsonl", "--predictions", "said.jsonl", "--out", "out", "--draws", "0")
+    assert run("calibrate", "run", *again).code == 0
+    left = read_fits([out / "fits"])
+    assert sorted(fit.criterion for fit in left) == ["c", "mine"]  # what no run of this folder made is kept
+    assert [fit.model for fit in left if fit.criterion == "c"] == ["m0"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,10 @@ from service.fits.files import build_file_name
 from tests.cli.cli_run import Ran, Run
 from tests.cli.served import Served, served
 from tests.faults.provider import Provider
+from tests.faults.scripted import Answer, scripted
 from tests.labelled import item
+
+ID = "calibration_019aa5b3c4d000112233445566778899"
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +71,89 @@ def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Se
     assert ask("delete", name).code == 0
     gone = ask("show", name)
     assert (gone.code, "no calibration of that id" in gone.err) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "told"),
+    [
+        (["show", ID], 4, "no calibration of that id"),
+        (["results", ID, "--output", "x"], 4, "no calibration of that id"),
+        (["show", ID, "--key", "cg_wrong"], 4, "--key: the key is unknown here, revoked or expired"),
+        (["list", "--kind", "calibration", "--after", "x"], 5, "after: expected"),
+        (["show", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
+    ],
+)
+def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code: int, told: str) -> None:
+    ran = ask(*args)
+    assert ran.code == code, ran
+    assert told in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def calibration(status: str, done: int = 0, **more: Any) -> bytes:
+    """A calibration of five items, two answers each, as the service gives it."""
+    counts = {"total": 10, "completed": done, "failed": 0, "rejected": 0, "cancelled": 0, "expired": 0}
+    zeros = {
+        "cost_usd": 0.0,
+        "unpriced_calls": 0,
+        "uncertain_usd": 0.0,
+        "questions": 0,
+        "tokens_in": 0,
+        "tokens_out": 0,
+        "cache_hits": 0,
+    }
+    nothing = dict.fromkeys(
+        (
+            "budget_usd",
+            "max_questions",
+            "reason",
+            "resume_at",
+            "ended_at",
+            "webhook",
+            "judge_model",
+            "unanswered",
+            "rubric",
+            "judges",
+        )
+    )
+    times = {"created_at": "2026-11-21T10:00:00Z", "deadline_at": "2026-11-22T10:00:00Z"}
+    made = {"items": 5, "fits": 0, "reasons": [], "repeats": 2, "method": "auto", "seed": "s"}
+    found = {"id": ID, "name": "", "status": status, "request_counts": counts, "tags": {}}
+    return json.dumps(found | zeros | nothing | times | made | more).encode()
+
+
+def test_a_watch_polls_and_tells_what_happens(run: Run) -> None:
+    """A service tells no events of calibrations."""
+    answers = [
+        Answer(calibration("finalizing", 10)),
+        Answer(calibration("completed", 9, unanswered=1, reasons=["i1: refused"], fits=1)),
+    ]
+    with scripted(lambda _, before: answers[before]) as server:
+        ran = run("jobs", "watch", ID, "--server", server.url)
+    assert ran.code == 0, ran.err
+    assert server.asked == [f"GET /v1/calibrations/{ID}"] * 2
+    told = [
+        "all items are judged; fitting",
+        "10 of 10 items done",
+        "completed; 5 labelled items: 9 judged",
+        "an answer: i1: refused",
+    ]
+    places = [ran.err.index(text) for text in told]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled", "expired", "paused_budget"])
+def test_nothing_is_fetched_of_one_that_did_not_complete(run: Run, tmp_path: Path, status: str) -> None:
+    with scripted(lambda *_: Answer(calibration(status, 3, reason="it is so"))) as server:
+        ran = run("jobs", "results", ID, "--output", "x", "--wait", "--server", server.url)
+    assert ran.code == 2
+    assert "it is so" in ran.err
+    assert ("jobs resume" in ran.err) == (status == "paused_budget")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_server_is_told_as_such(run: Run) -> None:
+    with scripted(lambda *_: Answer(b"{}")) as server:
+        ran = run("jobs", "results", ID, "--output", "x", "--server", server.url)
+    assert ran.code == 4
+    assert "the answer does not come from callgrade" in ran.err

@@ -33,12 +33,31 @@ def test_every_case_is_told_with_the_step_that_broke(run: Run, monkeypatch: pyte
             assert bool(re.search(rf"^{stage.stage} +{verdict} ", part, re.MULTILINE)) == applies
 
 
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_no_line_is_wider_than_the_screen_and_none_is_coloured(
+    run: Run, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    ran = run("demo")
+    assert max(map(len, ran.lines)) <= min(width, 120)
+    assert "\x1b" not in ran.out
+
+
 def test_the_demo_covers_every_step_and_both_verdicts() -> None:
     reports = [service.score(case.request) for case in CASES]  # type: ignore[arg-type]
     broke = {report.first_failing_stage for report in reports}
     assert broke == {None, "decide", "select", "arguments", "integrate", "sequence"}
     assert {report.verdict for report in reports} >= {"pass", "fail"}
     assert len({report.trace_id for report in reports}) == len(CASES)
+
+
+def test_every_finding_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = " ".join(run("demo").out.split())
+    for case in CASES:
+        for finding in service.score(case.request).findings():  # type: ignore[arg-type]
+            assert finding.message[:40] in shown
+    assert "callgrade serve" in shown
 
 
 def test_saved_cases_score_as_shown(run: Run, tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.cli.cli_run import Run
-from tests.tables import read_yaml
 
-TABLE = read_yaml(Path(__file__).parents[1] / "data" / "cli" / "exit_codes.yaml")
+TABLE = yaml.safe_load((Path(__file__).parents[1] / "data" / "cli" / "exit_codes.yaml").read_text("utf-8"))
 cases = pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in TABLE["cases"]])
 
 

@@ -29,6 +29,15 @@ def test_a_plan_tells_what_is_asked_and_what_is_blocked(case: DemoCase, run: Run
     assert all(ask.judge.question in " ".join(ran.out.split()) for ask in plan.asks)
 
 
+def test_totals_of_many_and_of_none(run: Run) -> None:
+    body = b"".join(json.dumps(case.request).encode() + b"\n" for case in CASES) + b"{}\n"
+    ran = run("plan", "-", stdin=body)
+    plans = [service.plan(case.request) for case in CASES]  # type: ignore[arg-type]
+    assert f"{len(CASES)} traces: {sum(len(plan.asks) for plan in plans)} questions for a judge" in ran.out
+    assert (ran.out.splitlines()[-1], ran.code) == ("not planned: 1 record", 5)
+    assert run("plan", "-").out.startswith("0 traces: 0 questions")
+
+
 PRICES = {"openai/gpt-4o-mini": 0.15e-6, "openai/gpt-4o": 2.5e-6}
 """Of one token of a prompt, by the price map that litellm brings; one of a reply is four times as dear."""
 

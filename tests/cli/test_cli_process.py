@@ -28,6 +28,20 @@ def test_a_pipe_in_and_a_pipe_out() -> None:
     assert b"\x1b" not in ran.stdout + ran.stderr
 
 
+def test_an_encoding_that_lacks_the_characters_ends_nothing() -> None:
+    record = json.dumps(
+        {
+            "id": "\u00e9\u4e2d",
+            "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+            "expected": {"calls": "some"},
+        }
+    )
+    environ = os.environ | {"PYTHONIOENCODING": "ascii"}
+    ran = subprocess.run([*COMMAND, "score", "-"], input=record.encode(), capture_output=True, check=False, env=environ)
+    assert ran.returncode == 2, ran.stderr
+    assert b"decide" in ran.stdout
+
+
 def test_a_reader_who_leaves_is_no_error() -> None:
     with subprocess.Popen(
         [*COMMAND, "score", "-", "--format", "ndjson"],

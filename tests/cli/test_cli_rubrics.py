@@ -17,6 +17,10 @@ from tests.cli.cli_run import Run
 REGISTRY = Registry()
 
 
+def test_the_list_has_every_rubric(run: Run) -> None:
+    assert [line.split()[0] for line in run("rubrics", "list").lines[1:]] == [f"{r.id}@{r.version}" for r in REGISTRY]
+
+
 @pytest.mark.whole
 @pytest.mark.parametrize("rubric", [pytest.param(r, id=r.id) for r in share(list(REGISTRY), one_in=3)])
 def test_what_is_shown_reads_back_to_the_same_rubric(rubric: object, run: Run, tmp_path: Path) -> None:
@@ -81,3 +85,13 @@ def test_a_problem_is_named_with_its_place(run: Run, tmp_path: Path, text: str, 
     ran = run("rubrics", "check", "r.yaml")
     assert (ran.code, ran.out) == (4, "")
     assert f"error: {wanted}" in ran.err, ran.err
+
+
+def test_one_bad_file_does_not_hide_a_good_one(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("id: 1\n")
+    (tmp_path / "good.yaml").write_text("extends: four_step\nid: good\n")
+    ran = run("rubrics", "check", "bad.yaml", "good.yaml", "absent.yaml")
+    assert ran.code == 4
+    assert f"good.yaml: ok, good@2, {len(REGISTRY.find('four_step').criteria)} criteria, sha256 " in ran.out
+    assert "bad.yaml: /id" in ran.err
+    assert "absent.yaml: No such file" in ran.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,14 @@ from xml.etree import ElementTree as ET
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import service
 from service.api.app import create_app
+from service.cli.ci import build_element
 from service.cli.commands.demo import DemoCase, list_demo_cases
+from service.intake import FORMATS
 from tests.cli.cli_run import Run
 
 CASES = list_demo_cases()
@@ -59,6 +64,10 @@ def test_library_http_and_command_line_give_the_same_bytes(
         assert run("score", "-", "--format", form, stdin=body).raw == library + b"\n"
 
 
+def test_every_format_of_a_trace_can_be_named(run: Run) -> None:
+    assert f"auto, {', '.join(FORMATS)}" in run("score", "a", "--input-format", "xml").err
+
+
 def test_several_reports_are_a_list_in_the_order_of_the_files(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines(PASS, b"{", FAIL))
     (tmp_path / "b.json.gz").write_bytes(gzip.compress(json.dumps([FAIL, PASS], indent=1).encode()))
@@ -72,11 +81,41 @@ def test_several_reports_are_a_list_in_the_order_of_the_files(run: Run, tmp_path
     assert by_line.code == as_list.code == 5
 
 
+def test_a_single_bad_record_is_an_error_and_no_list(run: Run) -> None:
+    ran = run("score", "-", "--format", "json", stdin=b'{"messages": [{"role": "x"}]}')
+    assert ran.code == 5
+    assert json.loads(ran.out)["error"]["errors"][0]["pointer"] == "/messages/0/role"
+
+
 def test_a_file_of_many_bad_records_loses_none(run: Run) -> None:
     ran = run("score", "-", "--format", "ndjson", stdin=b"{x}\n" * 50)
     assert [json.loads(line)["error"]["line"] for line in ran.lines] == list(range(1, 51))
     assert ran.err.count("error: stdin:") == 20
     assert "... and 30 more records" in ran.err
+
+
+def test_guessed_formats_are_counted_and_named_ones_are_not(run: Run) -> None:
+    named = {"trace": {"format": "openai", "messages": []}}
+    ran = run("score", "-", stdin=lines(PASS, FAIL, UNDECIDED, named))
+    assert "guessed format: callgrade (1 trace), openai (2 traces)" in ran.err
+    assert "guessed" not in run("score", "-", stdin=lines(named)).err
+    assert "guessed" not in run("score", "-", "--input-format", "openai", stdin=lines(PASS)).err
+
+
+def test_the_named_format_is_for_traces_that_do_not_name_theirs(run: Run) -> None:
+    events = {"events": UNDECIDED["events"]}
+    assert run("score", "-", "-i", "callgrade", stdin=lines(events)).code == 3
+    assert run("score", "-", "-i", "tau", stdin=lines(events)).code == 5
+    assert run("score", "-", "-i", "tau", stdin=lines(events | {"format": "callgrade"})).code == 3
+
+
+def test_what_stands_beside_a_bare_trace_is_the_requests(run: Run) -> None:
+    beside = PASS | {"tags": {"run": "7"}, "rubric": "four_step@2"}
+    report = json.loads(run("score", "-", "--format", "json", stdin=lines(beside)).out)
+    assert report["tags"] == {"run": "7"}
+    assert report["verdict"] == "pass"
+    # Tags of another shape are the trace's own and nobody's business here.
+    assert run("score", "-", stdin=lines(PASS | {"tags": ["x"]})).code == 0
 
 
 @pytest.mark.parametrize(("name", "meant"), [("expectd", "expected"), ("expect", "expected"), ("rubrik", "rubric")])
@@ -131,6 +170,20 @@ def test_rubrics_of_the_users_folders_are_known_by_id(
     assert "mine@2" in run("rubrics", "list").out
 
 
+def without_times(raw: bytes) -> bytes:
+    return re.sub(rb' time="[^"]*"', b"", raw)
+
+
+@pytest.mark.parametrize("form", ["table", "json", "ndjson", "junit"])
+def test_output_goes_to_the_file_and_is_the_same(run: Run, tmp_path: Path, form: str) -> None:
+    shown = run("score", "-", "--format", form, stdin=lines(PASS, FAIL))
+    written = run("score", "-", "--format", form, "--output", "out", stdin=lines(PASS, FAIL))
+    assert written.raw == b""
+    assert without_times((tmp_path / "out").read_bytes()) == without_times(shown.raw)
+    assert "2 traces scored" in written.err
+    assert shown.code == written.code == 2
+
+
 def test_the_table_has_a_line_for_each_trace_and_a_summary(run: Run) -> None:
     ran = run("score", "-", stdin=lines(PASS, FAIL, UNDECIDED, {"id": "n", "messages": []}, b"[]"))
     rows = {line.split()[0]: line.split()[1:] for line in ran.lines[1:6]}
@@ -143,6 +196,15 @@ def test_the_table_has_a_line_for_each_trace_and_a_summary(run: Run) -> None:
     assert "4 traces scored with four_step@2: 1 pass, 1 fail, 1 undecided, 1 not_applicable" in ran.out
     assert "mean score 0.50" in ran.out
     assert "not scored: 1 record" in ran.out
+
+
+def test_a_long_table_keeps_its_columns(run: Run) -> None:
+    records = [PASS | {"id": f"trace-{n}"} for n in range(150)]
+    ran = run("score", "-", stdin=lines(*records, FAIL | {"id": "x" * 200}))
+    starts = {line.index("pass") for line in ran.lines[1:151]}
+    assert len(starts) == 1
+    assert ran.lines[151].startswith("xxxx")
+    assert "…" in ran.lines[151]
 
 
 def test_nothing_in_a_trace_reaches_the_terminal_raw(run: Run) -> None:
@@ -188,10 +250,46 @@ def test_junit_skips_what_is_undecided(run: Run) -> None:
     assert told.endswith(": need a judge")
 
 
+def test_a_score_too_low_without_a_failing_criterion_is_told_as_such(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text(
+        "id: r\nthresholds: {fail: 0.99, warn: 1}\ncriteria: [{id: answer, stage: integrate, check: {kind: answer}}]\n"
+    )
+    near = {"kind": "similar", "value": "Hello you", "threshold": 0.5}
+    record = PASS | {"expected": {"answer": near}}
+    ran = run("score", "-", "-r", "r.yaml", "--format", "junit", stdin=lines(record))
+    assert [f.get("type") for f in suite(ran.raw).iter("failure")] == ["score"], ran
+
+
+@given(st.text())
+def test_any_text_can_stand_in_xml(text: str) -> None:
+    read = ET.fromstring(ET.tostring(build_element("a", text, b=text)))  # noqa: S314 (our own document)
+    if text.isprintable():
+        assert read.text == (text or None)
+        assert read.get("b") == text
+
+
 def test_failed_shows_what_does_not_pass_and_counts_all(run: Run) -> None:
     ran = run("score", "-", "--failed", stdin=lines(PASS, FAIL, UNDECIDED, b"[]"))
     assert [line.split()[0] for line in ran.lines[1:4]] == ["f", "a", "stdin:4"]
     assert "3 traces scored with four_step@2: 1 pass, 1 fail, 1 undecided" in ran.out
+
+
+def test_verbose_shows_the_steps_of_every_trace(run: Run) -> None:
+    ran = run("score", "-", "-v", stdin=lines(PASS, FAIL))
+    assert ran.out.count("what was found") == ran.out.count("=> ") == 2
+
+
+def test_an_error_is_told_once(run: Run) -> None:
+    ran = run("score", "-", stdin=lines(PASS, b"{"))
+    assert (ran.out + ran.err).count("stdin:2: ") == 1
+    assert "not scored; see standard error" in ran.lines[2]
+
+
+def test_verdicts_that_differ_between_trials_are_named(run: Run) -> None:
+    trials = [{**one, "id": "door", "tags": {"trial": str(n)}} for n, one in enumerate((PASS, FAIL, PASS))]
+    ran = run("score", "-", stdin=lines(*trials, *[{**one, "id": "window"} for one in trials[::2]]))
+    assert "2 cases in several trials: 1 always the same, 1 flaky" in ran.out
+    assert "flaky: door: 2 pass, 1 fail" in ran.out
 
 
 def test_github_gets_annotations_a_summary_and_the_reports(
@@ -210,3 +308,9 @@ def test_github_gets_annotations_a_summary_and_the_reports(
     assert "a\\|b" in summary
     assert "1 pass, 1 fail, 1 undecided" in summary
     assert len((tmp_path / "reports.ndjson").read_bytes().splitlines()) == 4
+
+
+def test_junit_says_where_a_trace_stands_and_how_long_it_took(run: Run) -> None:
+    (case,) = suite(run("score", "-", "--format", "junit", stdin=lines(PASS)).raw)
+    assert (case.get("file"), case.get("line")) == ("stdin", "1")
+    assert float(case.get("time") or "x") >= 0

@@ -84,3 +84,14 @@ def test_each_command_says_what_came_of_the_judge(
     codes = CODES[expected_of(fault)]
     ran = {name: run(*COMMANDS[name]) for name in (codes if WHOLE or fault in FIRST else ("score", "judge"))}
     assert {name: int(one.code) for name, one in ran.items()} == {name: codes[name] for name in ran}, ran
+
+
+def test_an_address_at_which_nobody_is_ends_so_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where so many failed that the rest is not even sent."""
+    monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/some-judge")
+    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", "http://127.0.0.1:1/v1")
+    Path("many.jsonl").write_text("".join(json.dumps(TRACE | {"id": f"t{n}"}) + "\n" for n in range(30)), "utf-8")
+    ran = run("score", "many.jsonl")
+    assert ran.code == 4, ran
+    assert "the judge openai/some-judge answered nothing: nobody answers at its address" in " ".join(ran.err.split())
+    assert run(*COMMANDS["judge"]).code == 4

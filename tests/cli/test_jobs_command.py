@@ -91,6 +91,15 @@ def test_a_batch_from_its_submission_to_its_results(ask: Run, run: Run, tmp_path
     assert "3 cases" in run("summarize", "-", stdin=results.raw).out
 
 
+def test_the_same_key_makes_one_batch_of_the_same(ask: Run) -> None:
+    options = ("--idempotency-key", "mine")
+    first = submitted(ask, PASS, options=options)
+    assert submitted(ask, PASS, options=options) == first
+    other = ask("submit", "-", *options, stdin=lines(FAIL))
+    assert other.code == 5
+    assert "Idempotency-Key" in other.err
+
+
 def test_lines_that_cannot_be_taken_are_told_by_their_places(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(lines(PASS, BAD, {"custom_id": "x", "trace": {"format": "tau"}}, FAIL))
     refused = ask("submit", "in.jsonl")
@@ -117,6 +126,26 @@ def test_records_that_are_no_json_are_told_before_anything_is_sent(ask: Run) -> 
     assert ask("submit", "-", "--skip-invalid", stdin=b"{x}\n").code == 5
 
 
+def test_a_dry_run_makes_none(ask: Run) -> None:
+    before = len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"])
+    quoted = ask("submit", "-", "--dry-run", stdin=lines(request(900), request(901)))
+    assert quoted.out == "2 items: 2 questions for judges, 0 of them in the cache, price unknown\n"
+    assert len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"]) == before
+
+
+def test_a_rubric_of_a_file_is_sent_along(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "extends: four_step\nid: mine\nwithout: [decide]\nthresholds: {fail: 0, warn: 0}\n"
+    )
+    batch = submitted(ask, FAIL, FAIL | {"rubric": "four_step"}, options=("--rubric", "mine.yaml"))
+    assert ask("watch", batch).code == 0
+    used = [json.loads(line)["report"]["rubric"]["id"] for line in ask("results", batch).lines]
+    assert used == ["mine", "four_step"]
+    unknown = ask("submit", "-", "--rubric", "nobodys", stdin=lines(PASS))
+    assert unknown.code == 5
+    assert "/rubric: no rubric 'nobodys'" in unknown.err
+
+
 def test_a_running_batch_is_fetched_as_far_as_it_is_and_cancelled(ask: Run, service: Served, tmp_path: Path) -> None:
     service.provider.latency = 0.2
     batch = submitted(ask, *[request(1_000 + n) for n in range(400)])
@@ -136,6 +165,16 @@ def test_a_running_batch_is_fetched_as_far_as_it_is_and_cancelled(ask: Run, serv
     assert len(errors) + len(scored.splitlines()) == 400
     assert ask("delete", batch).code == 0
     assert ask("show", batch).code == 4
+
+
+def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -> None:
+    service.provider.latency = 0.05
+    ran = ask("submit", "-", "--watch", stdin=lines(*[request(2_000 + n) for n in range(100)]))
+    assert ran.code == 0
+    assert "100 of 100 items done" in ran.err
+    batch = submitted(ask, *[request(3_000 + n) for n in range(100)])
+    waited = ask("results", batch, "--wait")
+    assert [json.loads(line)["index"] for line in waited.lines] == list(range(100))
 
 
 @pytest.mark.parametrize(
@@ -203,6 +242,14 @@ def test_the_end_of_a_batch_is_the_exit_code_of_a_watch(run: Run, status: str, c
     assert ran.code == code
     assert "it is so" in ran.err
     assert ("jobs resume" in ran.err) == (status == "paused_budget")
+
+
+def test_a_batch_with_items_that_have_no_report_is_none_to_go_on_with(run: Run) -> None:
+    told = batch("completed", 9).replace(b'"failed": 0', b'"failed": 1')
+    with scripted(lambda *_: Answer(told)) as server:
+        ran = run("jobs", "watch", ID, "--server", server.url)
+    assert ran.code == 2
+    assert "10 items: 9 scored, 1 failed" in ran.err
 
 
 @pytest.mark.parametrize(("asked", "more"), [(3, "--budget-usd X"), (7, "--max-questions N")])
@@ -294,3 +341,11 @@ def test_a_refusal_has_the_exit_code_of_its_kind(run: Run, status: int, code: in
         ran = run("jobs", "cancel", ID, "--server", server.url)
     assert ran.code == code
     assert f"error: {told}" in ran.err
+
+
+def test_another_server_is_told_as_such(run: Run) -> None:
+    with scripted(lambda *_: Answer(b"<html>hello</html>")) as server:
+        ran = run("jobs", "show", ID, "--server", server.url)
+        assert run("jobs", "results", ID, "--server", server.url + "/x/").code == 4
+    assert ran.code == 4
+    assert "the answer does not come from callgrade" in ran.err

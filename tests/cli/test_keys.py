@@ -35,6 +35,18 @@ def test_a_new_key_is_alone_on_standard_output_and_works(run: Run) -> None:
     assert f"key {found.key_id} of tenant default for score, batch, until it is revoked" in ran.err
 
 
+def test_a_new_key_is_as_it_is_asked_for(run: Run) -> None:
+    ran = run(
+        "keys", "create", "--name", "x", "--tenant", "acme", "--scope", "admin", "--scope", "batch", "--expires", 2
+    )
+    found = held().authenticate(ran.out.strip())
+    (key,) = held().list_keys()
+    assert found is not None
+    assert (found.tenant, key.name, key.scopes) == ("acme", "x", ("batch", "admin"))
+    assert key.expires_at is not None
+    assert key.expires_at - key.created_at == pytest.approx(2 * 86_400, abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("args", "told"),
     [
@@ -73,6 +85,28 @@ def test_the_list_has_all_and_no_secret(run: Run) -> None:
     assert not [text for text in made if text[-43:] in table.out + listing.out]
 
 
+def test_a_revoked_key_ends(run: Run) -> None:
+    text = run("keys", "create", "--name", "ci").out.strip()
+    key_id = text.split("_")[1]
+    assert held().authenticate(text) is not None
+    assert [run("keys", "revoke", key_id).code for _ in range(2)] == [0, 0]
+    assert held().authenticate(text) is None
+
+
+@pytest.mark.parametrize("command", ["revoke", "rotate"])
+def test_a_key_that_nobody_has_is_named(run: Run, command: str) -> None:
+    ran = run("keys", command, "000000000000")
+    assert ran.code == 4
+    assert "no key 000000000000" in ran.err
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("90d", 90 * 86_400), ("12h", 43_200), ("30m", 1_800), ("2", 172_800)])
+def test_a_key_ends_when_it_is_told(run: Run, given: str, seconds: int) -> None:
+    assert run("keys", "create", "--name", "x", "--expires", given).code == 0
+    (key,) = held().list_keys()
+    assert key.expires_at == pytest.approx(key.created_at + seconds, abs=0.01)
+
+
 def test_a_key_is_rotated_and_both_hold_for_a_while(run: Run) -> None:
     old = run("keys", "create", "--name", "ci", "--scope", "metrics").out.strip()
     ran = run("keys", "rotate", old.split("_")[1], "--overlap", "2h", "--expires", "90d")
@@ -105,6 +139,12 @@ def test_the_audit_log_tells_who_did_it(run: Run) -> None:
     assert text[-43:] not in table.out + found.out
 
 
+def test_other_commands_make_no_store(run: Run) -> None:
+    assert run("rubrics", "list").code == 0
+    assert run("keys").code == 0
+    assert list(Path(os.environ["CALLGRADE_HOME"]).iterdir()) == []
+
+
 # Serving.
 
 
@@ -114,6 +154,17 @@ def test_what_others_reach_is_not_served_without_a_key(run: Run, host: str) -> N
     assert (ran.code, ran.out) == (4, "")
     assert f"CALLGRADE_HOST: {host} can be reached from other machines" in ran.err
     assert "callgrade keys create --name" in ran.err
+
+
+def test_a_store_that_cannot_be_used_is_named_before_anything_listens(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Path(os.environ["CALLGRADE_HOME"], "file")
+    file.write_text("")
+    monkeypatch.setenv("CALLGRADE_HOME", str(file))
+    ran = run("serve", "--port", "0")
+    assert ran.code == 4
+    assert "CALLGRADE_HOME" in ran.err
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64encode
 from hashlib import sha256
@@ -60,6 +61,21 @@ def test_the_page_holds_all_that_it_needs_and_allows_nothing_else(run: Run, scor
     assert not re.search(r"url\(|@import", page)
 
 
+def test_traces_without_an_id_are_told_by_their_place(run: Run, scored: Path) -> None:
+    lines = (scored / "cases.jsonl").read_text().splitlines()
+    cases = [json.loads(line) for line in lines]
+    for case in cases:
+        del case["trace"]["id"]
+    (scored / "nameless.jsonl").write_text("\n".join(["{}", *map(json.dumps, cases)]))
+    run("score", "nameless.jsonl", "-f", "ndjson", "-o", "nameless.ndjson")
+    ran = run("report", "nameless.ndjson", "--html", "out.html", "--traces", "nameless.jsonl")
+    assert ran.code == 5  # one line holds no report
+    page = read_page(scored)
+    entry = page[page.index('id="trace-6"') : page.index('id="trace-7"')]
+    assert "Today is Monday 2 March 2026" in entry
+    assert "fit no trace" not in ran.err
+
+
 def test_what_fits_no_trace_is_told(run: Run, scored: Path) -> None:
     (scored / "one.jsonl").write_text((scored / "cases.jsonl").read_text().splitlines()[0])
     ran = run("report", "reports.ndjson", "--html", "out.html", "--traces", "one.jsonl")
@@ -68,6 +84,29 @@ def test_what_fits_no_trace_is_told(run: Run, scored: Path) -> None:
     (scored / "report.ndjson").write_text((scored / "reports.ndjson").read_text().splitlines()[1])
     ran = run("report", "report.ndjson", "--html", "out.html", "--traces", "one.jsonl")
     assert "1 report matches no trace in --traces and will be shown without one" in ran.err
+
+
+def test_lines_of_a_batch_have_their_names(run: Run, scored: Path) -> None:
+    reports = (scored / "reports.ndjson").read_text().splitlines()
+    cases = (scored / "cases.jsonl").read_text().splitlines()
+    lines = [
+        json.dumps({"custom_id": f"line-{n}", "index": n, "report": json.loads(one)}) for n, one in enumerate(reports)
+    ]
+    sent = [json.dumps({"custom_id": f"line-{10 - n}", **json.loads(one)}) for n, one in enumerate(reversed(cases))]
+    (scored / "results.jsonl").write_text("\n".join(lines))
+    (scored / "sent.jsonl").write_text("\n".join(sent))
+    assert run("report", "results.jsonl", "--html", "out.html", "--traces", "sent.jsonl").code == 0
+    page = read_page(scored)
+    entry = page[page.index('id="trace-6"') : page.index('id="trace-7"')]
+    assert '<span class="name">line-5</span>' in entry
+    assert "Today is Monday 2 March 2026" in entry
+
+
+def test_those_that_failed_are_shown_first_where_not_all_are(run: Run, scored: Path) -> None:
+    run("report", "reports.ndjson", "--html", "out.html", "--most", "8")
+    page = read_page(scored)
+    assert re.findall(r'<details class="run" id="trace-(\d+)">', page) == ["3", "4", "5", "6", "7", "8", "9", "10"]
+    assert re.findall(r'<div class="run bare" id="trace-(\d+)">', page) == ["1", "2", "11"]
 
 
 @pytest.mark.parametrize(

@@ -88,3 +88,29 @@ def test_a_run_that_was_stopped_asks_again_only_for_what_was_under_way(
     assert set(before | after) == set(range(ITEMS))
     assert set(after.values()) == {1}
     assert len(after) == ITEMS - kept
+
+
+def test_a_key_that_is_refused_is_a_matter_of_configuration(tmp_path: Path) -> None:
+    file = write(tmp_path, 30)
+    with serving(Provider()) as provider:
+        refused_at_first = {"CALLGRADE_JUDGE_MODEL": "openai/fault-401-x1", "CALLGRADE_JUDGE_IN_FLIGHT": "1"}
+        environ = environment(tmp_path, provider, **refused_at_first)
+        command = Command("service.cli", ("score", str(file)), environ, tmp_path / "said.log")
+        assert Forked(command).wait(120) == 4
+        assert len(provider.requests) == 1
+        assert "no key that its provider accepts" in command.log.read_text()
+        assert Forked(command).wait(120) == 0  # the key is mended
+        assert "30 pass" in command.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"), [("401", 4, "unauthorized"), ("refusal", 1, "a judge gave no verdict")]
+)
+def test_a_judge_that_must_answer_and_does_not_ends_the_run(tmp_path: Path, fault: str, code: int, said: str) -> None:
+    file = write(tmp_path, 3, on_judge_error="error")
+    with serving(Provider()) as provider:
+        environ = environment(tmp_path, provider, CALLGRADE_JUDGE_API_BASE=provider.base(f"fault-{fault}"))
+        command = Command("service.cli", ("score", str(file), "--format", "ndjson"), environ, tmp_path / "said.log")
+        assert Forked(command).wait(120) == code
+    assert said in command.log.read_text()
+    assert '"report"' not in command.log.read_text()

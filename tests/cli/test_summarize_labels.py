@@ -35,6 +35,11 @@ def test_rates_are_corrected(run: Run, tmp_path: Path) -> None:
     assert "label next, at random: t" in markdown
 
 
+def test_without_labels_there_is_no_such_section(run: Run, tmp_path: Path) -> None:
+    told, _ = written(tmp_path, [])
+    assert "Corrected by labels" not in run("summarize", told, "--format", "markdown").out
+
+
 def test_a_label_that_cannot_be_read_is_named(run: Run, tmp_path: Path) -> None:
     told, given = written(tmp_path, [label(0), label(1, "maybe")])
     found = run("summarize", told, "--labels", given)

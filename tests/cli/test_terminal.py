@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 from pathlib import Path
 
 from service.cli.scoring import MAX_IN_FLIGHT
-from tests.cli.served import environment
+from tests.cli.served import environment, served
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import request
 from tests.launchers import find_launchers
+
+RECORDS = 40
 
 
 def shown(*args: str, folder: Path, provider: Provider | None = None) -> tuple[int, str]:
@@ -35,6 +38,18 @@ def _read(terminal: int) -> bytes:
         return os.read(terminal, 65_536)
     except OSError:  # the other side has ended
         return b""
+
+
+def test_a_bar_shows_how_far_a_batch_is_and_goes_away(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(request(n))}\n" for n in range(RECORDS)))
+    with served(tmp_path, Provider(latency=0.05)) as there:
+        words = ["jobs", "submit", "in.jsonl", "--watch", "--server", there.url, "--key", there.key]
+        code, seen = shown(*words, folder=tmp_path)
+    assert code == 0
+    counts = {int(done) for done in re.findall(rf"(\d+) of {RECORDS} items done", seen)}
+    assert RECORDS in counts
+    assert "\x1b[?25l" in seen  # the cursor is hidden while the bar is drawn
+    assert seen.rindex("\x1b[?25h") > seen.rindex(f" of {RECORDS} items done")  # and is back when it is gone
 
 
 def test_a_count_shows_how_far_a_run_is_and_goes_away(tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from service.settings import Settings
 from service.store.database import Database
-from service.store.jobs.workers import SILENT_S, Workers, make_name
+from service.store.jobs.workers import SILENT_S, Workers, is_of_this_machine, make_name
 from service.store.tables import WORKERS
 from service.wiring import prepare_database
 from tests.cli.cli_run import Run
@@ -49,8 +50,28 @@ def test_before_there_is_any_worker_none_is_alive(run: Run) -> None:
     assert run("worker", "--check").code == 2
 
 
+def test_one_that_died_does_not_hide_the_next_of_its_machine(run: Run) -> None:
+    database = opened()
+    Workers(database).beat(make_name())
+    silent_for(database, SILENT_S + 5)
+    Workers(database).beat(make_name())
+    assert run("worker", "--check").code == 0
+
+
 def test_a_database_out_of_reach_is_not_held_against_a_worker(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     monkeypatch.setenv("CALLGRADE_DATABASE_URL", f"postgresql://nobody@127.0.0.1:{port}/none")
     assert run("worker", "--check").code == 0
+
+
+def test_a_bad_setting_is_told(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CALLGRADE_HOME", str(tmp_path / "file"))
+    (tmp_path / "file").touch()
+    assert run("worker", "--check").code == 4
+
+
+def test_names_are_new_and_of_this_machine() -> None:
+    names = {make_name() for _ in range(10)}
+    assert len(names) == 10
+    assert all(map(is_of_this_machine, names))

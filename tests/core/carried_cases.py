@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from service import Report, score
-from tests.tables import read_yaml
 
 DATA = Path(__file__).parents[1] / "data" / "carried"
 
 
 def load(name: str) -> dict[str, Any]:
-    return read_yaml(DATA / f"{name}.yaml")
+    return yaml.safe_load((DATA / f"{name}.yaml").read_text("utf-8"))
 
 
 def event(call: list[Any]) -> dict[str, Any]:

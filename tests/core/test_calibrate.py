@@ -19,6 +19,7 @@ from service.core.judging.fits import (
     calibrate_value,
     sigmoid,
 )
+from service.core.models.kinds import list_kinds
 from tests.fits import make_fit
 
 DIGEST, OTHER = "a" * 64, "b" * 64
@@ -51,6 +52,10 @@ def test_a_map_reads_back_as_the_same_map(found: Calibrator) -> None:
     assert type(found).model_validate_json(found.model_dump_json()) == found
 
 
+def test_the_kinds() -> None:
+    assert set(list_kinds(Calibrator)) == {"identity", "platt", "isotonic"}
+
+
 CASES = [
     (Identity(), 0.3, 0.3),
     (Platt(slope=2.0, offset=-1.0), 0.25, 1 / (1 + exp(0.5))),
@@ -80,6 +85,11 @@ REFUSED = [
 def test_a_map_that_could_not_hold_is_refused(kind: type[Calibrator], fields: dict[str, object], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         kind.model_validate(fields)
+
+
+@given(st.floats(-1e308, 1e308))
+def test_the_logistic_curve_never_overflows(x: float) -> None:
+    assert 0 <= sigmoid(x) <= 1
 
 
 def fit(**changes: object) -> Fit:
@@ -142,6 +152,13 @@ def test_a_fit_is_plain_data_and_its_id_is_of_its_content() -> None:
     assert fit(labels=101).id != found.id
     assert fit(libraries={"numpy": "9"}).id == found.id
     assert fit(labels=101).fingerprint == found.fingerprint != fit(criterion="d").fingerprint
+
+
+@pytest.mark.parametrize("part", ["judge", "digest", "model", "assembly", "evidence", "route"])
+def test_the_fingerprint_covers_every_part_of_a_judge(part: str) -> None:
+    changed = {"judge": "x", "digest": OTHER, "model": "x", "assembly": 2, "evidence": OTHER, "route": OTHER}
+    fields = {"judge": "result_groundedness", "digest": DIGEST, "model": "m", "assembly": 1}
+    assert Binding(**fields).fingerprint != Binding(**{**fields, part: changed[part]}).fingerprint
 
 
 STRATA = [

@@ -49,6 +49,33 @@ def test_a_missing_transcript_is_not_a_pass(expected: dict[str, Any], compat: bo
     assert (found.verdict, found.score, found.all_passed) == ("undecided", None, False)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"counts": {"a": "<=1"}},
+        {"state": {"final": {"door": "open"}}},
+        {"turns": [{"turn": 1, "disallowed": [{"tool": "a"}]}]},
+    ],
+    ids=["counts", "state", "turns"],
+)
+def test_what_apple_has_no_word_for_decides_the_verdict(said: dict[str, Any]) -> None:
+    states = {"initial": {"door": "locked"}, "final": {"door": "ajar"}}
+    case = {"made": [["a"], ["a"]], "state": states, "expected": {"ordered": [{"tool": "a"}], **said}}
+    found = report("apple_trajectory", case, compat=False)
+    assert found.verdict == "fail"
+    assert found.score == (0.5 if "turns" in said else 1.0)
+
+
+def test_a_finding_says_what_was_wrong_with_the_call_that_was_made() -> None:
+    patterns = [{"tool": "a", "args": {"x": 1}}, {"tool": "b"}, {"tool": "c"}]
+    found = report(
+        "apple_trajectory", {"made": [["b"], ["a", {"x": 2}]], "expected": {"ordered": patterns}}, compat=False
+    )
+    said = {finding.path: finding.message for finding in found.findings()}
+    assert said["/expected/ordered/0"] == "a was called, but x: expected 1, got 2"
+    assert said["/expected/ordered/2"] == "c was expected and not called"
+
+
 REGISTRY = Registry()
 RUBRIC_OF = {
     compat: read_rubric({"id": "r", "extra_calls": "allow", "compat": compat, "criteria": [percentage("callgrade")]})
@@ -89,3 +116,9 @@ def most(calls: list[Any], ordered: list[Any], unordered: list[Any]) -> int:
 def test_the_most_are_met_that_can_be(calls: list[Any], ordered: list[Any], unordered: list[Any]) -> None:
     if ordered or unordered:
         assert met(calls, ordered, unordered) == most(calls, ordered, unordered)
+
+
+@given(CALLS, st.lists(PATTERN, min_size=1, max_size=3))
+@settings(max_examples=examples(60))
+def test_apples_scan_never_finds_more_in_order(calls: list[Any], ordered: list[Any]) -> None:
+    assert met(calls, ordered, [], compat=True) <= met(calls, ordered, [])

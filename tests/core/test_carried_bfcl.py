@@ -8,16 +8,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from service import score
+from service.core.expectations.expectation import Expectation
 from service.core.methods.bfcl import check
 from service.errors import InputError
 from service.intake.gold.bfcl import convert
-from tests.tables import read_yaml
 
-TABLE = read_yaml(Path(__file__).parents[1] / "data" / "carried" / "bfcl.yaml")
+TABLE = yaml.safe_load((Path(__file__).parents[1] / "data" / "carried" / "bfcl.yaml").read_text())
 
 
 def doc(properties, required=()):
@@ -59,6 +60,10 @@ def test_calls(row, verdict):
     assert problem is None or (problem.message and problem.path == verdict.get("path", problem.path))
 
 
+def test_an_integer_too_large_for_a_float_is_no_float():
+    assert check_argument({"type": "float"}, [1.0], 10**400)[0] == "type_error"
+
+
 @pytest.mark.parametrize("schema", [{"type": "Bytes"}, {}, {"type": ["string", "null"]}])
 def test_a_type_that_bfcl_does_not_know_is_an_error_of_the_question(schema):
     with pytest.raises(InputError, match="not a type BFCL knows"):
@@ -92,6 +97,16 @@ def test_calls_with_one_accepted_value_each_may_come_in_any_order(values, order)
 def test_an_answer_key_as_matchers(row):
     [pattern] = convert([{"f": {"x": row["accepted"]}}], {"f": doc({"x": row["schema"]})})
     assert pattern == {"tool": "f", "args": {"x": row["matcher"]}}
+
+
+def test_a_pattern_has_the_name_of_the_only_function():
+    functions = {"a.find": doc({"x": {"type": "integer"}})}
+    assert convert([{"find": {}}], functions) == [{"tool": "a.find", "args": {}}]
+    assert convert([{"find": {}}], {**functions, "b": doc({})}) == [{"tool": "find", "args": {}}]
+
+
+def test_a_broken_entry_becomes_a_pattern_without_arguments():
+    assert convert([{"deck": [[], ""]}], {}) == [{"tool": "deck"}]
 
 
 # the raw output, without `calls`, and how many calls it is
@@ -149,3 +164,36 @@ def test_the_official_verdict_on_every_row(questions, rows, by_category):
         assert (problem is None) == row["official"]["valid"], (row, problem)
         seen[problem is None] += 1
     assert seen == {True: 5716, False: 1724}
+
+
+KINDS = {
+    "ast_decoder:decoder_failed": "wrong_count",
+    "relevance_error:decoder_success": "over_call",
+    "simple_function_checker:wrong_count": "wrong_count",
+    "parallel_function_checker_no_order:wrong_count": "wrong_count",
+    "simple_function_checker:missing_required": "missing_required",
+    "simple_function_checker:missing_optional": "missing_optional",
+}
+
+
+@pytest.mark.shared_data
+def test_the_code_says_what_the_official_error_says(questions, rows):
+    for row in rows:
+        official = row["official"]["error_type"]
+        if official is None or official.endswith("cannot_find_match"):
+            continue
+        problem = verdict_on(row, questions[row["id"]])
+        assert problem.code == KINDS.get(official, official.split(":")[0]), (row, problem)
+
+
+@pytest.mark.shared_data
+def test_every_question_converts(questions):
+    keyed = [question for question in questions.values() if question["possible_answer"] is not None]
+    for question in keyed:
+        functions = {function["name"]: function["parameters"] for function in question["functions"]}
+        patterns = convert(question["possible_answer"], functions)
+        taken = Expectation.model_validate({"calls": patterns})
+        assert len(list(taken.list_expected_calls("/expected"))) == len(question["possible_answer"])
+        strange = [pattern["tool"] for pattern in patterns if pattern["tool"] not in functions]
+        assert strange == (["deck"] if question["id"] == "parallel_multiple_function_179" else [])
+    assert len(keyed) == 1000

@@ -36,6 +36,23 @@ def test_whole_json_schemas_are_validated() -> None:
     assert values(scored({**case, "expected": expected}, compat=True))["parameter_validation"] == 1.0
 
 
+def test_extra_parameters_that_a_schema_closes_out_are_free_on_request() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+    case = {
+        "made": [["f", {"n": "x", "z": 1}]],
+        "tools": [{"name": "f", "parameters": schema}],
+        "expected": {"calls": "some"},
+    }
+    assert values(scored(case, compat=False))["parameter_validation"] == 0.0
+    free = {**case, "made": [["f", {"n": 1, "z": 1}]], "options": {"ignore_extra_params": True}}
+    assert values(scored(free, compat=False))["parameter_validation"] == 1.0
+
+
+def test_without_tools_parameters_are_not_captured() -> None:
+    found = report(RUBRIC, {"made": [["f", {}]]}, compat=False)
+    assert (found.verdict, found.score) == ("undecided", None)
+
+
 SHAPES = [
     {"name": "refund", "arguments": {"amount": 5}},
     {"function_name": "refund", "arguments": {"amount": 5}},

@@ -14,6 +14,7 @@ from service import InputError, score
 from service.core.expectations.templates import Matcher
 from service.core.methods.arcade_critics import UndefinedUpstreamError, compare
 from service.core.outcome import MethodScore
+from service.core.weights import compute_shares
 from tests.bulk import examples
 from tests.core.carried_cases import codes, load, report, trace, values
 
@@ -134,6 +135,22 @@ def test_one_case_of_arcade(case: dict[str, Any]) -> None:
     assert (outcome.passed, "arcade_warning" in codes(found)) == (case["passed"], case.get("warning", False))
 
 
+def test_the_rows_say_what_arcade_compared() -> None:
+    critics = {
+        "a": {"kind": "exact", "weight": "high"},
+        "n": {"kind": "numeric", "value_range": [0, 100], "weight": "low"},
+    }
+    expected, actual = [["f", {"a": 1}], ["f", {"a": 2, "n": 50}]], [["F", {"a": 2, "n": 60}], ["f", {"a": 1}]]
+    outcome, _ = arcade({"critics": critics, "expected": expected, "actual": actual})
+    assert isinstance(outcome, MethodScore)
+    assert [(row.name, row.match, row.weight) for row in outcome.rows] == [
+        ("tool_selection", True, 1.0), ("a", True, 0.625), ("n", False, 0.375),
+        ("tool_selection", True, 1.0), ("a", True, 0.625), ("n", True, 0.375),
+    ]  # fmt: skip
+    assert [row.score for row in outcome.rows] == pytest.approx([1, 0.625, 0, 1, 0.625, 0.9 * 0.375])
+    assert outcome.raw == pytest.approx((4 - 0.375 - 0.0375) / (4 - 0.375))
+
+
 @pytest.mark.parametrize("made", [[["f", {"n": "nan"}]], [["f", {"n": "nan"}], ["f", {"n": 1}]]])
 def test_where_arcade_stops_there_is_no_number(made: list[Any]) -> None:
     critics = {"n": {"kind": "numeric", "value_range": [0, 100]}}
@@ -161,6 +178,21 @@ def test_arcades_number_is_at_most_one_and_one_for_what_was_expected(
     same, _ = arcade({"critics": {"a": {**critic, "kind": "exact"}}, "expected": expected, "actual": expected})
     assert isinstance(same, MethodScore)
     assert same.raw == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        ({"a": "critical", "b": "medium"}, {"a": 0.636364, "b": 0.363636}),
+        ({"a": 0.5, "b": "critical"}, {"a": 0.066667, "b": 0.933333}),
+        ({"a": 2.0, "b": 3}, {"a": 2.0, "b": 3.0}),
+        ({"a": 0.0, "b": 0}, {"a": 0.0, "b": 0.0}),
+        ({"a": "minimal"}, {"a": 1.0}),
+        ({}, {}),
+    ],
+)
+def test_shares(weights: Any, expected: Any) -> None:
+    assert compute_shares(weights) == pytest.approx(expected, abs=1e-6)
 
 
 MATCHERS = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service import Report, score
+from service import InputError, Report, score
 from tests.core.carried_cases import codes, report, values
 
 CARRIED = (
@@ -55,6 +55,36 @@ def test_three_layers(made: Any, calls: Any, layers: tuple[float | None, ...]) -
     assert tuple(values(found)[layer] for layer in LAYERS) == layers
     assert (found.verdict == "pass") == (0 not in layers)
     assert ("over_call" in codes(found)) == (calls == "none" and bool(made))
+
+
+def test_a_broken_call_that_did_the_right_thing_passes_the_third_layer_alone() -> None:
+    expected = {"calls": [{"tool": "send", "args": {"n": 1}}], "state": {"final": {"sent": 1}}}
+    case = {"made": [["send", "{n"]], "tools": [SEND], "state": WORLDS, "expected": expected}
+    assert [values(report("three_layer", case, compat=False))[layer] for layer in LAYERS] == [1, 0, 0, 1]
+
+
+def test_without_a_state_the_third_layer_does_not_apply() -> None:
+    case = {"made": [["send", {"n": 1}]], "tools": [SEND], "expected": {"calls": [{"tool": "send", "args": {"n": 1}}]}}
+    found = report("three_layer", case, compat=False)
+    assert values(found)["exec"] is None
+    assert (found.verdict, found.score, found.coverage) == ("pass", 1.0, 1.0)
+
+
+def test_a_path_that_nobody_asked_for_fails_the_third_layer() -> None:
+    states = {"initial": {"sent": 0}, "final": {"sent": 1, "log": "x"}}
+    expected = {"calls": [{"tool": "send"}], "state": {"final": {"sent": 1}}}
+    case = {"made": [["send", {"n": 1}]], "tools": [SEND], "state": states, "expected": expected}
+    found = report("three_layer", case, compat=False)
+    assert values(found)["exec"] == 0.0
+    assert [f.path for f in found.findings() if f.code == "state_unexpected"] == ["/state/final/log"]
+
+
+def test_a_tool_schema_that_cannot_be_used_is_no_failure_of_the_model() -> None:
+    broken = {"name": "send", "parameters": {"type": "intger"}}
+    expected = {"calls": [{"tool": "send", "args": {"n": 1}}]}
+    case = {"made": [["send", {"n": 1}]], "tools": [broken], "expected": expected}
+    found = report("three_layer", case, compat=False)
+    assert (values(found)["schema"], values(found)["ast"]) == (None, 1.0)
 
 
 def run(
@@ -116,6 +146,19 @@ def test_gold_actions(gold: Any, compared: Any, made: Any, theirs: float, ours: 
     assert values(found)["actions"] == (theirs if compat else ours)
 
 
+@pytest.mark.parametrize("made", [[], [["f", {"a": 1}]]])
+def test_a_matcher_has_no_match_there_whatever_was_called(made: Any) -> None:
+    expected = {"calls": [{"tool": "f", "args": {"a": {"kind": "range", "min": 1}}}]}
+    with pytest.raises(InputError, match="/expected/calls/0/args/a"):
+        report("tau_reward", {"made": made, "expected": expected}, compat=True)
+
+
+def test_one_call_is_one_action() -> None:
+    action = {"name": "f", "kwargs": {"a": 1}}
+    case = {"made": [["f", {"a": 1}]], "expected": {"format": "tau", "actions": [action, action]}}
+    assert [values(report("tau_reward", case, compat=compat))["actions"] for compat in (True, False)] == [1, 0]
+
+
 @pytest.mark.parametrize(("said", "outputs", "final", "end", "theirs", "ours"), REWARDS)
 def test_tau_rewards(said: str, outputs: list[str], final: Any, end: str, theirs: float, ours: float) -> None:
     found = run(said, outputs=outputs, final=final, end=end)
@@ -124,6 +167,26 @@ def test_tau_rewards(said: str, outputs: list[str], final: Any, end: str, theirs
     upstream = run(said, outputs=outputs, final=final, end=end, compat=True)
     assert upstream.score == theirs
     assert ("compat_differs" in codes(upstream)) == (theirs != ours)
+
+
+def test_a_call_can_end_a_run() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "transfer_to_human_agents", "arguments": "{}"}}
+    said = [{"role": "user", "content": "Help."}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    assert run("", outputs=[], compat=True, messages=said).score == 1.0
+
+
+def test_without_a_final_state_there_is_no_reward() -> None:
+    record = {"format": "tau", "task_id": 1, "messages": [{"role": "user", "content": "###STOP###"}], "gold": {"n": 1}}
+    found = score({"rubric": "tau_reward", "trace": record})
+    assert (found.verdict, found.score) == ("undecided", None)
+
+
+def test_gold_without_actions_leaves_reading_free() -> None:
+    messages = [{"role": "user", "content": "?"}, {"role": "assistant", "tool_calls": [
+        {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]}]  # fmt: skip
+    record = {"format": "tau", "task_id": 1, "messages": messages, "gold_actions": [], "tools": []}
+    found = score({"rubric": "four_step", "trace": record})
+    assert "over_call" not in codes(found)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +203,12 @@ def test_tau_rewards(said: str, outputs: list[str], final: Any, end: str, theirs
 def test_nothing_may_change(state: Any, verdict: str) -> None:
     case: dict[str, Any] = {"made": [["write", {}]]} | ({} if state is None else {"state": state})
     assert report("read_only", case, compat=False).verdict == verdict
+
+
+def test_what_should_have_changed_is_no_excuse() -> None:
+    case = {"made": [], "state": {"initial": 0, "final": 1}, "expected": {"state": {"final": 1}}}
+    found = report("read_only", case, compat=False)
+    assert (found.verdict, found.score) == ("fail", 0.0)
 
 
 LONG = {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import InputError, score
-from service.core.alignment.chain import find_longest_chain
+from service.core.alignment.chain import find_fullest, find_longest_chain
 from tests.core.carried_cases import report
 
 STAGES = {"count": "sequence", "order": "sequence", "args": "arguments", "output": "effect"}
@@ -25,6 +25,11 @@ def scored(part: str, case: dict[str, Any], *, compat: bool):
 def test_an_operator_that_there_is_none_of_is_refused(count: str) -> None:
     with pytest.raises(InputError, match="/expected/counts"):
         scored("count", {"made": [], "expected": {"counts": {"x": count}}}, compat=False)
+
+
+def test_a_result_that_the_trace_lacks_is_not_captured() -> None:
+    found = scored("output", {"made": [["f", {}]], "expected": {"calls": [{"tool": "f", "result": "1"}]}}, compat=False)
+    assert (found.verdict, found.score) == ("undecided", None)
 
 
 @pytest.mark.parametrize("part", list(STAGES))
@@ -78,6 +83,30 @@ def test_a_chain_is_as_long_as_can_be(made: list[str], expected: list[str], join
     assert [place[n] for n in in_order] == sorted(place[n] for n in in_order)
 
 
+@given(st.lists(st.sets(st.integers(0, 4)), max_size=5))
+def test_a_set_is_as_full_as_can_be(rows: list[set[int]]) -> None:
+    held = find_fullest(range(len(rows)), range(5), lambda expected, call: call in rows[expected])
+    assert len(held) == matched(list(range(len(rows))), list(range(5)), lambda e, c: c in rows[e])
+    assert all(call in rows[expected] for expected, call in held.items())
+    assert len(set(held.values())) == len(held)
+
+
+@pytest.mark.parametrize("compat", [True, False])
+def test_an_answer_is_an_output_too(compat: bool) -> None:
+    trace = {"format": "callgrade", "events": [{"user": "Please."}, {"assistant": '{"a": [1, 2]}'}]}
+    rubric = {"extends": "uipath_exact_match", "compat": compat}
+    assert score({"rubric": rubric, "trace": trace, "expected": {"output": {"a": [1, 2]}}}).score == 1.0
+
+
+def test_a_file_that_is_attached_has_no_number() -> None:
+    name = "urn:uipath:cas:file:orchestrator:12ab-34"
+    trace = {"format": "callgrade", "events": [{"user": "Please."}], "output": {"a": name}}
+    check = {"kind": "uipath_exact_match", "target_output_key": "a"}
+    rubric = {"id": "x", "compat": True, "criteria": [{"id": "it", "stage": "integrate", "check": check}]}
+    found = score({"rubric": rubric, "trace": trace, "expected": {"output": {"a": "text"}}})
+    assert (found.verdict, found.score) == ("undecided", None)
+
+
 # what the call names its tool by (name, id), what is expected, UiPath's number, ours
 BY_ID = [
     (("search", None), "search", 1, 1),
@@ -99,3 +128,22 @@ def test_a_call_with_an_id_of_its_tool(
     for compat, number in ((True, theirs), (False, ours)):
         rubric = {"extends": f"uipath_tool_call_{part}", "compat": compat}
         assert score({"rubric": rubric, "trace": trace, "expected": wanted}).score == number
+
+
+SPAN_TEXTS = [("[1,2]", "[1,2]", 1), ("[1,2]", "[1, 2]", 0), ('{"content": "[1,2]"}', "[1,2]", 1), ("0", "0", 1)]
+
+
+@pytest.mark.parametrize("compat", [True, False])
+@pytest.mark.parametrize(("told", "expected", "value"), SPAN_TEXTS)
+def test_the_text_of_a_span_is_text(told: str, expected: str, value: float, compat: bool) -> None:
+    attributes = {"tool.name": "f", "input.value": "{'x': 1}", "output.value": told}
+    span = {"name": "f", "trace_id": "a", "span_id": "b", "attributes": attributes}
+    rubric = {"extends": "uipath_tool_call_output", "compat": compat}
+    found = score(
+        {
+            "rubric": rubric,
+            "trace": {"format": "spans", "spans": [span]},
+            "expected": {"calls": [{"tool": "f", "result": expected}]},
+        }
+    )
+    assert found.score == value

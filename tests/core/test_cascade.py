@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from service import conclude, plan
+from service import conclude, plan, score
 from service.core.grounding.grounded_outcomes import GroundedScore
-from service.core.judging.questions import ASSEMBLY
-from service.core.outcome import Skipped
+from service.core.judging.questions import ASSEMBLY, build_question
+from service.core.outcome import Errored, Scored, Skipped
 from tests.fits import make_fit
 from tests.replies import make_reply
 
@@ -74,6 +74,18 @@ def test_what_it_leaves_open_is_asked_and_without_a_judge_not_scored(answer):
     assert "result_groundedness" in {left.criterion for left in conclude(made).not_asked}
 
 
+def test_the_judge_sees_the_evidence():
+    made = plan(request(TRUE))
+    ask = next(ask for ask in made.asks if ask.criterion == "result_groundedness")
+    shown = {part.name: part.value for part in build_question(ask, made.trace).parts}
+    [value] = shown["evidence"]  # type: ignore[misc]
+    assert (value["value"], value["origin"]) == ("$5,400.00", "found")  # type: ignore[index,call-overload]
+    assert value["sources"] == ["/steps/0/result/content/amount_cents"]  # type: ignore[index,call-overload]
+    free = plan(request(FREE))
+    ask = next(ask for ask in free.asks if ask.criterion == "result_groundedness")
+    assert "evidence" not in {part.name for part in build_question(ask, free.trace).parts}
+
+
 VETOES = [(None, 1.0, True), (0.5, 0.5, False), (0.8, 0.8, True), (1.0, 1.0, True)]
 
 
@@ -86,6 +98,39 @@ def test_a_veto_caps_what_the_judge_may_give(veto, value, passed):
     )
     assert (outcome.value, outcome.raw, outcome.passed) == (value, 1.0, passed)
     assert "scale_slip" in [finding.code for finding in outcome.findings]
+
+
+def test_a_judge_that_is_down_leaves_what_code_proved():
+    made = plan(request(FLIPPED))
+    replies = {ask.key: (Errored("provider_error", "down"),) for ask in made.asks}
+    assert isinstance(outcome_of(conclude(made, replies), "result_groundedness"), Scored)
+    open_one = plan(request(TRUE))
+    replies = {ask.key: (Errored("provider_error", "down"),) for ask in open_one.asks}
+    assert isinstance(outcome_of(conclude(open_one, replies), "result_groundedness"), Errored)
+
+
+def test_an_identifier_from_nowhere_fails_without_a_judge():
+    report = score(request(TRUE, order="7777777"))
+    outcome = outcome_of(report, "argument_plausibility")
+    assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["identifier_from_nowhere"])
+    assert report.first_failing_stage == "arguments"
+
+
+def test_where_something_is_expected_of_the_arguments_nobody_looks_further():
+    expected = {"calls": [{"tool": "get_order", "args": {"order_id": "7777777"}}]}
+    made = plan(request(TRUE, order="7777777", expected=expected))
+    assert "argument_plausibility" not in criteria(made)
+    outcome = outcome_of(conclude(made, {}), "argument_plausibility")
+    assert (outcome.cause, outcome.reason) == ("not_applicable", "arguments has decided it")
+
+
+def test_the_worst_turn_counts():
+    body = request(TRUE)
+    body["trace"]["events"] += [{"user": "Sure?"}, {"assistant": FLIPPED}]
+    report = score(body)
+    result_groundedness = next(one for one in report.criteria if one.id == "result_groundedness")
+    assert result_groundedness.value == 0.0
+    assert [(each.turn, each.outcome.kind) for each in result_groundedness.outcomes] == [(1, "skipped"), (2, "scored")]
 
 
 # What a fit is bound to, and what of it is changed.

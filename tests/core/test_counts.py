@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -53,6 +54,21 @@ def test_calls_of_a_case(rubric: str, agreeing: bool, most: int) -> None:
     chosen = [case for case in cases()[1] if not agreeing or case["actual_calls"] == case["expected_calls"] != []]
     requests = [request(case) | {"rubric": rubric} for case in chosen[:CASES]]
     assert count_calls(engine, requests) / len(requests) <= most
+
+
+def test_nothing_waits_for_the_collector() -> None:
+    engine = Engine(Registry())
+    requests = [request(case) for case in cases()[1][:CASES]]
+    for one in requests:
+        report_json(engine.score(one))
+    gc.collect()
+    gc.disable()
+    try:
+        for one in requests:
+            report_json(engine.score(one))
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def build_case(*, calls: int = 1, wrong: int = 0, tools: int = 1, records: int = 1, criteria: int = 0) -> Json:

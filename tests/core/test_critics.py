@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -18,15 +19,17 @@ from service.core.critics import (
     Match,
     Numeric,
     OpenComparison,
+    Pattern,
     Similar,
+    arcade_cosine,
+    cosine,
 )
 from service.core.models.kinds import FrozenModel, TaggedUnion
-from service.core.regex import compile_regex
-from tests.tables import read_yaml
+from service.core.regex import MAX_PATTERN, compile_regex
 
 DATA = Path(__file__).parents[1] / "data" / "critics"
-TABLES = read_yaml(DATA / "cases.yaml")
-REFUSED = read_yaml(DATA / "refused.yaml")
+TABLES = yaml.safe_load((DATA / "cases.yaml").read_text("utf-8"))
+REFUSED = yaml.safe_load((DATA / "refused.yaml").read_text("utf-8"))
 METRICS = ["cosine", "arcade_cosine", "levenshtein", "token_set"]
 
 SCALARS = (
@@ -42,6 +45,9 @@ SCALARS = (
 )
 JSON = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+)
+TEXTS = st.text(st.characters(), max_size=40) | st.lists(st.sampled_from(["a", "b", "to", "be", "3", "漢字"])).map(
+    " ".join
 )
 
 
@@ -170,10 +176,27 @@ def test_a_value_is_exactly_like_itself(value):
         assert critic.match(value, value) == Match(1.0, True)
 
 
+@given(TEXTS, st.sampled_from(METRICS))
+def test_a_text_is_exactly_like_itself(text, metric):
+    assert Similar(metric=metric, threshold=1.0).match(text, text).value == 1.0
+
+
 @given(JSON, JSON)
 def test_comparison_by_value_is_symmetric(a, b):
     for critic in (Exact(), Exact(cast=True), JsonSimilar(), Similar()):
         assert critic.match(a, b).value == critic.match(b, a).value
+
+
+@given(TEXTS, TEXTS)
+def test_text_similarity_is_symmetric_to_the_last_digit(a, b):
+    assert cosine(a, b) == cosine(b, a)
+    assert arcade_cosine(a, b) == arcade_cosine(b, a)
+
+
+@given(st.permutations(["to", "be", "or", "not", "to", "be", "3", "漢"]))
+def test_the_order_of_words_does_not_change_the_cosine(words):
+    assert cosine(" ".join(words), "to be or not to be 漢 3") == 1.0
+    assert cosine(" ".join(words), "to be 4") == cosine("to be or not to be 3 漢", "4 be to")
 
 
 @given(st.decimals(-1000, 1000, places=3), st.decimals(0, 10, places=3))
@@ -204,7 +227,41 @@ def test_no_depth_is_too_deep(kind):
         assert 0.0 <= critic.compare(actual, expected).value <= 1.0
 
 
+def test_deep_values_are_told_apart():
+    assert Exact().match(DEEP, SAME).passed
+    assert not Exact().match(DEEP, OTHER).passed
+    assert JsonSimilar().match(DEEP, SAME).value == 1.0
+    assert JsonSimilar().match(DEEP, OTHER).value == 0.0
+
+
 # The expected value: the matcher's own, else that from outside.
+
+
+def test_an_own_value_comes_before_the_one_from_outside_even_if_null():
+    assert Exact(value=None).match(None, 5).passed
+    assert not Exact(value=None).match(5, 5).passed
+    assert Exact().match(5, 5).passed
+
+
+def test_in_any_of_each_matcher_takes_its_own_value_else_the_one_from_outside():
+    either = AnyOf(
+        of=[{"kind": "exact", "value": "none"}, {"kind": "any_of", "of": [{"kind": "numeric", "tolerance": 1}]}]
+    )
+    assert [either.match(actual, 5).passed for actual in ("none", 6, 7)] == [True, True, False]
+
+
+WANTS = [
+    ({"kind": "exact"}, True),
+    ({"kind": "exact", "value": None}, False),
+    ({"kind": "present"}, False),
+    ({"kind": "any_of", "of": [{"kind": "present"}, {"kind": "similar"}]}, True),
+    ({"kind": "any_of", "of": [{"kind": "similar", "value": "a"}]}, False),
+]
+
+
+@pytest.mark.parametrize(("settings", "wanted"), WANTS)
+def test_a_matcher_says_whether_it_needs_a_value_from_outside(settings, wanted):
+    assert critic_of(settings).wants_expected is wanted
 
 
 # Caps: over them nothing is said, neither yes nor no.
@@ -219,12 +276,50 @@ def test_texts_over_the_cap_are_compared_only_if_equal(metric):
     assert critic.match("x" * 5_001, "x" * 5_001) == Match(1.0, True)
 
 
+def test_trees_with_strings_over_the_cap_are_compared_only_where_these_are_equal():
+    long = "x" * 5_001
+    assert JsonSimilar().match({"a": long, "b": 1}, {"a": long, "b": 2}).value == 0.75
+    assert JsonSimilar().match([long, 1], [long, 1]).value == 1.0
+    assert JsonSimilar().match([long, 1], [1, 1]).value == 0.5
+    assert isinstance(JsonSimilar().match([long, 1], ["x", 1]), OpenComparison)
+
+
+def test_patterns_read_texts_up_to_their_cap():
+    assert Pattern(pattern="a*").match("a" * 100_000).passed
+    assert isinstance(Pattern(pattern="a*").match("a" * 100_001), OpenComparison)
+
+
+def test_a_pattern_that_is_large_when_compiled_reads_less():
+    costly = Pattern(pattern="(?:a{1,100}){1,100}")
+    assert costly.match("a" * 2_000).passed
+    assert isinstance(costly.match("a" * 2_001), OpenComparison)
+
+
+def test_any_of_says_nothing_where_the_matcher_that_could_pass_says_nothing():
+    either = AnyOf(of=[{"kind": "exact", "value": "b"}, {"kind": "similar", "value": "a"}])
+    assert isinstance(either.match("x" * 5_001), OpenComparison)
+    assert either.match("b") == Match(1.0, True)
+    wide = AnyOf(of=[{"kind": "similar", "value": "a"}, {"kind": "present"}])
+    assert wide.match("x" * 5_001) == Match(1.0, True)
+
+
 # Patterns.
 
 
 def test_time_is_linear_where_backtracking_is_exponential():
     assert not compile_regex("(a+)+").matches("a" * 99_999 + "b")
     assert not compile_regex("(?:a|aa)+b", search=True).matches("a" * 100_000)
+
+
+def test_a_pattern_too_long_to_read_is_refused():
+    with pytest.raises(ValueError, match="at most"):
+        compile_regex("a" * (MAX_PATTERN + 1))
+
+
+def test_a_lone_surrogate_matches_nothing_and_is_no_pattern():
+    assert not compile_regex("(?s).*").matches("\ud800")
+    with pytest.raises(ValueError, match="not a regular expression"):
+        compile_regex("\ud800")
 
 
 # Defects reproduced in other scorers, with what is right.

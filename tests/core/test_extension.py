@@ -9,10 +9,17 @@ import json
 import shutil
 import subprocess
 import sys
+import types
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
+import typer
+
+from service.cli.app import add_commands
+from service.core.models.discovery import get_entry
+from service.core.models.kinds import FrozenModel, list_kinds
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "extension"
@@ -102,3 +109,61 @@ def test_a_new_kind_is_one_new_file(extended: Path) -> None:
     scores, listed = run(SCORE, extended, {name: kind.request for name, kind in KINDS.items()})
     assert scores == {name: kind.score for name, kind in KINDS.items()}
     assert listed == ["lines", True, "#/$defs/LinesTrace"]
+
+
+def test_a_file_that_is_not_named_as_its_format_is_refused(extended: Path) -> None:
+    formats = extended / "service/intake/formats"
+    (formats / "lines.py").rename(formats / "rows.py")
+    try:
+        with pytest.raises(AssertionError, match="rows holds the format 'lines': a file is named as its format"):
+            run("from service.intake import TraceInput\nprint(TraceInput)", extended)
+    finally:
+        (formats / "rows.py").rename(formats / "lines.py")
+
+
+NAMELESS = {
+    "no name": "",
+    "a name that is no literal": 'kind: str = "leaf"',
+    "a name of no value": 'name: Literal["leaf"] = "leaf"',
+}
+
+
+@pytest.mark.parametrize("line", NAMELESS.values(), ids=NAMELESS)
+def test_a_class_that_nothing_finds_is_refused(line: str) -> None:
+    base = types.new_class("Base", (FrozenModel,))
+    lines = f"class Leaf(Base):\n    'A leaf.'\n    {line}\n"
+    exec(lines, {"Base": base, "Literal": Literal, "__name__": __name__})  # noqa: S102
+    with pytest.raises(TypeError, match=r"Leaf has no name by which it is found: kind: Literal\["):
+        list_kinds(base)
+
+
+def test_a_class_for_others_needs_no_name() -> None:
+    class Base(FrozenModel):
+        pass
+
+    class Between(Base):
+        pass
+
+    class Leaf(Between):
+        kind: Literal["leaf"] = "leaf"
+
+    class Narrowed(Leaf):
+        pass
+
+    assert list_kinds(Base) == {"leaf": Leaf}
+    assert issubclass(Narrowed, Leaf)
+
+
+def test_a_module_without_its_entry_is_refused() -> None:
+    module = types.ModuleType("service.intake.formats.rows")
+    with pytest.raises(TypeError, match=r"service\.intake\.formats\.rows has no FORMAT"):
+        get_entry(module, "FORMAT")
+
+
+def test_a_module_without_a_command_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some_commands").mkdir()
+    for name in ("__init__", "rows"):
+        (tmp_path / "some_commands" / f"{name}.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(TypeError, match=r"some_commands\.rows has no commands"):
+        add_commands(typer.Typer(), import_module("some_commands"))

@@ -8,7 +8,7 @@ import pytest
 
 from service import score
 from service.core.grounding.reading.values import MAX_TEXT_CHARS
-from service.core.grounding.texts import GroundedText, ground_texts
+from service.core.grounding.texts import MAX_MENTIONS_OF_ALL, GroundedText, ground_texts
 from service.intake import read_trace
 from service.reading.packaged_files import read_yaml
 from tests.benchmarks.grounding.rows import DATA
@@ -102,6 +102,14 @@ def test_a_text_before_any_call_is_read_only_for_deeds() -> None:
     assert [(one.code, one.proved) for one in text.findings] == [("claimed_action_not_taken", True)]
 
 
+def test_what_a_failed_call_returned_is_found_in_its_error() -> None:
+    failed = call("get_order", {}, {"error": "no more than 17 orders"}, "failed")
+    [text] = ground({"user": "?"}, failed, {"assistant": "There may be no more than 17 orders."})
+    assert ("17", "found", "/steps/0/result/content/error") in [
+        (one.value, one.origin, *one.sources) for one in text.values
+    ]
+
+
 @pytest.mark.parametrize(
     ("result", "answer"),
     [
@@ -113,3 +121,18 @@ def test_what_is_too_long_is_said_to_be(result: Any, answer: str) -> None:
     assert [one.cause for one in outcomes({"user": "?"}, call("get_order", {}, result), {"assistant": answer})] == [
         "too_long"
     ]
+
+
+def test_the_texts_of_a_trace_are_read_up_to_a_cap() -> None:
+    many = {"assistant": "$5,400, " * 1_900}
+    texts = ground({"user": "?"}, ORDER, *[many] * (MAX_MENTIONS_OF_ALL // 1_900 + 2))
+    assert [bool(text.too_long) for text in texts][-1]
+    assert not texts[0].too_long
+
+
+def test_agents_are_told_apart() -> None:
+    """What one agent tells another is a model's word: it is where a value stands, and no result holds it."""
+    said = {"assistant": "Order K-9104 came to $777.00.", "agent": "clerk"}
+    [first, second] = ground({"user": "?"}, ORDER, said, {"assistant": "It came to $777.00.", "agent": "front"})
+    assert [one.origin for one in first.values if one.value == "$777.00"] == ["nowhere"]
+    assert [(one.origin, one.sources) for one in second.values] == [("given", ("/messages/2/text",))]

@@ -14,6 +14,7 @@ from service.core.grounding.derive import MAX_STEPS
 from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.fact_store import MAX_FACTS
 from service.core.grounding.facts import Site
+from service.core.grounding.fields import read_beside, read_field
 from service.core.grounding.ground import Grounded, ground_text
 from service.core.grounding.reading.mentions import Reading
 from service.core.grounding.reading.moments import Day, Time
@@ -144,6 +145,31 @@ def test_a_day_is_found_however_it_is_written(day: date) -> None:
 
 # Fields
 
+FIELDS = [
+    ("fare_usd_cents", {}, False, "money 0.01 USD minor"),
+    ("amount", {"currency": "EUR"}, False, "money 1 EUR"),
+    ("amount", {"currency": "EUR"}, True, "money 0.01 EUR minor"),
+    ("amount", {"currency": "JPY"}, True, "money 1 JPY minor"),
+    ("amount", {"currency": "USD", "exponent": 3}, False, "money 0.001 USD minor"),
+    ("quantity", {}, True, ""),
+    ("tax_pct", {}, False, "share 0.01"),
+    ("weight_kg", {}, False, "mass 1000"),
+    ("duration_ms", {}, False, "time 0.001"),
+    ("value", {"unit": "hours"}, False, "time 3600"),
+    ("requests_per_hour", {}, False, ""),
+    ("minutes", {}, False, "time 60"),
+    ("temp_f", {}, False, "temperature 0.5556"),
+    ("name", {}, True, ""),
+]
+
+
+@pytest.mark.parametrize(("name", "beside", "told", "want"), FIELDS)
+def test_a_field_names_its_unit(name: str, beside: Any, told: bool, want: str) -> None:
+    field = read_field(name, read_beside(beside), minor_told=told)
+    unit = field.unit
+    parts = [] if unit is None else [unit.dimension, f"{unit.factor:.4g}", unit.currency, "minor" * field.minor]
+    assert " ".join(filter(None, parts)) == want
+
 
 # Origins
 
@@ -158,6 +184,14 @@ def show(one: Grounded) -> str:
 def test_a_value_has_its_origin(case: dict[str, Any]) -> None:
     found = {one.value: show(one) for one in ground(case).values}
     assert {value: found.get(value) for value in case["want"]} == case["want"]
+
+
+def test_the_nearest_are_three_of_its_kind_with_their_places() -> None:
+    result = {"rows": [{"fee_cents": fee} for fee in (4180, 9120, 100, 77000)], "due": "2025-09-04"}
+    [value] = ground({"result": result, "text": "The fee is $41.08 for you"}).values
+    assert [(near.value, near.pointer) for near in value.nearest][:1] == [("4180", f"{RESULT}/rows/0/fee_cents")]
+    assert len(value.nearest) == 3
+    assert all("fee_cents" in near.pointer for near in value.nearest)
 
 
 @pytest.mark.parametrize("rows", [MAX_FACTS + 1, MAX_STEPS // 100])
@@ -206,6 +240,9 @@ def is_in(trace: Trace, pointer: str) -> bool:
             start, end = map(int, stretch.split("-"))
             return isinstance(here, str) and 0 <= start < end <= len(here)
     return True
+
+
+ORDER = ("nowhere", "general", "derived", "given", "found")
 
 
 @given(VALUES, VALUES, TEXTS)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.core.json.parsing import MAX_DEPTH, MAX_DIGITS
+from service.core.json.parsing import MAX_DEPTH, MAX_DIGITS, parse
 from service.intake.calls import build_tool_call, read_result_content
 
 
@@ -101,6 +101,12 @@ def test_unreadable_arguments_are_kept_with_the_reason(text: Any, why: str) -> N
 scalars = st.none() | st.booleans() | st.integers(-(10**63), 10**63) | st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=10)
 documents = st.recursive(scalars | texts, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
+
+
+@given(documents)
+def test_parse_reads_back_what_json_writes(value: Any) -> None:
+    assert parse(json.dumps(value)) == value
+    assert json.dumps(parse(json.dumps(value))) == json.dumps(value)
 
 
 @given(st.text() | st.text('{}[]":,0123456789eE+-.\\u \0\ud800') | documents.map(json.dumps))

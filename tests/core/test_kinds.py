@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 from service import Registry
 from service.core.checks import Check
@@ -22,7 +23,6 @@ from service.reading.packaged_files import find_resource
 from tests.core.test_gates import TABLES, request_of
 from tests.core.test_nesting import JUDGED, MATCHERS
 from tests.docs.pages import Page
-from tests.tables import read_yaml
 
 DATA = Path(__file__).parents[1] / "data"
 WRITE_SCHEMA = ".venv/bin/callgrade rubrics schema > rubrics/schema.json"
@@ -36,7 +36,7 @@ REQUESTS = [request_of(table, case) for table in TABLES for case in table["cases
 
 
 def table(path: str) -> Any:
-    return read_yaml(DATA / path)
+    return yaml.safe_load((DATA / path).read_text("utf-8"))
 
 
 def find_checks() -> set[str]:

@@ -47,6 +47,17 @@ def verdicts(report: Report) -> list[object]:
 
 
 @LAW
+@given(requests())
+def test_every_score_lies_between_0_and_1(request):
+    report = score(request)
+    for name, value in scores(report).items():
+        assert value is None or 0 <= value <= 1, name
+    for stage in report.stages:
+        assert stage.coverage is None or 0 <= stage.coverage <= 1
+    assert report.coverage is None or 0 <= report.coverage <= 1
+
+
+@LAW
 @given(requests(), st.lists(st.integers(0, 20), min_size=1, max_size=3))
 def test_tools_that_are_offered_again_change_nothing(request, places):
     trace = request["trace"]
@@ -257,6 +268,18 @@ def test_the_same_plan_and_replies_give_the_same_bytes(data, request):
     first = report_json(conclude(made, replies))
     assert report_json(conclude(made, dict(reversed(replies.items())))) == first
     assert report_json(conclude(plan(json.loads(json.dumps(request))), replies)) == first
+
+
+@LAW
+@given(requests(rubric="four_step"))
+def test_what_is_blocked_counts_as_0(request):
+    report = score(request)
+    for step in report.steps:
+        blocked = [o for o in step.outcomes.values() if isinstance(o, Skipped) and o.cause == "blocked"]
+        if blocked:
+            assert step.score is not None
+            assert step.score < 1
+            assert step.verdict == "fail"
 
 
 REACHED = {

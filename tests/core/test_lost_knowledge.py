@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from service import conclude, plan
+from service import InputError, conclude, plan
 from service.core.plan import plan as plan_of
 from service.core.trace import State, ToolCall, Trace
 from service.reporting.summaries import summarize_reports
+from tests.replies import make_reply
 
 Json = Any
 NONE: Json = {"calls": "none"}
@@ -148,6 +149,41 @@ BANS = [
 def test_a_ban_that_nobody_can_check_is_not_kept(given: Json, banned: Json, ends: str, rubric: Json) -> None:
     trace = events({"call": {"name": "delete", "arguments": given}, "result": {"ok": True}})
     assert verdict(trace, {"disallowed": [{"tool": "delete", "args": banned}]}, rubric=rubric) == ends
+
+
+def test_a_judge_that_stands_in_for_a_check_does_not_outweigh_it_where_it_is_open() -> None:
+    rubric = {
+        "id": "standing_in",
+        "thresholds": {"fail": 0.8, "warn": 0.9},
+        "criteria": [
+            {"id": "x", "stage": "effect", "check": {"kind": "results"}},
+            {
+                "id": "y",
+                "stage": "select",
+                "weight": 9.0,
+                "check": {"kind": "judge", "judge": "tool_selection", "unless": "x"},
+            },
+        ],
+    }
+    wanted = {"kind": "similar", "value": "b" * 6_000}
+    request = {
+        "rubric": rubric,
+        "trace": events({"call": {"name": "f"}, "result": "a" * 6_000}),
+        "expected": {"calls": [{"tool": "f", "result": wanted}]},
+    }
+    made = plan(request)
+    assert conclude(made, {ask.key: (make_reply("right", 1.0),) for ask in made.asks}).verdict == "undecided"
+
+
+def test_compat_refuses_a_matcher_inside_a_value() -> None:
+    nested = {"text": {"a": [{"kind": "natural_language", "criterion": "kind"}, 1]}}
+    request = {
+        "rubric": {"extends": "arcade", "compat": True},
+        "trace": events({"call": {"name": "f", "arguments": {"text": {"a": ["rude", 1]}}}}),
+        "expected": {"calls": [{"tool": "f", "args": nested}]},
+    }
+    with pytest.raises(InputError, match="Arcade compares with values alone"):
+        plan(request)
 
 
 WORDS = {"kind": "natural_language", "criterion": "a greeting"}

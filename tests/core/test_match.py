@@ -39,6 +39,18 @@ def test_no_assignment_gains_more(gain):
     assert sum(gain[i][j] for i, j in pairs) == pytest.approx(best(gain), abs=1e-6)
 
 
+@TRIES
+@given(matrices())
+def test_each_row_and_each_column_is_taken_once(gain):
+    pairs = assign(gain)
+    rows, columns = [i for i, _ in pairs], [j for _, j in pairs]
+    assert len(pairs) == min(len(gain), len(gain[0]))
+    assert rows == sorted(set(rows))
+    assert len(set(columns)) == len(columns)
+    assert set(rows) <= set(range(len(gain)))
+    assert set(columns) <= set(range(len(gain[0])))
+
+
 @pytest.mark.parametrize(
     ("gain", "pairs"),
     [

@@ -15,6 +15,7 @@ from service.core.judging.questions import build_question
 from service.core.judging.replies import Judgement
 from service.core.outcome import (
     Errored,
+    Finding,
     Outcome,
     Scored,
     Skipped,
@@ -121,6 +122,11 @@ def test_what_is_asked(
         assert parts == {"criterion": ask.words, "value": ask.value}
 
 
+def test_a_rubric_may_have_words_for_an_argument() -> None:
+    asked = made("arguments", [call(GIVEN)], calls(GIVEN), critics={"a": words()})
+    assert [(ask.place, ask.words, ask.value) for ask in asked.asks] == [(A, "polite", "Dear all")]
+
+
 # What comes of it
 
 BESIDE = calls({"a": words(), "b": 1}, weights={"a": 3, "b": 1})
@@ -170,6 +176,18 @@ def test_what_comes_of_replies(kind: str, expected: dict[str, Any], labels: list
     assert bool(found.findings) is not found.passed
 
 
+def test_code_and_judges_are_both_told() -> None:
+    found = told(made("arguments", EVENTS, WRONG), "fails")
+    assert isinstance(found, MixedScore)
+    assert [note.label for note in found.judges] == ["fails"]
+    assert found.findings == (Finding("wrong_argument", "b: expected 2, got 1", B), Finding("fails", "it fails", A))
+
+
+def test_a_broken_ban_says_what_was_banned() -> None:
+    found = told(made("disallowed", EVENTS, BAN), "meets")
+    assert [(one.code, one.path) for one in found.findings] == [("disallowed_call", "/steps/0/call")]  # type: ignore[union-attr]
+
+
 UNANSWERED: list[tuple[str, dict[str, Any], Any]] = [
     ("arguments", BESIDE, "not_asked"),
     ("arguments", WRONG, (0.0, False)),
@@ -215,3 +233,24 @@ def test_what_open_parts_leave(expected: dict[str, Any], labels: list[str], want
     assert isinstance(found, Errored | MixedScore)
     assert found.bounds is not None
     assert (found.bounds.low, found.bounds.high) == pytest.approx(want)
+
+
+def test_alignment_takes_any_value_for_words() -> None:
+    """Code decides which call is meant by what it can compare; words only want a value to be there."""
+    events = [call({"a": "x", "b": 2}), call({"a": "y", "b": 1}), call({"b": 1})]
+    asked = made("arguments", events, calls({"a": words(), "b": 1}))
+    assert [(pair.expected, pair.step) for pair in asked.alignment.pairs] == [(0, 1)]
+    assert [(ask.step, ask.value) for ask in asked.asks] == [(1, "y")]
+
+
+def test_two_bans_of_one_argument_are_two_questions() -> None:
+    bans = [{"tool": "f", "args": {"a": words(text)}, "reason": text} for text in ("rude", "secret")]
+    asked = made("disallowed", [call(GIVEN)], {"disallowed": bans})
+    assert [ask.words for ask in asked.asks] == ["rude", "secret"]
+    report = conclude(asked, {asked.asks[0].key: vote("fails"), asked.asks[1].key: vote("meets")})
+    found = report.steps[0].outcomes["disallowed"]
+    assert isinstance(found, Scored)
+    assert (found.value, [one.message for one in found.findings if one.code == "disallowed_call"]) == (
+        0.0,
+        ["f is disallowed: secret"],
+    )

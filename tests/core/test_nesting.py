@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service import score
+from service import Registry, score
 from service.core.checks import Check
 from service.core.models.kinds import list_kinds
 from service.core.rubric import CHECKS as KNOWN
@@ -83,6 +83,15 @@ def test_what_a_judge_must_say_is_open_everywhere(kind, place):
         assert scored(matcher, "something of another form") == 0
 
 
+@pytest.mark.parametrize("kind", MATCHERS)
+def test_every_matcher_as_an_answer(kind):
+    settings, fits, _ = MATCHERS[kind]
+    rubric = {"id": "one", "criteria": [{"id": "it", "stage": "integrate", "check": {"kind": "answer"}}]}
+    trace = {"format": "callgrade", "events": [{"assistant": fits if isinstance(fits, str) else "none of that"}]}
+    report = score({"rubric": rubric, "trace": trace, "expected": {"answer": {"kind": kind, **settings}}})
+    assert (report.verdict == "pass") == (isinstance(fits, str) or kind == "present")
+
+
 @pytest.mark.parametrize("kind", [kind for kind in MATCHERS if kind not in ("any_of", "shape")])
 @pytest.mark.parametrize("path", ["a", "/a", "/a/k/0"])
 def test_every_matcher_as_a_critic_of_the_rubric(kind, path):
@@ -128,6 +137,17 @@ def test_every_check_in_a_rubric(kind):
     assert report.verdict == (
         "undecided" if kind in ("judge", "cascade") else "not_applicable" if kind in IDLE else "pass"
     )
+
+
+@pytest.mark.parametrize("rubric", [rubric.id for rubric in Registry()])
+@pytest.mark.parametrize("kind", CHECKS)
+def test_every_check_in_every_rubric(kind, rubric):
+    """It says there what it says alone."""
+    criterion = {"id": "nested", "stage": "decide", "check": {"kind": kind, **CHECKS[kind]}}
+    written = {"extends": rubric, "compat": False, "criteria": [criterion]}
+    report = score({"rubric": written, "trace": TRACE, "expected": EXPECTED, "judges": "off"})
+    found = next(one for one in report.criteria if one.id == "nested")
+    assert found.value == (None if kind in IDLE else 1)
 
 
 TRACE = {

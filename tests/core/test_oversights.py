@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from service import Registry, score
+from service.core.checks import Aspect, Check
 from service.core.conclusion.oversights import find_oversights
 from service.core.expectations.expectation import Expectation
+from service.core.models.kinds import list_kinds
 from service.core.trace import ToolDef, Trace
 
 TOOLS = (
@@ -106,6 +108,10 @@ EVERYTHING = {
 }
 
 
+def test_the_four_steps_read_everything() -> None:
+    assert notes("four_step", EVERYTHING) == []
+
+
 def test_a_rubric_that_reads_nothing_is_told_of_everything_once() -> None:
     found = notes(of(kind="schema"), EVERYTHING)
     places = (
@@ -113,6 +119,11 @@ def test_a_rubric_that_reads_nothing_is_told_of_everything_once() -> None:
         "turns/2/calls state output"
     )
     assert sorted(found) == sorted(f"unread_expectation /expected/{place}" for place in places.split())
+
+
+def test_every_aspect_is_read_by_some_check_and_no_check_reads_another() -> None:
+    read = {aspect for check in list_kinds(Check).values() for aspect in check.reads}
+    assert read == set(Aspect.__args__)
 
 
 KNOWN = {"tool": "refund_order", "args": {"order_id": "1", "cents": 1}}
@@ -150,6 +161,27 @@ UNKNOWN: list[tuple[dict[str, Any], list[str]]] = [
 def test_names_that_the_trace_does_not_know(expected: dict[str, Any], found: list[str]) -> None:
     told = [note for note in notes("three_layer", expected, TOOLS) if note.startswith("unknown_")]
     assert told == [f"unknown_{one.replace(' ', '_expected /expected')}" for one in found]
+
+
+def test_nothing_is_unknown_where_the_trace_does_not_tell_its_tools() -> None:
+    assert notes("arcade", {"calls": [{"tool": "x"}]}, None) == []
+    assert notes("arcade", {"calls": [{"tool": "x"}]}, ()) == ["unknown_tool_expected /expected/calls/0/tool"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ({"tool": "refund_ordr"}, "refund_ordr is not among the tools of the trace; near: refund_order, find_order"),
+        ({"tool": "zz"}, "zz is not among the tools of the trace"),
+        ({"tool": "refund_order", "args": {"cent": 1}}, "refund_order declares no argument cent; near: cents"),
+        ({"tool": "refund_order", "args": {"zz": 1}}, "refund_order declares no argument zz"),
+    ],
+)
+def test_near_names_are_told(pattern: dict[str, Any], message: str) -> None:
+    trace = Trace(None, "callgrade", TOOLS, (), (), None, 0)
+    said = Expectation.model_validate({"calls": [pattern]})
+    (found,) = find_oversights(trace, REGISTRY.find("arcade"), said, said.list_sections())
+    assert found.message == message
 
 
 def test_a_judge_that_nothing_asks_is_named() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from service import score
 from service.core.grounding.call_sources import CallSources
-from service.core.grounding.provenance import PROVED, Located, locate_arguments
+from service.core.grounding.clock import find_reference_date
+from service.core.grounding.provenance import MAX_ARGUMENTS, PROVED, Located, locate_arguments
 from service.core.trace import ToolDef, Trace
 from service.intake import read_trace
 from service.reading.packaged_files import read_yaml
@@ -62,6 +63,37 @@ def test_a_right_call_is_never_proved_wrong(case: dict[str, Any]):
     assert not [each for each in locate_last(trace, tool) if each.grounded.code in PROVED]
 
 
+@pytest.mark.parametrize(
+    ("events", "cause"),
+    [
+        ([{"user": "Hello"}], "not_applicable"),
+        ([{"user": "Go"}, {"call": {"name": "refund", "arguments": {}}}], "not_applicable"),
+        ([{"user": "Go"}, {"call": {"name": "refund", "arguments": "{"}}], "not_applicable"),
+    ],
+    ids=["no call", "no arguments", "unparsable"],
+)
+def test_there_is_nothing_to_locate(events: list[Any], cause: str):
+    report = scored(events)
+    found = [o for step in report.steps for o in step.outcomes.values()] or [report.criteria[0].outcomes[0].outcome]
+    assert [outcome.cause for outcome in found] == [cause]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The current time is 2024-05-15 15:00:00 EST.", "2024-05-15"),
+        ("Today is May 15, 2024.", "2024-05-15"),
+        ("You know 2024-05-15.", None),
+        ("Today is 2024-05-15. Now it is 2024-05-16.", None),
+        ("Today is May 15.", None),
+    ],
+)
+def test_the_date_of_the_trace(text: str, found: str | None):
+    trace = read_trace({"format": "callgrade", "events": [{"system": text}, {"user": "Hi"}]})
+    day = find_reference_date(trace)
+    assert (day.isoformat() if day else None) == found
+
+
 WORD = st.text("abcdef0123456789-_ .@$%/:", max_size=12)
 VALUE = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), WORD),
@@ -95,3 +127,11 @@ def test_the_point_of_an_amount_may_not_move(whole: int, shift: int):
     value = float(f"{whole}e{shift}")
     events = [{"user": f"Refund ${whole}."}, {"call": {"name": "refund", "arguments": {"usd": value}}}]
     assert scored(events).steps[0].outcomes["it"].passed == (shift == 0)
+
+
+def test_no_more_arguments_are_located_than_a_cap():
+    arguments = {f"a{n}": "W1" for n in range(MAX_ARGUMENTS + 5)}
+    trace = read_trace(
+        {"format": "callgrade", "events": [{"user": "Go"}, {"call": {"name": "do", "arguments": arguments}}]}
+    )
+    assert len(locate_last(trace, None)) == MAX_ARGUMENTS

@@ -10,14 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.core.judging.excerpts import MAX_LEVELS
 from service.core.judging.focus import PartName
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.questions import (
     PLACEHOLDER,
     Question,
     build_question,
+    build_reply_schema,
+    order_menu,
 )
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
+from service.reading.packaged_files import read_yaml
 
 BOUNDARY, TOKEN = "8f1d6c0e5b7a49328f1d6c0e5b7a4932", "5e1f00d5"
 EVERYTHING: tuple[PartName, ...] = (
@@ -107,12 +111,28 @@ def test_the_token_is_asked_for_in_the_rubric_alone_and_never_given_by_the_schem
     assert TOKEN not in json.dumps(prompt.schema)
 
 
+def test_a_schema_closes_every_object_and_offers_the_labels_alone() -> None:
+    whole, claims = build_reply_schema(judge_of()), build_reply_schema(judge_of(claims="mean"))
+    item: Any = claims["properties"]["claims"]["items"]  # type: ignore[call-overload, index]
+    assert (list(whole["properties"]), whole["additionalProperties"]) == (["token", "reason", "quotes", "label"], False)  # type: ignore[arg-type]
+    assert whole["properties"]["label"]["enum"] == item["properties"]["label"]["enum"] == ["yes", "no", "cannot_tell"]  # type: ignore[call-overload, index]
+    assert item["required"] == ["quote", "reason", "path", "label"]
+    assert item["additionalProperties"] is claims["additionalProperties"] is False
+
+
 # How much is shown
 
 
 def valued(value: Any, limit: int = 200) -> Question:
     ask = Ask("it", judge_of(shows=["value"], level="trace", max_chars=limit), value=value)
     return build_question(ask, Trace(None, "callgrade", None, (), (), None, 0))
+
+
+def nest(depth: int) -> Any:
+    value: Any = "core"
+    for n in range(depth):
+        value = [value] if n % 2 else {"k": value}
+    return value
 
 
 ENDS = [*range(8), *range(993, 1000)]
@@ -137,6 +157,7 @@ def test_what_is_cut_says_how_much(value: Any, want: Any) -> None:
 
 
 RECORDS = [{"name": f"Customer {n}", "amount_cents": 1_000 + 7 * n, "note": "as usual " * 3} for n in range(900)]
+PAGES = [f"Page {n} is about other things. " for n in range(900)]
 ABOUT = [
     ("a name", {"rows": RECORDS}, "The invoice of Customer 613 is open.", "/rows/613/amount_cents", 1_000 + 7 * 613),
     ("an amount", {"rows": RECORDS}, "I have paid $41.08.", "/rows/444/name", "Customer 444"),
@@ -165,6 +186,12 @@ def test_what_the_text_speaks_of_is_shown_at_its_pointer(result: Any, text: str,
     assert here == value
 
 
+def test_the_passage_of_a_text_that_the_answer_speaks_of_is_shown() -> None:
+    told = "".join([*PAGES[:600], "The ferry to Zadar sails at noon. ", *PAGES[600:]])
+    shown, _ = answered(told, "Zadar has a ferry at noon.").parts
+    assert "The ferry to Zadar sails at noon." in shown.value[0]["content"]  # type: ignore[index, call-overload, operator]
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -183,6 +210,33 @@ def test_what_is_cut_fits_and_is_what_is_told(value: Any, limit: int) -> None:
     assert json.loads(part.text) == part.value
     assert (part.cut > 0) == (part.value != value)
     assert valued(value, limit).parts == (part,)
+
+
+DEPTHS = [
+    (0, False),
+    (MAX_LEVELS - 1, False),
+    (MAX_LEVELS, False),
+    (MAX_LEVELS + 1, True),
+    (5_000, True),
+    (100_000, True),
+]
+
+
+@pytest.mark.parametrize(("depth", "cut"), DEPTHS)
+def test_what_lies_too_deep_is_left_out(depth: int, cut: bool) -> None:
+    (part,) = valued(nest(depth), 24_000).parts
+    assert ("[left out: all that lies deeper]" in part.text) is cut
+    assert ("core" in part.text) is not cut
+    assert bool(part.cut) is cut
+    assert json.loads(part.text) == part.value
+
+
+def test_a_huge_value_is_cut_to_its_limit() -> None:
+    rows = [{"id": n, "text": "é" * 100, "tags": [n] * 20} for n in range(20_000)]
+    (part,) = valued(rows, 24_000).parts
+    assert 6_000 < len(part.text) <= 24_000
+    shown = [row["id"] for row in part.value if isinstance(row, dict)]  # type: ignore[union-attr]
+    assert (shown[0], shown[-1]) == (0, 19_999)
 
 
 # What a reply is cached under
@@ -301,7 +355,92 @@ def test_something_else_shown_is_another_key(trace: Trace) -> None:
     assert keyed(trace=trace) != keyed()
 
 
+@pytest.mark.parametrize("ask", [{"words": "y"}, {"value": {"x": ["y"]}}, {"value": True}, {"value": 1}, {"step": 0}])
+def test_something_else_asked_is_another_key(ask: dict[str, Any]) -> None:
+    keys = [keyed(ask={**ask, **more}) for more in ({}, {"value": None})]
+    assert keyed() not in keys[:1]
+
+
 @given(one=ANYTHING, other=ANYTHING)
 def test_two_texts_have_two_keys(one: str, other: str) -> None:
     keys = [build_question(ask, trace).key(**ASKED) for trace, ask in (laden(one), laden(other))]
     assert (keys[0] == keys[1]) == (one == other)
+
+
+def test_what_the_question_is_filed_under_and_where_it_stands_are_no_part_of_it() -> None:
+    other = {"criterion": "another", "place": "/answer", "tool": "t"}
+    assert keyed(ask=other) == keyed()
+
+
+WRITTEN = [
+    """
+    {id: j, level: trace, question: So?, scale: {yes: 1, no: 0},
+     examples: [{shown: {call: {a: 1, b: 2}, answer: x}, label: no}]}
+    """,
+    """
+    scale: {no: 0.0, yes: {value: 1.0}}   # another order
+    examples:
+      - label: "no"
+        shown: {answer: x, call: {b: 2, a: 1}}
+    question: >-
+      So?
+    level: "trace"
+    id: j
+    """,
+    """
+    {"version": 1, "scale": {"no": 0, "yes": 1}, "question": "So?", "level": "trace", "id": "j",
+     "examples": [{"shown": {"answer": "x", "call": {"b": 2, "a": 1}}, "label": "no"}]}
+    """,
+]
+
+
+def test_how_a_judge_is_written_down_means_nothing() -> None:
+    judges = [Judge.model_validate(read_yaml(text, source="judge")) for text in WRITTEN]
+    trace, ask = laden("x")
+    keys = {build_question(ask._replace(judge=judge), trace).key(**ASKED) for judge in judges}
+    assert len(keys) == 1
+
+
+def test_the_marks_are_no_part_of_the_key() -> None:
+    trace, ask = laden(PLACEHOLDER)
+    question = build_question(ask, trace)
+    before = question.key(**ASKED)
+    assert question.prompt("m", "a" * 32, "b" * 8) != question.prompt("m", "c" * 32, "d" * 8)
+    assert question.key(**ASKED) == before == build_question(ask, trace).key(**ASKED)
+
+
+ORDERS = {
+    0: ["a", "b", "c"],
+    1: ["c", "b", "a"],
+    2: ["b", "c", "a"],
+    3: ["a", "c", "b"],
+    4: ["c", "a", "b"],
+    5: ["b", "a", "c"],
+    6: ["a", "b", "c"],
+}
+
+
+@pytest.mark.parametrize("sample", ORDERS)
+def test_labels_are_put_in_another_order_each_time(sample: int) -> None:
+    assert order_menu(judge_of(scale={"c": 0, "b": 0.5, "a": 1}), sample) == (*ORDERS[sample], "cannot_tell")
+
+
+LENGTHS: list[tuple[dict[str, Any], int, int]] = [
+    ({}, 9_000, 600),
+    ({"claims": "worst", "shows": ["answer"]}, 100, 700),
+    ({"claims": "worst", "shows": ["answer"]}, 90_000, 16_384),
+    ({"claims": "worst", "shows": ["answer"], "max_tokens": 300}, 90_000, 300),
+]
+
+
+@pytest.mark.parametrize(("fields", "length", "tokens"), LENGTHS)
+def test_a_reply_has_room_for_the_claims_of_its_text(fields: dict[str, Any], length: int, tokens: int) -> None:
+    trace, ask = laden("x")
+    ask = ask._replace(judge=judge_of(max_chars=400_000, **fields))
+    question = build_question(ask, replace(trace, answer="x" * length))
+    assert question.prompt("m", BOUNDARY, TOKEN).max_tokens == tokens
+
+
+def test_labels_are_put_best_first_whatever_their_order_in_the_file() -> None:
+    judge = judge_of(scale={"0": 0, "so": 0.5, "1": 1, "also": 0.5})
+    assert list(judge.scale) == ["1", "also", "so", "0"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.prompts import Completion, Token, Usage
 from service.core.judging.questions import Question, build_question
-from service.core.judging.replies import JudgedClaim, Judgement, read_judgement
+from service.core.judging.replies import MAX_QUOTE_CHARS, JudgedClaim, Judgement, read_judgement
 from service.core.trace import Message, Step, ToolCall, ToolResult, Trace
 from service.errors import JudgeError
 
@@ -155,6 +155,10 @@ def test_a_quote_may_have_any_form_that_it_was_shown_in(quote: str) -> None:
     assert read_judgement(said(json.dumps(whole(quotes=[quote]))), question(), TOKEN).quotes == (quote,)
 
 
+def test_a_reason_that_is_long_is_kept_in_part() -> None:
+    assert len(read_judgement(said(json.dumps(whole(reason="x" * 9_999))), question(), TOKEN).reason) == MAX_QUOTE_CHARS
+
+
 def test_a_verdict_that_was_shown_is_never_read() -> None:
     """The payload holds a forged verdict, with the very token: the model's own words decide."""
     asked = question()
@@ -261,6 +265,24 @@ def test_a_claim_fails_only_by_what_was_shown(path: str | None, label: str, want
     found = read_judgement(reply, cut_question(), TOKEN)
     assert [one.label for one in found.claims] == [want]
     assert (found.best is None) is (want != "cannot_tell")
+
+
+ITEMISED = [
+    ("worst", ["5"], ("5", 1.0)),
+    ("worst", ["5", "3", "4"], ("3", 0.6)),
+    ("mean", ["5", "3", "4"], ("3", 0.8)),
+    ("mean", ["5", "0"], ("0", 0.5)),
+    ("worst", ["5", "0", "0"], ("0", 0.0)),
+]
+
+
+@pytest.mark.parametrize(("how", "labels", "want"), ITEMISED)
+def test_the_value_of_claims(how: str, labels: list[str], want: tuple[str, float]) -> None:
+    made = [claim(label=label, reason=f"{n}") for n, label in enumerate(labels)]
+    found = read_judgement(claims(*made), question(claims=how), TOKEN)
+    assert (found.label, found.value) == (want[0], pytest.approx(want[1]))
+    assert found.reason == str(labels.index(want[0]))
+    assert [one.label for one in found.claims] == labels
 
 
 UNCLAIMED: list[tuple[str, list[dict[str, Any]]]] = [
@@ -374,6 +396,11 @@ def labelled(*pairs: tuple[str, str]) -> dict[str, Any]:
     return {"token": TOKEN, "claims": made}
 
 
+def test_that_it_cannot_tell_is_open_and_needs_no_quote() -> None:
+    found = read_judgement(said(json.dumps(whole(label="cannot_tell", quotes=[]))), question(), TOKEN)
+    assert (found.label, found.low, found.high) == ("cannot_tell", (0.0, 0.0), (1.0, 1.0))
+
+
 # Labels of the claims -> label that is told, value and graded value at worst, and at best.
 GRADES: list[tuple[list[str], str, tuple[float, float], tuple[float, float]]] = [
     (["5", "5"], "5", (1.0, 1.0), (1.0, 1.0)),
@@ -393,6 +420,12 @@ def test_claims_are_graded(labels: list[str], told: str, low: tuple[float, float
     found = read_judgement(said(text), question(claims="worst"), TOKEN)
     assert (found.label, found.low, found.high) == (told, pytest.approx(low), pytest.approx(high))
     assert (found.best is None) is ("cannot_tell" not in labels)
+
+
+def test_what_no_claim_quotes_is_told() -> None:
+    found = read_judgement(said(json.dumps(labelled(("540000", "5")))), question(claims="worst"), TOKEN)
+    assert found.left_out == ("You paid $54.00 today",)
+    assert (found.low, found.high) == ((0.0, 0.5), (1.0, 1.0))
 
 
 def spell(text: str, label: str, *likely: tuple[str, float]) -> tuple[Token, ...]:

@@ -108,12 +108,35 @@ def test_a_failed_blocking_criterion_fails_whatever_the_score_and_coverage():
     assert (report.verdict, report.score, report.coverage) == ("fail", 0.99, pytest.approx(1 / 3))
 
 
+def test_the_verdict_of_the_check_goes_before_its_value():
+    """A similarity of 0.75 may have passed, one of 0.95 may not."""
+    assert reported({"a": ok(0.75)}, {"a": {"blocking": True}}).all_passed
+    assert reported({"a": bad(0.95)}).failing == ("a",)
+    assert reported({"a": bad(0.95)}, {"a": {"must_pass": True}}).verdict == "fail"
+
+
 @pytest.mark.parametrize(
     ("outcome", "verdict"), [(DOWN, "undecided"), (FREE, "pass"), (ok(0.1), "pass"), (bad(0.9), "fail")]
 )
 def test_what_must_pass_and_is_not_known(outcome, verdict):
     settings = {"a": {"weight": 99}, "b": {"weight": 0, "must_pass": True}}
     assert reported({"a": ok(1.0), "b": outcome}, settings).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "clean"),
+    [
+        ({"a": ok(1.0)}, True),
+        ({"a": ok(0.5)}, True),
+        ({"a": ok(1.0), "b": FREE}, True),
+        ({"a": ok(1.0), "b": bad(1.0)}, False),
+        ({"a": ok(1.0), "b": DOWN}, False),
+        ({"a": ok(1.0), "b": HELD}, False),
+        ({"a": FREE}, False),
+    ],
+)
+def test_all_passed(outcomes, clean):
+    assert reported(outcomes).all_passed is clean
 
 
 def _steps(outcomes: list[Outcome], **fields: Any) -> Report:
@@ -143,3 +166,36 @@ def _steps(outcomes: list[Outcome], **fields: Any) -> Report:
 def test_outcomes_of_steps(outcomes, aggregate, value, coverage):
     report = _steps(outcomes, aggregate=aggregate)
     assert (report.criteria[0].value, report.coverage) == (value, coverage)
+
+
+def test_each_step_has_its_own_verdict():
+    report = _steps([ok(1.0), bad(0.85), bad(0.0), DOWN, FREE, HELD])
+    assert [step.verdict for step in report.steps] == ["pass", "warn", "fail", "undecided", "not_applicable", "fail"]
+    assert [step.score for step in report.steps] == [1.0, 0.85, 0.0, None, None, 0.0]
+
+
+FAILING = {
+    "rubric": {"id": "case", "judges": [AT_STEPS], "criteria": [{"id": "tool", "stage": "select", "blocking": True,
+     "check": {"kind": "tool_name"}}, {"id": "args", "stage": "arguments", "check": {"kind": "arguments"}},
+     {"id": "fits", "stage": "arguments", "check": {"kind": "judge", "judge": "step"}}]},
+    "trace": {"format": "callgrade", "events": [{"call": {"name": "f", "arguments": {"a": 2}}},
+     {"call": {"name": "x"}}]},
+    "expected": {"calls": [{"tool": "f", "args": {"a": 1}}, {"tool": "g", "args": {}}]},
+}  # fmt: skip
+
+
+def test_what_was_expected_is_named_by_pointer():
+    report = conclude(plan(FAILING))
+    assert [(step.matched, step.expected) for step in report.steps] == [
+        (0, "/expected/calls/0"),
+        (1, "/expected/calls/1"),
+    ]
+    missing = conclude(plan({**FAILING, "trace": {"format": "callgrade", "events": []}}))
+    assert [o.expected for c in missing.criteria if c.id == "tool" for o in c.outcomes] == [
+        "/expected/calls/0",
+        "/expected/calls/1",
+    ]
+    assert [(each.expected, each.tool) for each in missing.missing] == [
+        ("/expected/calls/0", "f"),
+        ("/expected/calls/1", "g"),
+    ]

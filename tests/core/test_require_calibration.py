@@ -19,6 +19,7 @@ from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Scored
 from service.core.report import Report
 from service.core.rubric import Rubric
+from service.reporting.summaries import read_report
 from tests.fits import make_fit
 from tests.replies import make_reply
 
@@ -132,6 +133,32 @@ def test_what_is_calibrated_counts_as_ever(name: str, data: st.DataObject) -> No
     assert not [one for one in outcomes(reports[0]) if isinstance(one, WithheldJudgement)]
 
 
+def test_the_value_and_the_reason_stay_visible() -> None:
+    made = plan(body(rubric(PLAUSIBLE)))
+    report = conclude(made, replies(made, 0.0))
+    [found] = [one for one in outcomes(report) if isinstance(one, WithheldJudgement)]
+    assert (report.verdict, report.score, report.coverage, report.failing) == ("undecided", None, 0.0, ())
+    assert (found.cause, found.raw, found.calibration.status, found.judge.model) == (
+        "uncalibrated",
+        0.0,
+        "uncalibrated",
+        "m",
+    )
+    finding = found.findings[-1]
+    assert (finding.code, finding.path) == ("not_calibrated", "/steps/0/call")
+    assert "there is no fit that may be used" in finding.message
+    assert found.findings[0].message == "so it is"
+    assert report.provenance.replies == 1
+    told = json.loads(report_json(report))["steps"][0]["outcomes"]["argument_plausibility"]
+    assert (told["kind"], told["cause"], told["raw"], told["judge"]["reason"]) == (
+        "skipped",
+        "uncalibrated",
+        0.0,
+        "so it is",
+    )
+    assert read_report(json.loads(report_json(report))) == report
+
+
 STATUSES: list[tuple[Status, dict[str, Any], dict[str, str]]] = [
     ("uncalibrated", {"enough": False}, {}),
     ("uncalibrated", {"origin": "constructed"}, {}),
@@ -152,11 +179,22 @@ def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any
     assert report.provenance.calibrators == "uncalibrated"
 
 
+def test_what_code_decides_needs_no_calibration() -> None:
+    proven = {**CASCADE, "check": {**CASCADE["check"], "veto": 0.0}}
+    report = conclude(plan(body(rubric(proven, SCHEMA), answer="It came to $54.00.")), {})
+    assert (report.verdict, report.failing) == ("fail", ("result_groundedness",))
+
+
 def test_what_it_could_turn_decides_between_a_verdict_and_none() -> None:
     for weight, verdict in ((0.1, "pass"), (1.0, "undecided")):
         made = plan(body(rubric(SCHEMA, {**PLAUSIBLE, "weight": weight})))
         report = conclude(made, replies(made, 0.0))
         assert (report.verdict, report.score, report.coverage) == (verdict, 1.0, pytest.approx(1 / (1 + weight)))
+
+
+def test_what_must_pass_and_is_not_calibrated_is_undecided() -> None:
+    made = plan(body(rubric(SCHEMA, {**PLAUSIBLE, "weight": 0.01, "must_pass": True})))
+    assert conclude(made, replies(made, 1.0)).verdict == "undecided"
 
 
 WORDS = {"calls": [{"tool": "get_order", "args": {"order_id": {"kind": "natural_language", "criterion": "an order"}}}]}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service import conclude, plan, score
+from service import InputError, conclude, plan, score
 from service.core.judging.focus import Focus, render_part
 from service.core.results.failures.marking import find_failure
 from service.core.results.structure import MAX_TEXT_CHARS, list_forms, read_text
@@ -39,6 +39,12 @@ def test_the_structure_of_a_text(case: Json) -> None:
     assert [[one.form, one.start, one.end, one.value] for one in found] == case["found"]
     assert [one.exact for one in found] == [one.form in EXACT and not case.get("disowned") for one in found]
     assert (list_forms(case["text"])[-1] in ("text", "empty")) or found
+
+
+def test_json_in_a_long_text_is_disowned() -> None:
+    text = 'The result is {"a": 1}. ' + "That is how it goes on. " * 10
+    assert [one.exact for one in read_text(text[:24]).passages] == [True]
+    assert [one.exact for one in read_text(text).passages] == [False]
 
 
 PIECES = st.sampled_from(
@@ -155,6 +161,21 @@ def test_a_false_answer_never_passes(result: Json, ends: str, asked: Json) -> No
     assert codes == ({"suspected_slip"} if ends == "slip" else {"unread_result"} if ends == "unread" else set())
 
 
+@pytest.mark.parametrize("result", [row[1] for row in FALSE["spellings"] if row[2] != "unread"])
+def test_the_true_answer_never_fails(result: Json) -> None:
+    report = score({**ask(result, "Your balance is 120."), "judges": "off"})
+    assert report.verdict == "pass"
+    assert report.findings() == []
+
+
+def test_the_report_says_in_which_form_a_result_was_read() -> None:
+    [step] = score({**ask("balance: 120\ncurrency: EUR"), "judges": "off"}).steps
+    assert step.result_forms == ("key_values",)
+    events = [{"user": "Hi"}, {"call": {"name": "a"}}, {"call": {"name": "b"}, "result": 'It is {"c": 1}.'}]
+    report = score({"trace": {"format": "callgrade", "events": events}})
+    assert [step.result_forms for step in report.steps] == [(), ("json_in_text", "text")]
+
+
 @pytest.mark.parametrize(("label", "value", "verdict"), [("grounded", 1.0, "pass"), ("contradicted", 0.0, "fail")])
 def test_what_is_suspected_is_for_the_judge(label: str, value: float, verdict: str) -> None:
     made = plan(ask("balance: 120\ncurrency: EUR"))
@@ -197,6 +218,19 @@ def test_an_error_of_a_tool(tool: str, result: Json, grade: str) -> None:
     assert found.certain == (grade == "certain")
 
 
+PROMISES = [
+    ({"type": "object", "required": ["a"]}, True),
+    ({"type": "object"}, True),
+    ({"type": ["object", "null"]}, False),
+    (None, False),
+]
+
+
+@pytest.mark.parametrize(("schema", "promised"), PROMISES)
+def test_nothing_where_a_value_is_promised_is_a_likely_error(schema: Json, promised: bool) -> None:
+    assert (find_failure(None, ToolDef("f", output_schema=schema)) is not None) == promised
+
+
 REPORTED = [
     ({"error": "boom"}, "error_in_result /steps/0/result/content/error", {"is_error": True}),
     ("Error: boom", "likely_error /steps/0/result/content", {"suspected_error": "the result begins as an error does"}),
@@ -217,6 +251,17 @@ def test_an_error_that_a_result_reports_is_noted_and_shown_to_judges(result: Jso
     }
 
 
+@pytest.mark.parametrize(("label", "verdict", "value"), [("meets", "pass", 1.0), ("fails", "fail", 0.0)])
+def test_what_a_text_says_of_an_error_is_for_the_judge(label: str, verdict: str, value: float) -> None:
+    made = plan(ask({"error": "not found"}, "`INV-2045` is on its way."))
+    [asked] = [one for one in made.asks if one.criterion == "recovery"]
+    assert asked.value == {"tool": "get_balance", "error": {"error": "not found"}, "text": "`INV-2045` is on its way."}
+    best = {one.key: (make_reply(next(iter(one.judge.scale)), 1.0),) for one in made.asks}
+    report = conclude(made, {**best, asked.key: (make_reply(label, value),)})
+    assert report.verdict == verdict
+    assert "suspected_unresolved_error" in {finding.code for finding in report.findings()}
+
+
 LIKELY = [
     ("I have sent the mail.", "undecided", ["claimed_success_after_error"]),
     ("The mail could not be sent.", "pass", []),
@@ -231,3 +276,23 @@ def test_completion_that_is_claimed_after_a_likely_error_is_suspected(
     report = score({**ask("Error: no such user", answer), "judges": "off"})
     assert report.verdict == verdict
     assert [finding.code for finding in report.findings()] == codes
+
+
+def test_a_pattern_that_cannot_be_read_is_refused_where_it_stands() -> None:
+    tools = [{"name": "get_balance", "annotations": {"errorPatterns": [{"prefix": "E1"}, {"equals": 1}]}}]
+    with pytest.raises(InputError) as caught:
+        score(ask("E1", tools=tools))
+    assert [problem.path for problem in caught.value.problems] == ["/trace/tools/0/annotations/errorPatterns/1"]
+
+
+@pytest.mark.parametrize("calls", [3, 20])  # so few are compared one by one; so many by kind
+@pytest.mark.parametrize(
+    "spell",
+    [lambda value: value, json.dumps, lambda value: {"content": json.dumps(value)}],
+    ids=["as it is", "text", "wrapped"],
+)
+def test_calls_are_told_apart_by_what_their_results_spell(calls: int, spell: Any) -> None:
+    events = [{"call": {"name": "f", "arguments": {}}, "result": spell({"v": n})} for n in range(calls)]
+    wanted = [{"tool": "f", "args": {}, "result": {"v": calls - 1 - n}} for n in range(calls)]
+    trace = {"format": "callgrade", "events": events}
+    assert score({"trace": trace, "expected": {"calls": wanted}, "judges": "off"}).verdict == "pass"

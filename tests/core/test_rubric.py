@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from service import InputError, Registry, score
-from service.core.rubric import Rubric
+from service.core.rubric import STAGES, Rubric
+from service.errors import RubricError, UnknownRubricError
 
 DECIDE = {"id": "a", "stage": "decide", "check": {"kind": "decide"}}
 SCHEMA = {"id": "b", "stage": "arguments", "check": {"kind": "schema"}}
@@ -86,6 +87,19 @@ def test_refused(choice, path, message):
     assert [said for place, said in found if place == path and message in said], found
 
 
+def test_an_unknown_rubric_is_an_error_of_its_own():
+    with pytest.raises(UnknownRubricError):
+        Registry().find("nope")
+    with pytest.raises(RubricError) as caught:
+        Registry().find(Rubric.model_validate(rubric(asks("nobody"))))
+    assert not isinstance(caught.value, UnknownRubricError)
+
+
+def test_a_rubric_may_bring_its_judge():
+    found = Registry().complete(Rubric.model_validate(rubric(asks("polite"), judges=[JUDGE])))
+    assert set(found.judges_by_id) == {"polite", "natural_language"}
+
+
 def test_an_extension_changes_what_it_names_and_nothing_else():
     registry = Registry()
     base = registry.find("arcade")
@@ -134,6 +148,12 @@ def test_what_the_hash_covers(written, same):
 def test_compat_without_a_method_is_refused_and_never_silent():
     with pytest.raises(InputError, match="no criterion here carries one"):
         score({"rubric": {"extends": "three_layer", "compat": True}, "trace": {"format": "callgrade", "events": []}})
+
+
+def test_criteria_stand_in_the_order_of_the_contract():
+    written = [{"id": f"c{n}", "stage": stage, "check": {"kind": "decide"}} for n, stage in enumerate(reversed(STAGES))]
+    compiled = Rubric.model_validate(rubric(*written)).compiled_criteria
+    assert [criterion.stage for criterion in compiled] == list(STAGES)
 
 
 @pytest.mark.parametrize(

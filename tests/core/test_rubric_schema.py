@@ -22,3 +22,10 @@ def validator() -> jsonschema_rs.Draft202012Validator:
 def test_the_packaged_rubrics_fit_it(validator: jsonschema_rs.Draft202012Validator, file: Path):
     document = read_yaml(file.read_text("utf-8"), source=file.name)
     assert [error.message for error in validator.iter_errors(document)] == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"id": "x"}, {"id": "x", "criteria": []}, {"id": "x", "criteria": [{"id": "a"}]}]
+)
+def test_it_refuses_what_is_no_rubric(validator, wrong):
+    assert not validator.is_valid(wrong)

@@ -80,6 +80,13 @@ def test_calls_of_distinct_tools_align_as_by_the_best_assignment(calls: Any, dat
         assert found.pairs == align(build()).pairs
 
 
+def test_the_short_way_is_taken() -> None:
+    calls = [{"call": {"name": name, "arguments": {}}} for name in ("f", "g")]
+    trace = read_trace({"format": "callgrade", "events": [{"user": "Do it."}, *calls]})
+    expected = Expectation.model_validate({"calls": [{"tool": "f", "args": {"n": 1}}, {"tool": "g"}]})
+    assert align_in_order(Case(trace, expected, RUBRIC.matching)) is not None
+
+
 SILENT = [
     criterion
     for rubric in Registry()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -262,6 +263,21 @@ def test_scores_stay_within_their_range_and_answers_lead_into_it(
             assert one.full_range[0] - 1e-9 <= known.value <= one.full_range[1] + 1e-9
     if silent.verdict in ("pass", "warn", "fail"):
         assert whole.verdict == silent.verdict or (silent.verdict, whole.verdict) == ("warn", "pass")
+
+
+@LAW
+@given(st.data(), requests(least=1))
+def test_a_result_that_is_wrapped_in_text_turns_nothing_green(data: st.DataObject, request: Json) -> None:
+    """The same with words around the JSON of a result: code cannot read it, and no judge is asked."""
+    events = request["trace"]["events"]
+    results = [n for n, event in enumerate(events) if isinstance(event.get("result"), dict | list)]
+    assume(results)
+    n = data.draw(st.sampled_from(results))
+    wrapped = copy.deepcopy(request)
+    wrapped["trace"]["events"][n]["result"] = f"Here: {json.dumps(events[n]['result'])}"
+    for mode in ("off", "none"):
+        before, after = (conclude(plan(one), mode=mode) for one in (request, wrapped))  # type: ignore[arg-type]
+        assert before.verdict in GREEN or after.verdict not in GREEN
 
 
 WORTHS = st.builds(

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from service import Report, score
+from service import InputError, Report, score
+from service.core.expectations.expectation import Expectation
+from service.core.expectations.merging import merge_expectations
+from service.registry import Registry, read_rubric
 
 CALL = {"tool": "pay", "args": {"to": "Ann"}}
 MADE = {"to": "Ann", "request_id": "f3c1-77"}
@@ -55,6 +58,30 @@ def test_the_traces_own_word_goes_first_and_bans_add_up(
     assert found.rubric.hash != report().rubric.hash
 
 
+def test_a_message_must_hold_for_both():
+    both = merge_expectations(Expectation(said="a"), Expectation(said=["b", "c"]))
+    assert both is not None
+    assert both.said == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("own", "standing", "output"),
+    [
+        ({}, {"output": None}, True),
+        ({"output": None}, {"output": 1}, True),
+        ({"gold": None}, {"gold": {"x": 1}}, False),
+    ],
+)
+def test_null_says_something_of_an_output_alone(own: dict[str, Any], standing: dict[str, Any], output: bool):
+    words = {"answer": "paid", "state": {"changes": []}, "allow_extra": False, **standing}
+    silent = {"calls": "some", "answer": None, "state": None, "allow_extra": None, **own}
+    both = merge_expectations(Expectation.model_validate(silent), Expectation.model_validate(words))
+    assert both is not None
+    assert (both.answer, both.allow_extra, both.gold) == ("paid", False, standing.get("gold"))
+    assert both.state is not None
+    assert (both.says_output, both.output) == (output, None)
+
+
 IGNORED = [["request_id"], ["*_id"], ["pay.request_*"]]
 
 
@@ -72,3 +99,42 @@ def test_an_argument_that_does_not_matter_changes_nothing(names: list[str], rubr
         found = score({**base, "judges": "off", "rubric": rubric, "expected": {**expected, "ignore_args": names}})
         assert failing(found) == ()
         assert failing(score({**base, "judges": "off", "rubric": rubric, "expected": listed})) != ()
+
+
+def find(extension: dict[str, Any], registry: Registry = Registry()) -> Any:  # noqa: B008 (the packaged rubrics never change)
+    return registry.find(read_rubric({"extends": "four_step", **extension}))
+
+
+def test_an_extension_changes_one_number():
+    found, base = (
+        find({"weights": {"argument_plausibility": 5}, "thresholds": {"warn": 0.95}, "stages": {"decide": 2}}),
+        find({}),
+    )
+    changed = {
+        one.id: (one.weight, other.weight)
+        for one, other in zip(found.criteria, base.criteria, strict=True)
+        if one != other
+    }
+    assert changed == {"argument_plausibility": (5, 2)}
+    assert (found.thresholds.fail, found.thresholds.warn) == (base.thresholds.fail, 0.95)
+    assert found.stages == {**base.stages, "decide": 2}
+
+
+def test_a_weight_of_no_criterion_is_an_error():
+    with pytest.raises(InputError) as error:
+        find({"weights": {"groundedness": 1}})
+    assert error.value.problems[0].path == "/rubric/weights"
+
+
+def test_the_digest_of_a_rubric_that_expects_nothing_is_the_old_one_and_any_other_reads_back():
+    standing = find({"expected": {"state": {"changes": []}, "ignore_args": ["a"]}})
+    again = read_rubric(standing.model_dump(mode="json"))
+    assert again.digest == standing.digest != find({}).digest
+
+
+def test_it_may_come_from_nowhere():
+    made, tools = {"to": "Ann", "order_id": "ORD-118822"}, [{"name": "pay"}]
+    plain = report({}, None, made, tools=tools)
+    assert [one.code for one in plain.findings()] == ["identifier_from_nowhere"]
+    found = report({"expected": {"ignore_args": ["order_id"]}}, None, made, tools=tools)
+    assert found.findings() == []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.json.differences import DiffOptions, compare, diff
+from service.core.json.differences import DiffOptions, compare, covers, diff
 from service.core.json.values import equals
 from tests.bulk import examples
 
@@ -19,6 +22,12 @@ STATES = st.recursive(
     ),
     max_leaves=8,
 )
+
+
+@TRIES
+@given(STATES)
+def test_nothing_differs_from_itself(state):
+    assert diff(state, copy.deepcopy(state)) == ()
 
 
 @TRIES
@@ -37,12 +46,30 @@ def test_a_difference_reads_backwards_as_its_reverse(before, after):
 
 
 @TRIES
+@given(STATES, STATES)
+def test_changes_are_topmost_and_sorted(before, after):
+    paths = [change.path for change in diff(before, after)]
+    assert paths == sorted(paths)
+    assert not [(a, b) for a in paths for b in paths if a != b and covers(a, b)]
+
+
+@TRIES
 @given(STATES, STATES, STATES)
 def test_passing_is_ending_where_one_should(initial, wanted, observed):
     progress = compare(initial, wanted, observed)
     assert progress.passed == (diff(wanted, observed) == ())
     assert 0 <= progress.value <= 1
     assert not progress.passed or progress.value == 1
+
+
+@TRIES
+@given(STATES, STATES, STATES)
+def test_every_wanted_change_was_made_or_missed_or_made_wrongly(initial, wanted, observed):
+    progress = compare(initial, wanted, observed)
+    assert progress.expected == diff(initial, wanted)
+    assert sorted(map(repr, progress.expected)) == sorted(
+        map(repr, (*progress.made, *progress.missing, *progress.wrong))
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,3 +125,30 @@ KEYED = [
 @pytest.mark.parametrize(("keys", "before", "after", "paths"), KEYED)
 def test_lists_with_keys(keys, before, after, paths):
     assert [change.path for change in diff(before, after, DiffOptions(keys=keys))] == paths
+
+
+INITIAL: dict[str, Any] = {"door": "shut", "lamp": 0, "log": []}
+COMPARED = [
+    ({"door": "open"}, {"door": "open"}, 1, [], [], []),
+    ({"door": "open"}, {}, 0, ["/door"], [], []),
+    ({"door": "open"}, {"door": "ajar"}, 0, [], ["/door"], []),
+    ({"door": "open"}, {"door": "open", "lamp": 1}, 0.5, [], [], ["/lamp"]),
+    ({"door": "open", "lamp": 1}, {"door": "open"}, 0.5, ["/lamp"], [], []),
+    ({}, {}, 1, [], [], []),
+    ({}, {"lamp": 1}, 0, [], [], ["/lamp"]),
+    ({"log": ["x"]}, {"log": ["x"]}, 1, [], [], []),
+    ({"log": ["x"]}, {"log": ["y"]}, 0, [], ["/log/0"], []),
+    ({"log": ["x"]}, {"log": ["x", "y"]}, 0.5, [], [], ["/log/1"]),
+]
+
+
+@pytest.mark.parametrize(("wanted", "observed", "value", "missing", "wrong", "unexpected"), COMPARED)
+def test_progress(wanted, observed, value, missing, wrong, unexpected):
+    progress = compare(INITIAL, INITIAL | wanted, INITIAL | observed)
+    assert progress.value == value
+    assert progress.passed == (value == 1)
+    assert [[c.path for c in part] for part in (progress.missing, progress.wrong, progress.unexpected)] == [
+        missing,
+        wrong,
+        unexpected,
+    ]

@@ -80,6 +80,12 @@ def test_different_values(a, b):
     assert not equals(b, a)
 
 
+def test_no_depth_is_too_deep():
+    assert equals(deep(100_000, 1), deep(100_000, 1.0))
+    assert not equals(deep(100_000, 1), deep(100_000, True))
+    assert not equals(deep(100_000, 1), deep(99_999, 1))
+
+
 def canonical(value: object) -> object:
     """What two values must share to be equal, by another road: tagged types, exact numbers, unordered members."""
     if isinstance(value, bool | str | None):
@@ -121,6 +127,14 @@ SHOWN = [
 @pytest.mark.parametrize(("value", "text"), SHOWN, ids=range(len(SHOWN)))
 def test_values_are_shown_on_one_line(value, text):
     assert format_value(value) == text
+
+
+@given(JSON, st.integers(-5, 300))
+def test_what_is_shown_is_short_printable_and_encodes(value, limit):
+    text = format_value(value, limit)
+    assert 1 <= len(text) <= max(1, min(limit, 200))
+    assert text.isprintable()
+    text.encode()
 
 
 LARGE = {

@@ -29,6 +29,12 @@ def rests(recipe: list[tuple[str, str]], word: str) -> list[str]:
     return [rest for found, rest in recipe if found == word]
 
 
+def test_stages_start_from_a_pinned_image(recipe: list[tuple[str, str]]) -> None:
+    stages = [rest.split() for rest in rests(recipe, "FROM")]
+    assert [stage[1:] for stage in stages] == [["AS", "build"], ["AS", "run"]]
+    assert all(re.fullmatch(r"python:3\.\d+-slim(@sha256:[0-9a-f]{64})?", stage[0]) for stage in stages)
+
+
 def test_it_runs_as_nobody_in_particular(recipe: list[tuple[str, str]]) -> None:
     last = rests(recipe, "USER")[-1]
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", last)

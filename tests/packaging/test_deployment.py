@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import sqlalchemy as sa
 import yaml
+from jsonschema_rs import Draft202012Validator
 
 from service import __version__
 from service.api.app import create_app
 from service.outbound.addresses import METADATA as METADATA_SERVICES
 from service.outbound.addresses import PRIVATE
 from service.settings import Settings, list_settings
+from service.store.tables import METADATA
 
 FILES = ("deploy/compose.yaml", "deploy/kubernetes.yaml")
 SETTINGS = {name for name, _, _ in list_settings()}
@@ -39,6 +43,13 @@ def manifests(root: Path) -> dict[tuple[str, str], Any]:
     found = {(one["kind"], one["metadata"]["name"]): one for one in documents}
     assert len(found) == len(documents)
     return found
+
+
+@pytest.fixture(scope="module")
+def suggested(root: Path) -> Any:
+    """The manifest that stands in comments."""
+    lines = (root / "deploy/kubernetes.yaml").read_text("utf-8").partition("\n# ---\n")[2].splitlines()
+    return yaml.safe_load("\n".join(line.removeprefix("#").removeprefix(" ") for line in lines))
 
 
 def pods(manifests: dict[tuple[str, str], Any]) -> dict[str, Any]:
@@ -121,6 +132,23 @@ def test_the_settings_can_be_read(services: dict[str, Any]) -> None:
 # Kubernetes.
 
 
+def test_everything_is_there_and_names_no_namespace(manifests: dict[tuple[str, str], Any]) -> None:
+    kinds = [
+        "ConfigMap",
+        "Deployment",
+        "Deployment",
+        "HorizontalPodAutoscaler",
+        "NetworkPolicy",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "PodDisruptionBudget",
+        "Secret",
+        "Service",
+    ]
+    assert sorted(kind for kind, _ in manifests) == kinds
+    assert not any("namespace" in one["metadata"] for one in manifests.values())
+
+
 def test_selectors_find_the_pods_they_mean(manifests: dict[tuple[str, str], Any]) -> None:
     for kind, name in (("Deployment", "callgrade-serve"), ("Deployment", "callgrade-worker")):
         spec = manifests[kind, name]["spec"]
@@ -132,6 +160,60 @@ def test_selectors_find_the_pods_they_mean(manifests: dict[tuple[str, str], Any]
     served = manifests["Deployment", "callgrade-serve"]["spec"]["template"]["metadata"]["labels"]
     assert manifests["Service", "callgrade"]["spec"]["selector"] == served
     assert policy(manifests, "callgrade-serve")["podSelector"]["matchLabels"] == served
+
+
+LABELS = {"type": "object", "additionalProperties": {"type": "string"}}
+SELECTOR = {"type": "object", "properties": {"matchLabels": LABELS}, "additionalProperties": False}
+BLOCK = {
+    "type": "object",
+    "properties": {"cidr": {"type": "string"}, "except": {"type": "array", "items": {"type": "string"}}},
+    "required": ["cidr"],
+    "additionalProperties": False,
+}
+PEER = {
+    "type": "object",
+    "properties": {"ipBlock": BLOCK, "namespaceSelector": SELECTOR, "podSelector": SELECTOR},
+    "additionalProperties": False,
+}
+PORT = {
+    "type": "object",
+    "properties": {"protocol": {"enum": ["TCP", "UDP"]}, "port": {"type": ["integer", "string"]}},
+    "required": ["protocol", "port"],
+    "additionalProperties": False,
+}
+
+
+def rules(peers: str) -> dict[str, Any]:
+    """The schema of what comes in (`from`) or goes out (`to`)."""
+    parts = {"ports": {"type": "array", "items": PORT}, peers: {"type": "array", "minItems": 1, "items": PEER}}
+    return {"type": "array", "items": {"type": "object", "properties": parts, "additionalProperties": False}}
+
+
+SPECS = {
+    "NetworkPolicy": {"type": "object", "properties": {"podSelector": SELECTOR,
+     "policyTypes": {"type": "array", "items": {"enum": ["Ingress", "Egress"]}}, "ingress": rules("from"),
+     "egress": rules("to")}, "required": ["podSelector", "policyTypes"], "additionalProperties": False},
+    "PodDisruptionBudget": {"type": "object", "properties": {"maxUnavailable": {"type": "integer", "minimum": 1},
+     "selector": SELECTOR}, "required": ["selector"], "additionalProperties": False},
+}  # fmt: skip
+"""What Kubernetes takes of these kinds, as far as it is used here. A field that is misspelt would be left out in silence."""
+
+VERSIONS = {
+    "ConfigMap": "v1",
+    "Secret": "v1",
+    "Service": "v1",
+    "Deployment": "apps/v1",
+    "PodDisruptionBudget": "policy/v1",
+    "NetworkPolicy": "networking.k8s.io/v1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
+}
+
+
+def test_manifests_are_of_the_form_that_their_kind_has(manifests: dict[tuple[str, str], Any]) -> None:
+    for (kind, name), one in manifests.items():
+        assert one["apiVersion"] == VERSIONS[kind], name
+        if kind in SPECS:
+            assert [str(error) for error in Draft202012Validator(SPECS[kind]).iter_errors(one["spec"])] == [], name
 
 
 def policy(manifests: dict[tuple[str, str], Any], name: str) -> dict[str, Any]:
@@ -208,3 +290,35 @@ def test_settings_and_secrets_can_be_read(manifests: dict[tuple[str, str], Any])
     for pod in pods(manifests).values():
         names = [reference["name"] for source in container(pod)["envFrom"] for reference in source.values()]
         assert names == ["callgrade", "callgrade"]
+
+
+def test_the_query_that_workers_are_scaled_by_counts_open_chunks(
+    suggested: Any, manifests: dict[tuple[str, str], Any], tmp_path: Path
+) -> None:
+    (trigger,) = suggested["spec"]["triggers"]
+    assert ("Deployment", suggested["spec"]["scaleTargetRef"]["name"]) in manifests
+    assert trigger["metadata"]["connectionFromEnv"] in SETTINGS
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'store.db'}")
+    METADATA.create_all(engine)
+    engine.dispose()
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        put(connection, "runs", "in_progress", done=[0, 0, 1])
+        put(connection, "waits", "paused_budget", done=[0])
+        (found,) = connection.execute(trigger["metadata"]["query"]).fetchone()
+    connection.close()
+    assert found == 2
+
+
+def put(connection: sqlite3.Connection, batch: str, status: str, *, done: list[int]) -> None:
+    """A batch and its chunks, with nothing in the other columns but zeros."""
+    for table, rows in (
+        ("callgrade_batches", [{"id": batch, "status": status}]),
+        (
+            "callgrade_chunks",
+            [{"batch": batch, "first": n, "state": "done" if one else "ready"} for n, one in enumerate(done)],
+        ),
+    ):
+        columns = [column.name for column in METADATA.tables[table].columns]
+        marks = ", ".join(f":{name}" for name in columns)
+        for row in rows:
+            connection.execute(f"INSERT INTO {table} VALUES ({marks})", dict.fromkeys(columns, 0) | row)  # noqa: S608

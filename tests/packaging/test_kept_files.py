@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 PUBLIC_INDEX = {"pypi.org", "files.pythonhosted.org"}
+LARGEST = 2**20
 
 # Written in pieces, or this file would find itself.
 MACHINE_PATH = re.compile(
@@ -54,3 +55,13 @@ def test_setting_up_leaves_the_choice_of_index_to_the_user(root: Path, kept: lis
     found = {name: INDEX_OPTION.findall(text) for name, text in texts(root, kept).items() if name.startswith(SETS_UP)}
     assert "Makefile" in found
     assert {name: options for name, options in found.items() if options} == {}
+
+
+def test_no_file_is_huge(root: Path, kept: list[str]) -> None:
+    sizes = {name: (root / name).stat().st_size for name in kept}
+    assert {name: size for name, size in sizes.items() if size >= LARGEST} == {}
+
+
+def test_every_file_is_text_with_a_last_newline(root: Path, kept: list[str]) -> None:
+    ends = {name: (root / name).read_bytes()[-1:] for name in kept if name.endswith((".py", ".yaml", ".md", ".toml"))}
+    assert [name for name, end in ends.items() if end not in {b"", b"\n"}] == []

@@ -25,6 +25,18 @@ def noticed(code: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.parametrize(
+    ("code", "seen"),
+    [
+        ("import socket; socket.socket().close()", "socket.__new__"),
+        ("import socket; socket.getaddrinfo('127.0.0.1', 80)", "socket.getaddrinfo"),
+        ("import typer", "typer"),
+    ],
+)
+def test_the_watch_sees(code: str, seen: str) -> None:
+    assert seen in noticed(code)
+
+
 @pytest.mark.parametrize("module", ["service", "service.errors", "service.settings", "service.reading.packaged_files"])
 def test_importing_does_no_work(module: str) -> None:
     assert noticed(f"import {module}") == []

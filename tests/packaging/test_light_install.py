@@ -12,6 +12,7 @@ import pytest
 
 from service.cli.commands.demo import list_demo_cases
 from tests.faults.provider import Provider, serving
+from tests.launchers import find_launchers
 
 HIDE = """
 import sys
@@ -70,6 +71,18 @@ def test_traces_are_scored_by_code_and_by_a_judge(light: str, tmp_path: Path) ->
     assert "fault" not in done.stderr
     assert len([json.loads(line)["verdict"] for line in done.stdout.splitlines()]) == 11
     assert provider.requests
+
+
+def test_calls_are_paired_as_they_are_with_the_extras(light: str, tmp_path: Path) -> None:
+    made = [{"call": {"name": "set", "arguments": {"a": n, "b": n % 2}}} for n in (3, 1, 2, 4)]
+    due = [{"tool": "set", "args": {"a": n, "b": 0}} for n in (1, 2, 3, 4)]
+    record = {"trace": {"format": "callgrade", "events": made}, "expected": {"calls": due}}
+    (tmp_path / "one.jsonl").write_text(json.dumps(record))
+    command = "score one.jsonl --judges off --format ndjson"
+    with_extras = subprocess.run(
+        [find_launchers() / "callgrade", *command.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert run(light, tmp_path, command).stdout == with_extras.stdout
 
 
 def test_what_needs_an_extra_names_it(light: str, tmp_path: Path) -> None:

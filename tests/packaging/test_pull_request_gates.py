@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.docs.pages import BIN, ROOT, Page
+from tests.faults.provider import Provider, serving
 from tests.launchers import find_launchers
 
 ACTION = ROOT / ".github" / "actions" / "callgrade"
@@ -88,6 +89,15 @@ def test_the_action_stops_a_regression_and_nothing_else(baseline: Path, wrong: r
     assert told in done.stdout
     assert "::error file=traces.jsonl,line=1,title=c0%3A failed at decide" in done.stdout
     assert "Regressions" in (baseline / "summary.md").read_text("utf-8")
+
+
+def test_the_action_fails_with_a_broken_judge(baseline: Path):
+    repository(baseline)
+    with serving(Provider()) as judge:
+        model = {"CALLGRADE_JUDGE_MODEL": "openai/judge", "CALLGRADE_JUDGE_API_BASE": judge.base("fault-500")}
+        model |= {"CALLGRADE_JUDGE_API_KEY": "sk-test", "CALLGRADE_JUDGE_ATTEMPTS": "1"}
+        done = gate(baseline, traces="traces.jsonl", baseline="before.ndjson", **model)
+    assert done.returncode in (3, 4), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.index
 
 PIP = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
 """How pip reaches an index from here, where the environment says so."""
+LABELS = 60
 
 
 class Installed:
@@ -81,3 +83,16 @@ def test_it_serves(full: Installed) -> None:
             server.terminate()
     printed = full.run("callgrade", "score", "refund.json", "--format", "json", code=2)
     assert printed.encode() == answered + b"\n"
+
+
+def test_it_calibrates(full: Installed) -> None:
+    rows: list[dict[str, object]] = []
+    for n in range(LABELS):
+        item = {"id": f"a{n}", "criterion": "result_groundedness"}
+        label = {"annotator": "ana", "label": "pass" if n % 2 else "fail"}
+        rows.append({**item, "group": f"t{n}", "payload": {"n": n}, "answer": str(n), "labels": [label]})
+        rows.append({**item, "judge": "result_groundedness", "model": "m", "raw": 0.9 if n % 2 else 0.2})
+    (full.folder / "labels.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    assert "May I use it?" in full.run("callgrade", "calibrate", "run", "--labels", "labels.jsonl", "--out", "run")
+    full.run("callgrade", "calibrate", "install", "run")
+    assert "result_groundedness" in full.run("callgrade", "calibrate", "fits")

@@ -75,6 +75,18 @@ def test_a_folder_is_the_files_in_it(tmp_path: Path) -> None:
     assert places == [str(tmp_path / "a.json"), str(tmp_path / "b/2.json")]
 
 
+def test_a_url_is_read_through_fsspec(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    (tmp_path / "a.json").write_text(TEXT, "utf-8")
+    assert read(Path(f"file:/{tmp_path}/a.json")) == [RECORD]  # as a shell's argument becomes a path
+
+
+def test_an_encoding_is_named_and_never_guessed(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(TEXT.encode("latin-1"))
+    assert read(tmp_path / "f", Layout(encoding="latin-1")) == [RECORD]
+    assert read(tmp_path / "f")[0].startswith("! ")
+
+
 TABLES: list[tuple[str, str, dict[str, str], list[Any]]] = [
     (
         "a.csv",

@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -21,6 +21,7 @@ from pydantic import TypeAdapter
 
 from service.core.trace import Trace
 from service.intake import TraceInput, read_trace
+from service.intake.spans.otlp_protobuf import read_request
 from service.reading.places import BadRecord, TraceRecord
 from service.reading.span_files import NO_CONTENT, group_spans
 from service.reading.strict_json import Limits
@@ -64,6 +65,28 @@ def test_a_run_is_the_same_trace_in_every_form_of_export(form: Path, *, packed: 
     assert [step.call.name for step in read(record).steps] == ["get_order", "get_weather", "refund_order"]
 
 
+def test_protobuf_says_what_json_says() -> None:
+    body = read_request((DATA / "forms" / "request.pb").read_bytes())
+    spans: list[Any] = [span for part in body["resourceSpans"] for span in part["scopeSpans"][0]["spans"]]  # pyright: ignore
+    lines = (DATA / "forms" / "collector.jsonl").read_text("utf-8").splitlines()
+    wanted = [
+        span for line in lines for part in json.loads(line)["resourceSpans"] for span in part["scopeSpans"][0]["spans"]
+    ]
+    known = (
+        "traceId",
+        "spanId",
+        "parentSpanId",
+        "name",
+        "startTimeUnixNano",
+        "endTimeUnixNano",
+        "attributes",
+        "status",
+    )
+    assert [[span.get(key) or {} for key in known] for span in spans] == [
+        [span.get(key) or {} for key in known] for span in wanted
+    ]
+
+
 RUNS = ("genai_1_28", "openai_openllmetry", "agents_openllmetry", "strands_native")
 
 
@@ -99,6 +122,13 @@ def test_order_and_split_change_no_trace(seed: int, cuts: list[tuple[str, int]],
 def strip(trace: Trace) -> Any:
     unread = Counter((part.kind, part.reason, part.turn) for part in trace.unread)
     return (*outline(trace)[:-1], [step.usage for step in trace.steps], trace.usage, unread)
+
+
+def test_what_says_more_than_spans_is_a_trace_as_it_is() -> None:
+    body = {"spans": [{"trace_id": "1", "name": "f", "attributes": {"tool.name": "f"}}], "tools": [{"name": "f"}]}
+    chat = {"messages": [{"role": "user", "content": "Hi"}]}
+    found = scan(json.dumps(body).encode() + b"\n" + json.dumps(chat).encode() + b"\n")
+    assert [record.value for record in found if isinstance(record, TraceRecord)] == [body, chat]
 
 
 OBSERVATION = {"id": "o", "traceId": "t", "name": "chat", "type": "GENERATION", "input": "Hi", "output": "Hello"}
@@ -142,6 +172,13 @@ def test_a_trace_over_the_limit_is_refused_and_the_others_are_read() -> None:
     assert Counter(type(record) for record in found) == {TraceRecord: 1, BadRecord: 1}
 
 
+def test_a_line_of_many_spans_may_be_longer_than_a_request() -> None:
+    (data,) = write_files(read_spans("genai_1_28"), [], 1)
+    short = Limits(max_bytes=len(data) // 2)
+    found = list(scan_records(BytesIO(data.replace(b": ", b":")), limits=short))
+    assert isinstance(found[0], TraceRecord)
+
+
 def damage(data: bytes) -> Iterator[bytes]:
     yield data[:-10]
     yield data[:3]
@@ -155,6 +192,43 @@ def test_damaged_protobuf_is_told_and_nothing_breaks(name: str, n: int) -> None:
     found = scan(list(damage((DATA / "forms" / name).read_bytes()))[n])
     bad = [record for record in found if isinstance(record, BadRecord)]
     assert bad, found
+
+
+def test_values_in_values_without_end_are_refused() -> None:
+    value = b""
+    for _ in range(200):
+        value = b"\x2a" + varint(len(value) + 1 + len(varint(len(value)))) + b"\x0a" + varint(len(value)) + value
+    attribute = b"\x0a\x01a\x12" + varint(len(value)) + value
+    data = b"\x4a" + varint(len(attribute)) + attribute
+    for tag in (b"\x12", b"\x12", b"\x0a"):
+        data = tag + varint(len(data)) + data
+    (found,) = scan(data)
+    assert isinstance(found, BadRecord)
+    assert "deeper" in found.error.problems[0].message
+
+
+def varint(number: int) -> bytes:
+    low, rest = number & 0x7F, number >> 7
+    return bytes([low | 0x80]) + varint(rest) if rest else bytes([low])
+
+
+def hostile_spans(count: int) -> Iterable[Any]:
+    """Copies of a span, spans of one id that differ, and parents in a circle."""
+    model = {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}
+    for n in range(count):
+        attributes = [model, {"key": "llm.model_name", "value": {"stringValue": str(n % 3)}}]
+        ring = {"spanId": f"{n % 97:016x}", "parentSpanId": f"{(n + 1) % 97:016x}"}
+        yield {"name": "chat", "traceId": "a" * 32, **ring, "startTimeUnixNano": str(n), "attributes": attributes}
+
+
+def test_circles_and_copies_take_no_more_than_their_number() -> None:
+    (record,) = scan(*write_files(list(hostile_spans(5_000)), [], 1))
+    trace = read(record)
+    assert trace.unread
+    again = [*hostile_spans(50), *hostile_spans(50)]
+    assert len(read(scan(*write_files(again, [], 1))[0]).unread) == len(
+        read(scan(*write_files(again[:50], [], 1))[0]).unread
+    )
 
 
 MEASURE = """
@@ -201,4 +275,17 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 def test_a_gigabyte_sorted_by_nothing_is_read_in_bounded_memory(tmp_path: Path) -> None:
     traces, found, took = measure(tmp_path, 1_000_000_000)
     assert found == traces
+    assert took < 64
+
+
+@pytest.mark.chaos
+def test_a_million_traces_of_one_span_are_read_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "spans.jsonl"
+    with path.open("w") as file:
+        for n in range(1_000_000):
+            span = {"name": "f", "trace_id": f"{n:032x}", "span_id": "1", "attributes": {"tool.name": "f"}}
+            file.write(json.dumps(span) + "\n")
+    found = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, check=True, text=True)
+    traces, took = map(int, found.stdout.split())
+    assert traces == 1_000_000
     assert took < 64

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from service.core.grounding.call_sources import CallSources
+from service.core.grounding.fact_index import FactIndex
+from service.core.grounding.facts import Site
+from service.core.grounding.ground import Grounded, ground_text
 from service.core.grounding.provenance import PROVED, Located, locate_arguments
 from service.core.grounding.texts import ground_texts
 from service.core.trace import Trace
@@ -139,6 +144,27 @@ def test_where_the_arguments_of_real_calls_come_from(runs):
     assert not [one for one in found if one.code in PROVED]
 
 
+def test_a_digit_changed_in_an_identifier_of_a_real_call_is_noticed(runs):
+    """Every identifier with a digit, one digit changed: nobody gave it."""
+    tried = noticed = 0
+    for trace in runs[::4]:
+        for step in trace.steps:
+            for name, value in (step.call.arguments or {}).items():
+                if name.endswith("_id") and isinstance(value, str) and any(c.isdigit() for c in value):
+                    wrong = re.sub(r"\d", lambda m: str((int(m.group()) + 5) % 10), value, count=1)
+                    call = replace(step.call, arguments={**(step.call.arguments or {}), name: wrong})
+                    changed = [
+                        one.grounded for one in locate_arguments(replace(step, call=call), None, CallSources(trace))
+                    ]
+                    tried += 1
+                    noticed += any(
+                        one.origin == "nowhere" and one.code and one.pointer.endswith(name) for one in changed
+                    )
+    show(f"\n{noticed} of {tried} wrong identifiers noticed")
+    assert tried >= 80
+    assert noticed >= 0.95 * tried
+
+
 def test_real_answers_are_not_proved_wrong(runs):
     found = [text for trace in share(runs, one_in=3) for text in ground_texts(trace)]
     origins = Counter(value.origin for text in found for value in text.values)
@@ -150,4 +176,66 @@ def test_real_answers_are_not_proved_wrong(runs):
     assert origins["nowhere"] <= 0.06 * origins.total()
 
 
+def spoil(trace: Trace) -> Iterator[tuple[str, Trace, int, int]]:
+    """The trace with the last digit of one found value changed, value by value: its sort, message and place."""
+    for text in ground_texts(trace):
+        for one in [one for one in text.values if one.origin == "found" and one.end][:4]:
+            said = trace.messages[text.message].text
+            digit = max((n for n in range(one.start or 0, one.end or 0) if said[n].isdigit()), default=None)
+            if digit is not None:
+                other = str((int(said[digit]) + 3) % 10)
+                message = replace(trace.messages[text.message], text=said[:digit] + other + said[digit + 1 :])
+                messages = (*trace.messages[: text.message], message, *trace.messages[text.message + 1 :])
+                yield sort_of(one), replace(trace, messages=messages), text.message, digit
+
+
+def sort_of(one: Grounded) -> str:
+    if "$" in one.value:
+        return "money"
+    if ":" in one.value:
+        return "time"
+    return "identifier" if re.fullmatch(r"(?=.*[A-Z])[A-Z0-9]+", one.value) else "other"
+
+
+def test_a_digit_changed_in_a_real_answer_is_noticed(runs):
+    """By a finding, or as a value that stands nowhere."""
+    tried, opened, shown = Counter[str](), Counter[str](), Counter[str]()
+    for trace in share(runs[::5], one_in=4):
+        for sort, wrong, message, digit in spoil(trace):
+            [text] = [text for text in ground_texts(wrong) if text.message == message]
+            tried[sort] += 1
+            opened[sort] += any(one.start <= digit < one.end for one in text.findings)
+            shown[sort] += any(
+                (one.start or 0) <= digit < (one.end or 0) and one.origin == "nowhere" for one in text.values
+            )
+    show("\nopened, shown:", {sort: f"{opened[sort]}, {shown[sort]} of {tried[sort]}" for sort in tried})
+    assert opened["identifier"] >= 0.8 * tried["identifier"]
+    assert shown["identifier"] >= 0.9 * tried["identifier"]
+    assert shown["money"] >= 0.3 * tried["money"]
+
+
 # Answers with human error spans.
+
+
+SETS = ("groundedness_d2teval_cal", "groundedness_quintd1_train")
+
+
+def test_values_that_stand_nowhere_are_marked_by_people_far_more_often(shared_data: Path):
+    of: dict[str, Counter[str]] = defaultdict(Counter)
+    marked: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in [row for name in SETS for row in share(rows_of(shared_data, f"labels/{name}"), one_in=20)]:
+        index = FactIndex()
+        index.add_value(row["payload"], Site("/payload", "result"))
+        spans = [(span["start"], span["end"]) for annotator in row["human"] for span in annotator["spans"]]
+        for one in ground_text(row["response"], "/answer", index):
+            inside = any(start < one.mention.end and one.mention.start < end for start, end in spans)
+            for domain in (row["domain"], "all"):
+                of[domain][one.grounded.origin] += 1
+                marked[domain][one.grounded.origin] += inside
+    for domain, counts in of.items():
+        show(
+            f"\n{domain}: marked", {origin: f"{marked[domain][origin]} of {count}" for origin, count in counts.items()}
+        )
+    rate = {origin: marked["all"][origin] / of["all"][origin] for origin in ("nowhere", "found")}
+    assert rate["nowhere"] >= 2 * rate["found"]
+    assert of["all"]["nowhere"] <= 0.06 * of["all"].total()

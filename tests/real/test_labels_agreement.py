@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,15 @@ def test_the_packaged_sets_are_read_whole(
     found = read(shared_data, name)
     assert (len(found.labels.items), len(found.predictions)) == (items, predictions)
     assert len({item.group for item in found.labels.items}) == groups
+
+
+def test_no_annotator_is_two_opinions_in_quintd(shared_data: Path) -> None:
+    """A hundred of its outputs have three records, but of two people at most: their own repeated word is no agreement."""
+    items = read(shared_data, "groundedness_quintd1_train").labels.items
+    assert Counter(len(item.labels) for item in items) == {1: 1896, 2: 80}
+    found = compute_human_figures(items, Resampling(draws=0))
+    assert found is not None
+    assert (found.of("kappa").value or 1) < 0.5
 
 
 def test_human_agreement_is_what_makes_the_ceiling(spans: JudgedSet) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, cast
 
-from service.calibration.predictions import JudgedSet
+import pytest
+
+from service.calibration.predictions import JudgedSet, read_judged_set
 from service.registry import Registry
-from tests.real.published import OTHER_SPAN_VALUE, read_published
+from tests.real.published import OTHER_SPAN_VALUE, main, read_published
 
 SPANS: dict[str, Any] = {
     "id": "x/1",
@@ -94,3 +97,13 @@ def test_steps_of_runs() -> None:
         ("d/1#2", "n", 1.0),
         ("d/1#4", "m", 0.0),
     ]
+
+
+@pytest.mark.parametrize("row", [SPANS, PROCESS])
+def test_what_is_written_is_the_same_set(
+    row: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "set.jsonl").write_text(json.dumps(row), "utf-8")
+    main(tmp_path / "set.jsonl")
+    again, found = read_judged_set(capsys.readouterr().out.splitlines()), read(row)
+    assert (again.labels.items, again.predictions) == (found.labels.items, found.predictions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -11,11 +12,12 @@ from hypothesis import strategies as st
 from service import InputError, Report
 from service.core.outcome import Errored
 from service.core.report import OpenOutcome
+from service.reading.packaged_files import read_yaml
 from service.reporting.assertions import judge_assertions, parse_assertion
 from service.reporting.summaries import summarize_reports
 from service.reporting.summary import read_samples
 from service.reporting.summary.gate import AssertionResult
-from tests.reporting.report_sets import report_of, reports_of, table
+from tests.reporting.report_sets import report_of, reports_of, table, trials
 
 CASES = table("assertions")
 REPORTS = reports_of()
@@ -55,6 +57,39 @@ def test_what_cannot_be_read_or_is_unknown_is_refused_with_its_place(text: str) 
     with pytest.raises(InputError) as caught:
         judge_assertions(["score >= 0", text], SAMPLES)
     assert [problem.path for problem in caught.value.problems] == ["/assertions/1"]
+
+
+def test_an_unknown_metric_is_told_what_is_near() -> None:
+    with pytest.raises(InputError, match="near it: pass_rate"):
+        judge_assertions(["pas_rate >= 0.9"], SAMPLES)
+
+
+AS_WRITTEN = """
+          - "call_or_no_call_precision.score >= 0.95 for at least 95% of cases"
+          - "tool_name_f1.score              >= 0.95 for at least 95% of cases"
+          - "argument_validation.score        >= 0.90 for at least 90% of cases"
+          - "argument_plausibility.score      >= 0.85 for at least 85% of cases"
+          - "result_groundedness.score        >= 0.90 for at least 90% of cases"
+"""
+
+
+def test_the_list_that_is_about_loads_as_it_stands() -> None:
+    loaded = cast("list[str]", read_yaml(AS_WRITTEN, source="gate.yaml"))
+    read = [parse_assertion(one) for one in loaded]
+    assert [(one.name, one.number, one.share) for one in read] == [
+        ("call_or_no_call_precision.score", 0.95, 0.95),
+        ("tool_name_f1.score", 0.95, 0.95),
+        ("argument_validation.score", 0.9, 0.9),
+        ("argument_plausibility.score", 0.85, 0.85),
+        ("result_groundedness.score", 0.9, 0.9),
+    ]
+    statuses = [one.status for one in judge_assertions(loaded, read_samples([REPORTS[0]])).results]
+    assert statuses == ["passed", "passed", "passed", "error", "error"]
+
+
+def test_a_gate_that_asserts_nothing_is_refused() -> None:
+    with pytest.raises(InputError):
+        judge_assertions([], SAMPLES)
 
 
 def unmeasured(report: Report) -> Report:
@@ -132,6 +167,17 @@ THIN_SET = [
 def test_what_was_hardly_measured_counts_at_both_ends(text: str, status: str) -> None:
     assert (THIN.verdict, THIN.score, THIN.coverage) == ("undecided", 1.0, pytest.approx(1 / 12))
     (found,) = judge_assertions([text], read_samples([THIN] * 8)).results
+    assert found.status == status
+
+
+def test_a_score_without_its_ranges_is_refused() -> None:
+    with pytest.raises(InputError, match="a score comes with its coverage, score_range and full_range"):
+        read_samples([replace(REPORTS[0], score_range=None)])
+
+
+@pytest.mark.parametrize(("k", "status"), [(1, "passed"), (2, "failed"), (4, "failed"), (5, "error")])
+def test_pass_hat_k_is_a_metric(k: int, status: str) -> None:
+    (found,) = judge_assertions([f"pass^{k} >= 0.5"], read_samples(trials("a", [True, True, False, False]))).results
     assert found.status == status
 
 

@@ -48,6 +48,12 @@ def test_a_table_by_hand() -> None:
     assert (found.changes[0].now_failing, found.changes[2].now_passing) == (("tool_name",), ("tool_name",))
 
 
+def test_cases_that_one_run_lacks_count_nowhere() -> None:
+    found = compare_reports(run("abz"), run("abyx"))
+    assert (found.cases, found.only_a, found.only_b) == (2, ("z",), ("x", "y"))
+    assert found.passed.n == 2
+
+
 def test_trials_are_paired_with_their_like() -> None:
     found = compare_reports(
         [*run("a", trial="1"), *run("", "a", trial="2")], [*run("a", trial="2"), *run("", "a", trial="1")]
@@ -73,6 +79,12 @@ REFUSED: list[tuple[list[Report], list[Report], str]] = [
 def test_what_cannot_be_paired_is_refused(a: list[Report], b: list[Report], why: str) -> None:
     with pytest.raises(InputError, match=why):
         compare_reports(a, b)
+
+
+def test_another_rubric_is_told() -> None:
+    other = [replace(report, rubric=replace(report.rubric, version=3)) for report in run("a")]
+    assert compare_reports(run("a"), other).rubrics_differ
+    assert not compare_reports(run("a"), run("a")).rubrics_differ
 
 
 @settings(max_examples=examples(30), deadline=None)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service import Report, conclude
+from service import InputError, Report, conclude
+from service.core.judging.judged_outcomes import MixedScore
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.replies import Judgement
@@ -103,6 +104,35 @@ def test_what_code_passed_and_fails_now_is_named_with_its_trace():
     assert proved(a, run("p" * 18 + "o-")) == [("c18", "tool_name", "undecided"), ("c19", "", "undecided")]
 
 
+def test_a_score_that_fails_without_a_judge_is_a_regression_too():
+    low = replace(PASSES, verdict="fail")
+    assert proved([PASSES], [low]) == [("x", "", "regressed")]
+    assert proved([PASSES], [low], "decide") == []
+
+
+def test_a_part_in_words_that_a_judge_fails_is_left_to_statistics():
+    wrong = {"code": (0.0, False), "judge": (1.0, True)}
+    mixed = {
+        name: MixedScore(value, False, judges=(), calibrations=(), code_passed=passed)
+        for name, (value, passed) in wrong.items()
+    }
+    found = {
+        name: replace(
+            FAILS,
+            criteria=tuple(replace(c, outcomes=()) for c in FAILS.criteria),
+            steps=(replace(FAILS.steps[0], outcomes={"tool_name": outcome}),),
+        )
+        for name, outcome in mixed.items()
+    }
+    assert proved([PASSES], [found["code"]]) == [("x", "tool_name", "regressed")]
+    assert proved([PASSES], [found["judge"]]) == []
+
+
+def test_repeated_trials_are_left_to_statistics():
+    a, b = ([replace(one, tags={"trial": "1"}) for one in run(letters)] for letters in ("p" * 20, "p" * 19 + "f"))
+    assert judge_reports(a, b).status == "held"
+
+
 CASES_BEFORE = st.lists(st.sampled_from("pfPFo"), min_size=1, max_size=30)
 
 
@@ -120,11 +150,29 @@ def test_a_case_that_is_lost_or_open_holds_nothing(before: list[str], data: st.D
     assert whole == "held" or partial != "held"
 
 
+def test_undecided_verdicts_without_a_fault_can_be_left_out():
+    assert judge_reports(run("p" * 20 + "a" * 20), run("p" * 20 + "a" * 20), allow_undecided=True).status == "held"
+    assert judge_reports(run("p" * 20 + "a" * 20), run("f" * 20 + "a" * 20), allow_undecided=True).status == "regressed"
+
+
+def test_a_run_under_another_rubric_decides_nothing():
+    other = [replace(one, rubric=replace(one.rubric, hash="0" * 64)) for one in run("p" * 20)]
+    assert judge_reports(run("p" * 20), other).status == "undecided"
+
+
 def test_a_run_without_the_judges_of_the_other_decides_nothing():
     judged = [replace(one, provenance=replace(one.provenance, replies=1)) for one in run("p" * 20)]
     code = [replace(one, scope="code") for one in run("p" * 20)]
     assert judge_reports(judged, code).status == "undecided"
     assert judge_reports(code, code).status == judge_reports(code, judged).status == "held"
+
+
+def test_a_criterion_can_be_gated_and_an_unknown_one_is_an_error():
+    a, b = run("p" * 20), run("f" * 20)
+    assert judge_reports(a, b, ["tool_name", "decide"]).status == "regressed"
+    assert judge_reports(a, b, ["decide"]).status == "held"
+    with pytest.raises(InputError, match="no number 'nothing' to compare"):
+        judge_reports(a, b, ["nothing"])
 
 
 Chances = Callable[[random.Random], list[float]]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 import service
+from service import InputError
 from service.core.report import Report
-from service.reporting.summaries import summarize_reports
+from service.engine import report_json
+from service.reporting.summaries import read_report, summarize_reports
 
 
 def run(name: str, start: int, milliseconds: int) -> dict[str, Any]:
@@ -83,3 +86,25 @@ def test_a_summary_has_durations_by_tool() -> None:
     assert taken is not None
     assert (taken.known, taken.p50, taken.p95) == (5, pytest.approx(0.3), pytest.approx(0.88))
     assert summarize_reports([PLAIN]).usage == ()
+
+
+def test_a_report_says_what_was_taken_and_null_where_nobody_knows() -> None:
+    known, unknown = (json.loads(report_json(report)) for report in (REPORTS[1], PLAIN))
+    assert known["steps"][0]["usage"]["duration_s"] == 0.3
+    assert known["usage"]["input_tokens"] == 30
+    assert unknown["usage"] is None
+    assert read_report(known) == REPORTS[1]
+    assert read_report(unknown) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("assertion", "message"),
+    [
+        ("p95 duration of find-order <= 800", "p95 duration of find-order is in ms, s, min; not a bare number"),
+        ("p95 cost < 3 ms", "p95 cost is in usd"),
+        ("p95 latency < 3 ms", "not an assertion; expected"),
+    ],
+)
+def test_a_unit_that_does_not_fit_is_an_error(assertion: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        summarize_reports(REPORTS, assertions=[assertion])

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from service import InputError
 from service.engine import Engine, report_json
 from service.jobs.items import ItemScorer, widen_limits
 from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.scoring_process import (
     LARGE_BYTES,
+    ProcessAnswer,
+    ProcessRefusal,
     ProcessReport,
     ScoringProcess,
     ScoringProcessError,
@@ -58,12 +61,40 @@ def test_the_report_is_the_same(beside: ScoringProcess, engine: Engine) -> None:
     assert found == answer_job(engine, json.dumps(BODY).encode(), LIMITS)
 
 
+def test_what_cannot_be_scored_is_refused_with_its_places(beside: ScoringProcess, engine: Engine) -> None:
+    found = beside.score(json.dumps(BODY | {"trace": {"format": "xml"}}).encode(), LIMITS)
+    assert isinstance(found, ProcessRefusal)
+    with pytest.raises(InputError, match="no format 'xml'"):
+        raise found.error(found.problems)
+    assert isinstance(beside.score(b"{", LIMITS), ProcessRefusal)
+
+
+def test_what_waits_for_others_comes_back(engine: Engine) -> None:
+    class Waits(Engine):
+        def must_wait(self, request: Any) -> bool:  # noqa: ARG002 (whatever is asked)
+            return True
+
+    assert answer_job(Waits(engine.registry), json.dumps(BODY).encode(), LIMITS) is None
+
+
 def test_an_item_is_scored_as_here(beside: ScoringProcess, engine: Engine) -> None:
     for item in (line(), line(trace={"format": "xml", "pad": PADDING})):
         [there] = ItemScorer(engine, widen_limits(LIMITS), apart=beside).begin([item])
         [here] = ItemScorer(engine, widen_limits(LIMITS)).begin([item])
         assert isinstance(there, OutcomeRow)
         assert there == here
+
+
+class Never:
+    """Must not be asked."""
+
+    def score(self, data: bytes, limits: Limits, *, key: str | None = None) -> ProcessAnswer:
+        raise AssertionError(f"{len(data)} bytes, {limits}, {key}")
+
+
+def test_a_small_item_stays_here(engine: Engine) -> None:
+    small = ChunkItem(0, json.dumps({"custom_id": "a", "request": {**BODY, "trace": {"format": "callgrade"}}}).encode())
+    assert len(ItemScorer(engine, widen_limits(LIMITS), apart=Never()).begin([small])) == 1
 
 
 DYING = (sys.executable, "-c", "import sys; sys.stdin.buffer.read(8); sys.exit(3)")

@@ -4,12 +4,13 @@ import json
 import re
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from service.errors import InputError, RubricError, TooLargeError
-from service.reading.packaged_files import MAX_BYTES, MAX_DEPTH, read_yaml
+from service.reading.packaged_files import MAX_BYTES, MAX_DEPTH, find_resource, read_yaml
 
 SPELT: list[tuple[str, JsonValue]] = [
     ("a: 1", {"a": 1}),
@@ -47,6 +48,11 @@ def test_a_document_is_read_as_written(text: str, value: JsonValue) -> None:
 @pytest.mark.parametrize("text", TRAPS)
 def test_plain_text_stays_text(text: str) -> None:
     assert read_yaml(f"a: {text}", source="x.yaml") == {"a": text}
+
+
+@pytest.mark.parametrize("key", ["no", "on", "y", "1:30", "2024-05-01", "007"])
+def test_plain_keys_stay_text(key: str) -> None:
+    assert read_yaml(f"{key}: 1", source="x.yaml") == {key: 1}
 
 
 @pytest.mark.parametrize("text", NUMBERED)
@@ -142,6 +148,13 @@ def test_json_is_read_as_json_in_any_layout(value: JsonValue) -> None:
         assert read_yaml(json.dumps(value, indent=indent), source="x") == value
 
 
+@given(VALUES)
+def test_flow_and_block_layouts_say_the_same(value: JsonValue) -> None:
+    text = json.dumps(value, ensure_ascii=False)
+    assert read_yaml(f"a:\n  - {text}", source="x") == {"a": [value]}
+    assert json.dumps(read_yaml(f"a: {text}", source="x")) == json.dumps({"a": value})
+
+
 @given(st.text(max_size=60) | st.text("a:-[]{}?|>&*!%@`'\"#,\n \t1.~", max_size=40))
 def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
     said = "x: line 1, column 1: read"
@@ -150,3 +163,30 @@ def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
     except InputError as error:
         said = str(error)
     assert re.match(r"x: line \d+, column \d+: .", said)
+
+
+def test_the_c_parser_is_there() -> None:
+    assert yaml.__with_libyaml__  # the limits on time hold for it only
+
+
+def test_packaged_files_are_found() -> None:
+    assert "version" in find_resource("rubrics", "four_step.yaml").read_text(encoding="utf-8")
+    assert find_resource("rubrics").is_dir()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("rubrics", "none_such.yaml"),
+        ("rubrics", ".."),
+        ("..", "etc"),
+        ("rubrics/four_step.yaml",),
+        ("rubrics", "..\\x"),
+        ("/etc", "passwd"),
+        ("rubrics", "a\0"),
+        ("rubrics", ""),
+    ],
+)
+def test_other_names_are_not_found(parts: tuple[str, ...]) -> None:
+    with pytest.raises(FileNotFoundError, match="callgrade comes with no"):
+        find_resource(*parts)

@@ -37,6 +37,13 @@ def test_a_fit_is_stale_beyond_its_age(most: int, age: int, stale: bool) -> None
     assert [one.stale for one in fits] == [stale, False]
 
 
+def test_it_becomes_so_while_the_process_runs() -> None:
+    days = iter([MADE, MADE + timedelta(days=90), MADE + timedelta(days=91), MADE + timedelta(days=91)])
+    fits = AgingFits([fit()], max_age_days=90, today=lambda: next(days))
+    assert [[one.stale for one in fits] for _ in range(4)] == [[False], [False], [True], [True]]
+    assert len(fits) == 1
+
+
 @pytest.mark.parametrize(("days", "stale"), [("", True), ("0", False), ("400", False)])
 def test_the_age_is_a_setting(tmp_path: Path, days: str, stale: bool) -> None:
     folder = tmp_path / "fits"

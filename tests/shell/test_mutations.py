@@ -18,6 +18,7 @@ from service.jobs.chunking import Cutter
 from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.submissions import BatchDefaults, ItemIntake, read_line_entries
 from service.reading.places import TraceRecord
+from service.reading.request import ScoreRequest
 from service.reading.span_files import group_spans
 from service.reading.strict_json import Limits
 from service.reading.trace_files import scan_records
@@ -113,6 +114,32 @@ def test_one_bad_item_of_a_batch_is_named_and_all_others_are_scored() -> None:
     for one in [*outcomes.values(), *skipped.values()]:
         status = one.get("error", {}).get("status", 200) if isinstance(one, dict) else 422
         assert status < 500, one
+
+
+class Faulty(Engine):
+    """An engine with a fault of its own: it stumbles over one tag."""
+
+    def stumble(self, request: ScoreRequest) -> None:
+        if request.tags.get("faulty"):
+            raise KeyError("faulty")
+
+    def admit(self, request: ScoreRequest) -> None:
+        self.stumble(request)
+        super().admit(request)
+
+    def answer(self, request: ScoreRequest) -> Any:
+        self.stumble(request)
+        return super().answer(request)
+
+
+def test_a_fault_of_ours_with_one_item_is_its_outcome_and_not_that_of_the_batch() -> None:
+    items = [
+        {"custom_id": name, "judges": "off", "tags": {"faulty": name} if name == "b" else {}, **GOOD} for name in "abc"
+    ]
+    outcomes, skipped = score_batch([json.dumps(item).encode() for item in items], Faulty(Registry()))
+    assert not skipped
+    assert {name: "report" in one for name, one in outcomes.items()} == {"a": True, "b": False, "c": True}
+    assert outcomes["b"]["error"]["status"] == 500
 
 
 @pytest.mark.whole

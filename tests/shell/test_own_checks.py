@@ -75,6 +75,13 @@ def test_a_rubric_that_names_it_wrongly_is_refused(check: dict[str, Any], messag
     assert found.value.problems[0].path.startswith("/rubric/criteria/0/check")
 
 
+def test_parameters_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(TypeError, match="not colour"):
+        callgrade.check("x", stage="effect")(lambda trace, colour: True)  # noqa: ARG005
+    with pytest.raises(ValueError, match="no stage 'efect'"):
+        callgrade.check("x", stage="efect")  # type: ignore[arg-type]
+
+
 def score_there(body: dict[str, Any]) -> bytes:
     return report_json(callgrade.score(body))
 

@@ -44,3 +44,8 @@ def test_a_request_around_a_trace_is_kept_and_each_has_an_id_of_its_own() -> Non
         ("off", "t#0", 0),
         ("off", "t#1", 1),
     ]
+
+
+def test_one_reply_and_one_that_was_chosen_are_left_alone() -> None:
+    one, chosen = {**ASKED, "choices": CHOICES["choices"][:1]}, {**RECORDS["openai"], "sample": 1}
+    assert (split(one), split(chosen)) == ([one], [chosen])

@@ -42,8 +42,8 @@ EVERY = [
     )
 ]
 SOME = [
-    Cell(30, 0.02, "lopsided"), Cell(30, 0.98, "excellent"), Cell(100, 0.02, "excellent", 10, 0.5),
-    Cell(100, 0.1, "graded", 5, 0.5), Cell(30, 0.1, "fair", 10, 0.5),
+    Cell(30, 0.02, "lopsided"), Cell(30, 0.98, "excellent"), Cell(100, 0.5, "fair"),
+    Cell(100, 0.02, "excellent", 10, 0.5), Cell(100, 0.1, "graded", 5, 0.5), Cell(30, 0.1, "fair", 10, 0.5),
 ]  # fmt: skip
 
 
@@ -86,8 +86,8 @@ def measure(cell: Cell, draws: int) -> Coverage:
 
 @pytest.mark.parametrize("cell", SOME, ids=str)
 def test_intervals_hold_the_rate_as_often_as_they_say(cell: Cell) -> None:
-    found = measure(cell, 200)
-    assert min(found.alone, found.corrected) >= LEAST - 2 * (LEAST * (1 - LEAST) / 200) ** 0.5
+    found = measure(cell, 400)
+    assert min(found.alone, found.corrected) >= LEAST - 2 * (LEAST * (1 - LEAST) / 400) ** 0.5
     assert found.least_width > 0
 
 
@@ -115,3 +115,11 @@ def summarize(found: dict[Cell, Coverage]) -> dict[tuple[float, int], str]:
         )
         for name, row in rows.items()
     }
+
+
+def test_a_judge_who_knows_narrows_the_interval() -> None:
+    rng = np.random.default_rng(7)
+    for judge, share in (("excellent", 0.7), ("fair", 0.98), ("useless", 1.02)):
+        (labels, said), (_, elsewhere) = (draw(rng, Cell(100, 0.5, judge), count) for count in (100, TRAFFIC))
+        found = ppi(labels.astype(bool).tolist(), said.tolist(), elsewhere.tolist())
+        assert found.width < share * infer_from_labels(labels.astype(bool).tolist()).width

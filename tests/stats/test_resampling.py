@@ -25,3 +25,11 @@ def test_the_order_of_items_changes_nothing_and_the_seed_does() -> None:
     turned = compute_intervals(mean_of(values[::-1]), groups[::-1])
     assert compute_intervals(mean_of(values), groups)["mean"] == pytest.approx(turned["mean"], abs=1e-12)
     assert compute_intervals(mean_of(values), groups) != compute_intervals(mean_of(values), groups, seed=1)
+
+
+def test_what_is_mostly_undefined_and_what_has_one_group_has_no_interval() -> None:
+    def rarely(weights: np.ndarray) -> dict[str, float | None]:
+        return {"rarely": 1.0 if weights[0] > 1 else None}
+
+    assert compute_intervals(rarely, ["a", "b", "c"]) == {"rarely": None}
+    assert compute_intervals(mean_of(np.ones(3)), ["a", "a", "a"]) == {"mean": None}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from itertools import combinations
 from math import comb, sqrt
+from pathlib import Path
 from statistics import NormalDist
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.stats.intervals import choose_difference, choose_interval, mcnemar, newcombe, wilson
+from service.stats.intervals import bootstrap, choose_difference, choose_interval, mcnemar, newcombe, wilson
 from service.stats.rates import PairedCase, RatePart, compute_percentile, estimate, pass_hat_k
 from tests.bulk import examples
 
@@ -35,6 +38,22 @@ def test_pass_hat_k_is_the_share_of_subsets_that_all_pass(passed: list[bool], da
     k = data.draw(st.integers(1, len(passed)))
     subsets = [all(subset) for subset in combinations(passed, k)]
     assert pass_hat_k(len(passed), sum(passed), k) == pytest.approx(sum(subsets) / len(subsets))
+
+
+@pytest.mark.shared_data
+def test_pass_hat_k_of_the_packaged_tau_runs(shared_data: Path) -> None:
+    trials: dict[int, list[bool]] = {}
+    with gzip.open(shared_data / "tau_airline" / "runs.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            trials.setdefault(row["task_id"], []).append(abs(row["reward"] - 1) <= 1e-6)
+    assert {len(passed) for passed in trials.values()} == {4}
+    assert (len(trials), sum(map(sum, trials.values()))) == (25, 31)
+    for k in range(1, 5):
+        subsets = [[all(subset) for subset in combinations(passed, k)] for passed in trials.values()]
+        brute = sum(sum(one) / len(one) for one in subsets) / len(subsets)
+        ours = sum(pass_hat_k(4, sum(passed), k) for passed in trials.values()) / len(trials)
+        assert ours == pytest.approx(brute, abs=1e-12)
 
 
 @given(n=st.integers(1, 400), data=st.data())
@@ -62,6 +81,30 @@ def test_mcnemar_is_the_binomial_tail_twice(only_a: int, only_b: int) -> None:
     assert mcnemar(only_a, only_b) == pytest.approx(min(1.0, tail))
 
 
+def test_grouped_cases_have_the_wider_interval_of_their_groups() -> None:
+    """Ten cases that are two groups of five like ones say less than ten cases."""
+    alone = [RatePart(None, float(n % 2)) for n in range(40)]
+    grouped = [RatePart(str(n % 8), float(n % 2)) for n in range(40)]
+    (low, high), (wide_low, wide_high) = choose_interval(alone), choose_interval(grouped)
+    assert wide_low < low
+    assert high < wide_high
+
+
+def test_the_bootstrap_agrees_with_theory_on_many_cases() -> None:
+    """For the mean of many independent values the percentile interval is close to the normal one."""
+    values = [n % 11 / 10 for n in range(440)]
+    low, high = bootstrap([RatePart(None, value) for value in values])
+    mean = sum(values) / len(values)
+    half = Z * sqrt(sum((value - mean) ** 2 for value in values) / len(values) ** 2)
+    assert (low, high) == pytest.approx((mean - half, mean + half), abs=0.1 * half)
+
+
+def test_a_seed_fixes_every_digit_and_another_one_does_not() -> None:
+    parts = [RatePart(None, n % 7 / 7) for n in range(30)]
+    assert bootstrap(parts) == bootstrap(list(reversed(parts)))
+    assert bootstrap(parts) != bootstrap(parts, seed=1)
+
+
 PARTS = st.lists(
     st.builds(
         lambda group, share, size: RatePart(group, share * size, size),
@@ -85,6 +128,12 @@ def test_an_estimate_lies_in_its_interval_whatever_the_order(parts: list[RatePar
     assert found.low is not None
     assert found.high is not None
     assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+@pytest.mark.parametrize("empty", [[], [RatePart(None, 0.0, 0.0)]])
+def test_nothing_to_resample(empty: list[RatePart]) -> None:
+    with pytest.raises(ValueError, match="nothing"):
+        bootstrap(empty)
 
 
 def test_paired_differences() -> None:

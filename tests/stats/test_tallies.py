@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.stats.agreement import build_confusion
 from service.stats.tallies import (
     TallyRows,
     auroc,
     auroc_within,
     brier,
+    build_confusion_at,
     build_reliability,
     build_tally,
     ece,
@@ -44,6 +46,25 @@ def test_auroc_within_strata_looks_at_pairs_of_one_stratum(rows: list[tuple[str,
     pairs = [one for name in "abc" for one in won([(s, label) for stratum, s, label in rows if stratum == name])]
     strata = [tallied([(s, label) for stratum, s, label in rows if stratum == name]) for name in "abc"]
     assert auroc_within(strata) == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
+
+
+def test_a_score_that_only_tells_strata_apart_knows_nothing_within_them() -> None:
+    """All of one writer's texts score high and mostly pass: a fine pooled figure that says nothing of any text."""
+    scores = [0.9] * 10 + [0.1] * 10
+    labels = [True] * 8 + [False] * 2 + [True] * 2 + [False] * 8
+    assert auroc(build_tally(scores, labels)) == pytest.approx(0.8)
+    assert auroc_within([build_tally(scores[part], labels[part]) for part in (slice(10), slice(10, 20))]) == 0.5
+
+
+@given(ITEMS)
+def test_brier_is_the_mean_squared_distance(items: Items) -> None:
+    assert brier(tallied(items)) == pytest.approx(sum((s - label) ** 2 for s, label in items) / len(items))
+
+
+@given(ITEMS, st.integers(0, 6).map(lambda n: n / 6))
+def test_verdicts_at_a_threshold(items: Items, threshold: float) -> None:
+    want = build_confusion([label for _, label in items], [s >= threshold for s, _ in items])
+    assert build_confusion_at(tallied(items), threshold) == want
 
 
 @given(ITEMS, st.randoms(use_true_random=False))

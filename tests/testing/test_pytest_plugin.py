@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -13,6 +15,10 @@ import service.calibration.label_exchange
 import service.testing.checks
 import service.testing.repeats
 import service.testing.sessions  # noqa: F401 (loaded here, for pytester forgets what a run loads, and numpy loads once)
+from service.errors import InputError
+from service.testing.cassette import CassetteHead, read_cassette, save_cassette
+from service.testing.checks import assert_passes
+from service.testing.failures import TraceFailure
 from tests.docs.pages import ROOT
 from tests.faults.provider import Provider, serving
 from tests.launchers import find_launchers
@@ -153,6 +159,63 @@ def test_a_test_with_repeats_passes_where_enough_runs_do(project: pytest.Pyteste
     done.stdout.fnmatch_lines([line])
 
 
+def test_a_run_that_pytest_fails_without_an_exception_is_no_pass(project: pytest.Pytester):
+    project.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.xfail(strict=True)
+        @pytest.mark.callgrade(repeats=2, at_least=1)
+        def test_known_to_fail():
+            pass
+        """
+    )
+    run(project).assert_outcomes(failed=1)
+
+
+def test_a_run_that_skips_hides_no_failure_before_it(project: pytest.Pytester):
+    project.makepyfile(
+        """
+        import pytest
+        RUNS = []
+
+        @pytest.mark.callgrade(repeats=3)
+        def test_skips():
+            RUNS.append(1)
+            assert len(RUNS) > 1
+            pytest.skip("no agent any longer")
+        """
+    )
+    run(project).assert_outcomes(failed=1)
+
+
+def test_a_reply_may_hold_any_line_separator(tmp_path: Path):
+    file, rows = tmp_path / "cassette.jsonl", {"k": json.dumps("a\u2028b\x85c")}
+    save_cassette(file, CassetteHead("m"), rows)
+    found = read_cassette(file)
+    assert found is not None
+    assert found.rows == rows
+
+
+def test_what_stands_beside_the_members_of_a_trace_is_held_against_it():
+    call = {"id": "c1", "type": "function", "function": {"name": "unlock", "arguments": "{}"}}
+    tools = [{"type": "function", "function": {"name": "unlock", "parameters": {"type": "object"}}}]
+    bare = {
+        "messages": [{"role": "user", "content": "Lock."}, {"role": "assistant", "tool_calls": [call]}],
+        "tools": tools,
+    }
+    code = {"extends": "four_step", "without": ["call_decision", "tool_selection", "argument_plausibility"]}
+    assert_passes(bare, rubric=code, judges="off")
+    with pytest.raises(TraceFailure):
+        assert_passes({**bare, "expected": {"calls": [{"tool": "lock"}]}}, rubric=code, judges="off")
+
+
+def test_an_expectation_that_says_nothing_is_refused_and_not_passed_over(tmp_path: Path):
+    (tmp_path / "expected.yaml").write_text("null\n")
+    with pytest.raises(InputError, match="expected an object, not null"):
+        assert_passes([], expected=tmp_path / "expected.yaml", judges="off")
+
+
 def test_a_run_that_crashes_is_no_noise(project: pytest.Pytester):
     project.makepyfile(
         """
@@ -232,6 +295,19 @@ def test_what_a_judge_said_is_recorded_by_several_processes_and_replayed(
     assert "127.0.0.1" not in (project.path / "callgrade-cassette.jsonl").read_text("utf-8")
 
 
+def test_a_question_that_is_not_on_the_cassette_is_open_and_said(project: pytest.Pytester):
+    (project.path / "callgrade-cassette.jsonl").write_text('{"model": "openai/good"}\n', "utf-8")
+    project.makepyfile(JUDGED)
+    done = run(project)
+    done.assert_outcomes(failed=2)
+    done.stdout.fnmatch_lines(
+        [
+            "E *1 question for a judge not on the cassette callgrade-cassette.jsonl: record with *",
+            "judged: 0 replies; *: 2",
+        ]
+    )
+
+
 @pytest.mark.parametrize(
     ("cassette", "options", "message"),
     [
@@ -254,6 +330,16 @@ def test_what_cannot_be_recorded_or_replayed_is_an_error(
     done = run(project, *options)
     done.assert_outcomes(errors=2)
     done.stdout.fnmatch_lines([message])
+
+
+def test_junit_has_what_was_checked(project: pytest.Pytester):
+    project.makepyfile(REPEATED.format(orders=["1"] * 5))
+    run(project, "--junit-xml", "junit.xml")
+    found = ET.parse(project.path / "junit.xml").iter("property")  # noqa: S314 (our own file)
+    told = [(one.get("name"), one.get("value")) for one in found]
+    assert told.count(("callgrade_verdict", "fail")) == 5
+    assert ("callgrade_broke_at", "arguments") in told
+    assert ("callgrade_runs", "0 of 5 runs passed; at least 4 must") in told
 
 
 def test_what_is_not_used_is_not_imported(project: pytest.Pytester):
