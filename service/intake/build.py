@@ -52,7 +52,7 @@ class Heard(NamedTuple):
     steps: Sequence[Step]
     results: Sequence[ResultEntry]
     answers: Answers
-    left: Sequence[object]
+    left: Sequence[UnreadablePart | Rest]
 
 
 class Transcript:

@@ -36,15 +36,16 @@ class Format:
     summary: str
     """One line that says what the format is."""
     hint: str
-    """The members that `score` looks for, in words."""
+    """The members that `recognise` looks for, in words."""
     read: Callable[[Cursor, Transcript], Tools | Trace | WrapperContents]
     """Adds what happened to the transcript and returns the tools on offer; or, for a log that wraps a conversation of
     another format, returns what it wraps. The record's `format`, `id` and `state` are not for the reader.
     """
-    score: Callable[[JsonObject], int]
-    """How much a record without `format` looks like this format, from 0 (not at all) to 100: the more a format demands of
-    its records, the more. The best score is guessed unless another loses less. Up to 50: no more than messages, which
-    other formats have too.
+    recognise: Callable[[JsonObject], bool]
+    """Whether a record without `format` looks like this format."""
+    score: int
+    """How much `recognise` demands of a record, from 1 to 100. Of several formats that recognise one, the best score is
+    guessed unless another loses less. Up to 50: no more than messages, which other formats have too.
     """
     gold: Callable[[JsonObject], dict[str, JsonValue] | None] = _read_no_gold
     """Reads the gold that a record carries, as plain data in a gold format; returns None if it carries none."""

@@ -33,6 +33,7 @@ def _get_format(module: ModuleType) -> Format:
 # Any: pydantic has checked `format`, which decides the shape that each reader gets.
 _ALL = sorted(map(_get_format, import_all(formats)), key=lambda entry: (entry.place, entry.name))
 _BY_NAME: Mapping[str, Format] = {entry.name: entry for entry in _ALL}
+_BY_SCORE = sorted(_ALL, key=lambda entry: -entry.score)
 
 
 def list_formats() -> Sequence[Format]:
@@ -44,10 +45,9 @@ GENERAL = 50
 """The score up to which a format is no more than messages, which others write too: it stands back where another fits."""
 
 
-def list_guesses(record: JsonObject) -> list[tuple[int, str]]:
-    """List the formats that a record looks like, with their scores, best first."""
-    scored = [(score, entry.name) for entry in _ALL if (score := entry.score(record))]
-    return sorted(scored, key=lambda one: -one[0])
+def list_guesses(record: JsonObject) -> list[Format]:
+    """List the formats that recognise a record, the best score first."""
+    return [entry for entry in _BY_SCORE if entry.recognise(record)]
 
 
 def guess_format(record: JsonObject) -> str | None:
@@ -61,24 +61,24 @@ def guess_format(record: JsonObject) -> str | None:
 
 def find_second_guess(record: TraceInput) -> str | None:
     """Return the best guess besides the format that a record was read in; None if it looks like no other."""
-    names = [name for _, name in list_guesses(cast("JsonObject", record))]
+    names = [entry.name for entry in list_guesses(cast("JsonObject", record))]
     return next((name for name in names if name != record["format"]), None)
 
 
 def _weigh(record: JsonObject) -> tuple[str | None, str | None]:
     """Return the best guess, and a format with as good a score that loses as little and reads the record differently."""
     guesses = list_guesses(record)
-    special = [guess for guess in guesses if guess[0] > GENERAL]
+    special = [entry for entry in guesses if entry.score > GENERAL]
     if len(special) < 2:
-        return (guesses[0][1] if guesses else None), None
-    trials = [(_try(record, name), score, name) for score, name in special]
-    trial, best, name = min(trials, key=lambda one: (one[0].lost, -one[1]))
+        return (guesses[0].name if guesses else None), None
+    trials = [(entry, _try(record, entry.name)) for entry in special]
+    best, trial = min(trials, key=lambda one: one[1].lost)  # of equals the first, which has the best score
     rivals = [
-        rival
-        for other, score, rival in trials
-        if (other.lost, score) == (trial.lost, best) and other.told != trial.told
+        entry.name
+        for entry, other in trials
+        if (entry.score, other.lost) == (best.score, trial.lost) and other.told != trial.told
     ]
-    return name, next(iter(rivals), None)
+    return best.name, next(iter(rivals), None)
 
 
 class _Trial(NamedTuple):
@@ -202,7 +202,7 @@ def _read_any(raw: JsonObject) -> Trace:
     guesses = list_guesses(raw)
     if not guesses:
         raise InputError.at("", "the messages are in no known format")
-    return _read_as(raw, guesses[0][1])
+    return _read_as(raw, guesses[0].name)
 
 
 def _read_as(raw: JsonObject, name: str) -> Trace:

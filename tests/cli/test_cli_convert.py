@@ -18,6 +18,8 @@ def test_a_log_is_printed_as_it_is_read(run: Run, tmp_path: Path) -> None:
     assert json.loads(ran.out) == {"format": "callgrade", "events": [{"user": "Hi"}, {"assistant": "Hello."}]}
     assert f"{file}:1: ignored: /messages/0/mood: the member 'mood' of a message is not read" in ran.err
     assert "guessed format: openai (1 trace)" in ran.err
+    file.write_text(json.dumps({"messages": MESSAGES, "message": MESSAGES[1], "done": True}))
+    assert f"{file}:1: read as ollama; the second best guess is openai" in run("convert", str(file), "-v").err
     assert ran.code == 0
 
 

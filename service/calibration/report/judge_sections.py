@@ -38,12 +38,12 @@ def build_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[Section]:
 
 
 def _build_plots(judge: JudgeReport) -> tuple[Plot, ...]:
-    tables = (("raw", judge.table_before, "#9a9a9a"), ("calibrated", judge.table_after, "#1d4f8c"))
-    perfect = Curve("perfectly calibrated", ((0.0, 0.0), (1.0, 1.0)), "#cccccc")
+    tables = (("raw", judge.table_before, "#b35c00"), ("calibrated", judge.table_after, "#1d4f8c"))
+    perfect = Curve("perfectly calibrated", ((0.0, 0.0), (1.0, 1.0)), "#767676")
     reliability = [Curve(name, tuple([(one.mean, one.share) for one in bins]), color) for name, bins, color in tables]
     decided = [Curve("judge", tuple([(one.coverage, one.accuracy) for one in judge.curve]), "#1d4f8c")]
     if judge.humans and (human := judge.humans.of("accuracy").value) is not None:
-        decided.append(Curve("human beside human", ((0.0, human), (1.0, human)), "#3c8d40"))
+        decided.append(Curve("human beside human", ((0.0, human), (1.0, human)), "#2e7d32"))
     return (
         Plot("Reliability", "value", "share that labels pass", (perfect, *reliability)),
         Plot("Accuracy against coverage", "share of items decided", "accuracy among them", tuple(decided)),
@@ -95,7 +95,7 @@ def _tabulate_reliability(judge: JudgeReport) -> Table:
 def _describe_band(judge: JudgeReport) -> str:
     band = judge.review_band
     if judge.guarantee is not None:
-        return f"The fit promises {judge.guarantee:.0%}; what it does not accept is for humans or the next judge."
+        return f"The fit promises {judge.guarantee:.0%}; what it does not accept is for humans."
     if band is None:
         return (
             f"No band was chosen: on the fitted items, leaving out the least sure {1 - MIN_DECIDED:.0%} or fewer made the "

@@ -18,7 +18,7 @@ HEAD = ("judge", "use it", "kappa", "human", *[f"{share:.0%}" for share in SHOWN
 EXPLAINED = (
     "Kappa: how far it agrees with the labels beyond chance; human: the same for one person with another. 85% and 90%: the "
     "share of items on which its verdict is accepted so that this much of what is accepted, passes and failures together, "
-    "agrees with the labels, with 95 % confidence; the rest is for humans or a stronger judge."
+    "agrees with the labels, with 95 % confidence; the rest is for humans."
 )
 
 

@@ -88,7 +88,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="adk",
     read=read,
-    score=lambda record: 93 * _recognise(record),
+    recognise=_recognise,
+    score=93,
     summary="A session of Google's ADK, or a case of its eval sets.",
     hint="events with an author and a content, or a conversation of invocations",
     place=26,

@@ -44,7 +44,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="anthropic",
     read=read,
-    score=lambda record: 50 * _recognise(record),
+    recognise=_recognise,
+    score=50,
     summary="A conversation in the form of Anthropic's Messages: `messages`, then the reply's `content`.",
     hint="messages beside system, input_schema of tools or tool_use blocks, or the content of a reply",
     place=3,

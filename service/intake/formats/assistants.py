@@ -81,7 +81,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="assistants",
     read=read,
-    score=lambda record: 89 * _recognise(record),
+    recognise=_recognise,
+    score=89,
     summary="The run steps of an OpenAI Assistants thread, with its messages and its run if they are known.",
     hint="steps, or a page's data, of the object thread.run.step",
     place=42,

@@ -59,7 +59,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="atif",
     read=read,
-    score=lambda record: 92 * _recognise(record),
+    recognise=_recognise,
+    score=92,
     summary="An ATIF trajectory, as Harbor writes it.",
     hint="a schema_version of ATIF, or steps with a source beside an agent",
     place=25,

@@ -58,7 +58,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="autogen",
     read=read,
-    score=lambda record: 60 * _recognise(record),
+    recognise=_recognise,
+    score=60,
     summary="A TaskResult of AutoGen 0.4 or later, or its messages and events.",
     hint="messages with a source, of types such as TextMessage",
     place=33,

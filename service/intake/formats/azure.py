@@ -30,7 +30,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="azure",
     read=read,
-    score=lambda record: 87 * _recognise(record),
+    recognise=_recognise,
+    score=87,
     summary="Azure AI evaluation's `query` and `response`, with `tool_definitions`.",
     hint="query beside response, of messages",
     place=32,

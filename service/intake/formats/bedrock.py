@@ -56,7 +56,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="bedrock",
     read=read,
-    score=lambda record: 78 * _recognise(record),
+    recognise=_recognise,
+    score=78,
     summary="A conversation in the form of Converse: a request, a reply or both.",
     hint="toolConfig, or blocks such as toolUse and toolResult",
     place=9,

@@ -128,7 +128,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="bfcl",
     read=read,
-    score=lambda record: 60 * _recognise(record),
+    recognise=_recognise,
+    score=60,
     summary="A question with `functions` (also `function`), an output and perhaps `possible_answer` (also `ground_truth`).",
     hint="question beside calls or result",
     place=5,

@@ -49,7 +49,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="braintrust",
     read=read,
-    score=lambda record: 91 * _recognise(record),
+    recognise=_recognise,
+    score=91,
     summary="Rows of a Braintrust log: one, or those of a trace in `events`.",
     hint="span_attributes beside a root_span_id",
     place=35,

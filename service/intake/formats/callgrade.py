@@ -128,7 +128,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="callgrade",
     read=read,
-    score=lambda record: 90 * _recognise(record),
+    recognise=_recognise,
+    score=90,
     summary="A conversation as a list of events. `output`: what the run returned; `output_schema`: the schema it should fit.",
     hint="events",
     place=7,

@@ -96,7 +96,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="claude_code",
     read=read,
-    score=lambda record: 95 * _recognise(record),
+    recognise=_recognise,
+    score=95,
     summary="A session of Claude Code: a file of its lines, or `lines`.",
     hint="lines with a sessionId and a type",
     place=29,

@@ -58,7 +58,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="codex",
     read=read,
-    score=lambda record: 94 * _recognise(record),
+    recognise=_recognise,
+    score=94,
     summary="A rollout of Codex: a file of its lines, or `lines`.",
     hint="lines with a payload and a timestamp",
     place=36,

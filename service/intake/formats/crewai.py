@@ -50,7 +50,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="crewai",
     read=read,
-    score=lambda record: 87 * _recognise(record),
+    recognise=_recognise,
+    score=87,
     summary="A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.",
     hint="raw beside description and expected_output, or tasks_output with such tasks",
     place=39,

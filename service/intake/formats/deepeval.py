@@ -75,7 +75,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="deepeval",
     read=read,
-    score=lambda record: 72 * _recognise(record),
+    recognise=_recognise,
+    score=72,
     summary="A DeepEval test case: a question with its answer, or turns, with the tools called.",
     hint="input beside actualOutput or toolsCalled, or turns",
     place=30,

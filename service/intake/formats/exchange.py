@@ -104,7 +104,8 @@ def _is_request(record: JsonObject) -> bool:
 FORMAT = Format(
     name="exchange",
     read=read,
-    score=lambda record: 86 * _recognise(record),
+    recognise=_recognise,
+    score=86,
     summary="The bodies of a request and its response, or of a response alone.",
     hint="request beside response, or a line of a batch's results",
     place=15,

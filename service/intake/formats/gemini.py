@@ -111,7 +111,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="gemini",
     read=read,
-    score=lambda record: 79 * _recognise(record),
+    recognise=_recognise,
+    score=79,
     summary="A conversation in Gemini's form: `contents`, then the reply's `candidates`.",
     hint="contents or candidates",
     place=8,

@@ -69,7 +69,8 @@ def _is_log(record: JsonObject) -> bool:
 FORMAT = Format(
     name="inspect_ai",
     read=read,
-    score=lambda record: 89 * _recognise(record),
+    recognise=_recognise,
+    score=89,
     summary="A sample of an Inspect log; a file with a whole log is a trace for each.",
     hint="messages beside an epoch",
     place=27,

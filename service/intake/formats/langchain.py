@@ -66,7 +66,8 @@ def is_message(raw: JsonObject) -> bool:
 FORMAT = Format(
     name="langchain",
     read=read,
-    score=lambda record: 54 * _recognise(record),
+    recognise=_recognise,
+    score=54,
     summary="LangChain messages or a LangGraph state, with the tools if they are known.",
     hint="messages of the types human and ai, or with lc, also in values",
     place=10,

@@ -61,7 +61,8 @@ def _is_observation(raw: JsonObject) -> bool:
 FORMAT = Format(
     name="langfuse",
     read=read,
-    score=lambda record: 83 * _recognise(record),
+    recognise=_recognise,
+    score=83,
     summary="A trace with its observations, one observation, or a page of one trace's observations.",
     hint="observations, or a traceId beside input",
     place=22,

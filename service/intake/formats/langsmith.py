@@ -59,7 +59,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="langsmith",
     read=read,
-    score=lambda record: 84 * _recognise(record),
+    recognise=_recognise,
+    score=84,
     summary="A run, or all `runs` of a trace.",
     hint="a run_type, or runs that have one",
     place=21,

@@ -50,7 +50,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="litellm",
     read=read,
-    score=lambda record: 76 * _recognise(record),
+    recognise=_recognise,
+    score=76,
     summary="The payload of a logging callback, a spend log or a bucket.",
     hint="messages beside litellm_call_id, call_type or model_parameters",
     place=20,

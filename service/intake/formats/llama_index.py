@@ -87,7 +87,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="llama_index",
     read=read,
-    score=lambda record: 91 * _recognise(record),
+    recognise=_recognise,
+    score=91,
     summary="Messages of LlamaIndex made of blocks, or the events of an agent's workflow.",
     hint="messages with blocks of a block_type, or events with tool_kwargs",
     place=40,

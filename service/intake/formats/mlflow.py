@@ -67,7 +67,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="mlflow",
     read=read,
-    score=lambda record: 82 * _recognise(record),
+    recognise=_recognise,
+    score=82,
     summary="An MLflow trace, version 2 or 3.",
     hint="spans below data",
     place=23,

@@ -34,7 +34,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="ollama",
     read=read,
-    score=lambda record: 88 * _recognise(record),
+    recognise=_recognise,
+    score=88,
     summary="A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known.",
     hint="a message beside done",
     place=37,

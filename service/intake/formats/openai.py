@@ -45,7 +45,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="openai",
     read=read,
-    score=lambda record: 40 * _recognise(record),
+    recognise=_recognise,
+    score=40,
     summary="A conversation in the form of Chat Completions: `messages`, then the reply in `choices` or, streamed, in "
     "`chunks`. `sample`: which of several choices is read, from 0.",
     hint="messages, choices or chunks",

@@ -78,7 +78,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="openai_agents",
     read=read,
-    score=lambda record: 95 * _recognise(record),
+    recognise=_recognise,
+    score=95,
     summary="A trace of the OpenAI Agents SDK: a file of its trace and spans, or `lines`.",
     hint="lines whose object is trace or trace.span",
     place=38,

@@ -54,7 +54,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="openai_responses",
     read=read,
-    score=lambda record: 30 * _recognise(record),
+    recognise=_recognise,
+    score=30,
     summary="A conversation in the form of the Responses API: any of `input`, `output` and `items`, in this order.",
     hint="input, output or items",
     place=2,

@@ -46,7 +46,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="opik",
     read=read,
-    score=lambda record: 85 * _recognise(record),
+    recognise=_recognise,
+    score=85,
     summary="An Opik trace with its spans, or one span.",
     hint="spans with a trace_id, a type such as llm, and an input",
     place=34,

@@ -120,7 +120,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="pydantic_ai",
     read=read,
-    score=lambda record: 58 * _recognise(record),
+    recognise=_recognise,
+    score=58,
     summary="A history, with the tools if they are known.",
     hint="messages of the kinds request and response",
     place=12,

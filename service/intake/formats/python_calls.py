@@ -111,7 +111,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="python_calls",
     read=read,
-    score=lambda record: 62 * _recognise(record),
+    recognise=_recognise,
+    score=62,
     summary="Messages, or a question and an output, with calls written as Python.",
     hint="texts that are calls in Python",
     place=14,

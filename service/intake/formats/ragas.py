@@ -59,7 +59,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="ragas",
     read=read,
-    score=lambda record: 73 * _recognise(record),
+    recognise=_recognise,
+    score=73,
     summary="A ragas sample: a conversation in `user_input`, or a question with its `response`.",
     hint="user_input",
     place=31,

@@ -213,7 +213,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="sharegpt",
     read=read,
-    score=lambda record: 74 * _recognise(record),
+    recognise=_recognise,
+    score=74,
     summary="A line of a data set of conversations.",
     hint="conversations",
     place=13,

@@ -97,7 +97,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="smolagents",
     read=read,
-    score=lambda record: 83 * _recognise(record),
+    recognise=_recognise,
+    score=83,
     summary="The steps of a smolagents agent's memory: a list of them, or `steps`.",
     hint="steps with a step_number and tool_calls",
     place=41,

@@ -233,7 +233,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="spans",
     read=read,
-    score=lambda record: 80 * _recognise(record),
+    recognise=_recognise,
+    score=80,
     summary="An export of spans: either `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
     hint="spans or resourceSpans",
     place=4,

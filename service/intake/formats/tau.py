@@ -83,7 +83,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="tau",
     read=read,
-    score=lambda record: 70 * _recognise(record),
+    recognise=_recognise,
+    score=70,
     summary="A tau-bench run: either `messages` or `traj`.",
     hint="traj, or messages beside a task_id",
     place=6,

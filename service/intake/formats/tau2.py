@@ -86,7 +86,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="tau2",
     read=read,
-    score=lambda record: 71 * _recognise(record),
+    recognise=_recognise,
+    score=71,
     summary="A simulation of tau2-bench; a file of results is a trace for each.",
     hint="messages beside a task_id and a termination_reason",
     place=28,

@@ -38,7 +38,8 @@ def _is_message(message: JsonObject) -> bool:
 FORMAT = Format(
     name="vercel",
     read=read,
-    score=lambda record: 56 * _recognise(record),
+    recognise=_recognise,
+    score=56,
     summary="UIMessages or ModelMessages, with the tools if they are known.",
     hint="messages with parts, or with tool-call and tool-result",
     place=11,

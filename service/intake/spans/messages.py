@@ -40,7 +40,7 @@ _KNOWN = TEXTS | CALLS | RESULTS | THOUGHTS
 CallResult = tuple[str | None, ToolResult | None]
 """The id of a call and what it returned."""
 UnreadPart = tuple[UnreadKind, str] | Rest
-"""What kind of thing an unread part may be, with a description; or a part that is judged once the trace is known."""
+"""What kind of thing an unread part is, with a description; or a part that is judged once the trace is known."""
 
 
 class SpanMessage(NamedTuple):
@@ -164,13 +164,13 @@ def _parse_blocks(text: str) -> list[JsonObject]:
     return parts if all(to_snake(read_type(part)) in _KNOWN and len(part) > 1 for part in parts) else []
 
 
-def _list_unread(left: Iterable[object], message: JsonObject) -> Iterator[UnreadPart]:
+def _list_unread(left: Iterable[UnreadablePart | Rest], message: JsonObject) -> Iterator[UnreadPart]:
     """Iterate over what a reply holds besides what is read; calls in it are looked for in the whole span."""
     for one in left:
         if isinstance(one, Rest):
             if one.path.startswith("/content"):
                 yield one._replace(calls=False)
-        elif isinstance(one, UnreadablePart) and not (one.kind == "call" and _is_call(message, one.path)):
+        elif not (one.kind == "call" and _is_call(message, one.path)):
             yield one.kind, one.reason.removesuffix(" is not read")
     content = message.get("content")
     if HIDDEN in (content, *[part.get("text", part.get("content")) for part in read_items(content)]):

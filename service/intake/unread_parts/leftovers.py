@@ -97,9 +97,9 @@ class Leftovers:
         """Whether nothing was left."""
         return not (self._entries or self._ignored)
 
-    def list_entries(self) -> Sequence[object]:
-        """Return what is collected so far, as it was noted and left."""
-        return self._entries
+    def list_entries(self) -> list[UnreadablePart | Rest]:
+        """Return what was noted and left so far, unjudged."""
+        return [entry for entry in self._entries if isinstance(entry, (UnreadablePart, Rest))]
 
     def note(self, kind: UnreadKind, path: str, what: str, turn: int, step: int | None = None) -> None:
         """Note a part of a known kind. Of the kind "other", it is ignored, and named once with a count."""

@@ -28,7 +28,8 @@ def _recognise(record: JsonObject) -> bool:
 FORMAT = Format(
     name="lines",
     read=read,
-    score=lambda record: 20 * _recognise(record),
+    recognise=_recognise,
+    score=20,
     summary="Lines such as `user: Hi` and `call: look`.",
     hint="lines",
 )
