@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from pydantic import TypeAdapter
 
 from service.core.trace import Trace
@@ -85,6 +86,20 @@ def test_protobuf_says_what_json_says() -> None:
     assert [[span.get(key) or {} for key in known] for span in spans] == [
         [span.get(key) or {} for key in known] for span in wanted
     ]
+
+
+def test_protobuf_keeps_what_its_exporter_dropped() -> None:
+    request = ExportTraceServiceRequest()
+    span = (
+        request.resource_spans.add()
+        .scope_spans.add()
+        .spans.add(name="chat", span_id=b"12345678", dropped_attributes_count=3)
+    )
+    span.attributes.add(key="share").value.double_value = float("nan")
+    body: Any = read_request(request.SerializeToString())
+    (written,) = body["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    assert (written["spanId"], written["droppedAttributesCount"]) == (b"12345678".hex(), 3)
+    assert written["attributes"] == [{"key": "share", "value": {"doubleValue": "NaN"}}]
 
 
 RUNS = ("genai_1_28", "openai_openllmetry", "agents_openllmetry", "strands_native")
@@ -204,7 +219,7 @@ def test_values_in_values_without_end_are_refused() -> None:
         data = tag + varint(len(data)) + data
     (found,) = scan(data)
     assert isinstance(found, BadRecord)
-    assert "deeper" in found.error.problems[0].message
+    assert "nested too deep" in found.error.problems[0].message
 
 
 def varint(number: int) -> bytes:
