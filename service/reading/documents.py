@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+from service.errors import TooLargeError
+
+PIECE_BYTES = 64 * 2**10
 
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
 """The structural tokens of JSON text: strings, brackets and commas; a lone quote is a string without an end."""
@@ -12,40 +16,86 @@ _DEPTH_CHANGES = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 
 def is_whole(line: bytes) -> bool:
     """Whether a line looks like a complete object: it starts with a brace, and every bracket is closed."""
-    if not line.lstrip().startswith(b"{"):
-        return False
+    return line.lstrip().startswith(b"{") and count_open(line) == 0
+
+
+def count_open(text: bytes) -> int | None:
+    """Count the brackets that a piece of JSON opens and does not close; None if it ends within a string."""
     depth = 0
-    for token in _TOKEN.finditer(line):
+    for token in _TOKEN.finditer(text):
         if token[0] == b'"':
-            return False
+            return None
         depth += _DEPTH_CHANGES.get(token[0], 0)
-    return depth == 0
+    return depth
+
+
+def continues(before: bytes, line: bytes) -> bool:
+    """Whether JSON that was broken into lines may go on from one line to the next."""
+    return before.rstrip().endswith((b"{", b"[", b",", b":")) or line.lstrip().startswith((b"}", b"]", b",", b":"))
 
 
 class Elements:
-    """Yields where each element of a JSON list starts and ends. `end` is the position after the list; None if not closed."""
+    """The elements of a JSON list, read piece by piece from where it starts.
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.end: int | None = None
+    `end` is what was read beyond the list, None if the list is not closed. At most `most` bytes and a piece are held.
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        start = self._data.index(b"[") + 1
-        depth, several = 0, False
-        for token in _TOKEN.finditer(self._data):
-            if token[0] == b'"':
-                break
-            depth += _DEPTH_CHANGES.get(token[0], 0)
-            if depth == 0:
-                self.end = token.end()
-                if several or self._data[start : token.start()].strip():
-                    yield start, token.start()
+    Raises TooLargeError: an element is larger than that.
+    """
+
+    def __init__(self, head: bytes, read: Callable[[int], bytes], most: int) -> None:
+        self._data = head
+        self._read = read
+        self._most = most
+        self._counted = 0
+        self.line = 0
+        """Lines that end before the element that was yielded last, or before the end."""
+        self.end: bytes | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        start = at = self._data.index(b"[") + 1
+        depth, several = 1, False
+        while True:
+            for token in _TOKEN.finditer(self._data, at):
+                if token[0] == b'"':  # perhaps the piece ends within a string
+                    at = token.start()
+                    break
+                at = token.end()
+                depth += _DEPTH_CHANGES.get(token[0], 0)
+                if depth == 0:
+                    if several or self._data[start : token.start()].strip():
+                        yield self._take(start, token.start())
+                    self._count_lines(at)
+                    self.end = self._data[at:]
+                    return
+                if depth == 1 and token[0] == b",":
+                    yield self._take(start, token.start())
+                    start, several = at, True
+            if not self._read_more(start):
+                if self._data[start:].strip():
+                    yield self._take(start, len(self._data))
                 return
-            if depth == 1 and token[0] == b",":
-                yield start, token.start()
-                start, several = token.end(), True
-        if self._data[start:].strip():
-            yield start, len(self._data)
+            start, at = 0, at - start
+
+    def _read_more(self, start: int) -> bool:
+        """Drop what stands before `start`, and append the next piece; false if there is none."""
+        if len(self._data) - start > self._most:
+            raise TooLargeError.at("", f"an element of more than {self._most} bytes; what follows was not read")
+        more = self._read(max(PIECE_BYTES, len(self._data) - start))
+        if more:
+            self._count_lines(start)
+            self._data, self._counted = self._data[start:] + more, 0
+        return bool(more)
+
+    def _take(self, start: int, end: int) -> bytes:
+        """Return an element without the blanks around it."""
+        piece = self._data[start:end]
+        element = piece.lstrip()
+        self._count_lines(end - len(element))
+        return element.rstrip()
+
+    def _count_lines(self, end: int) -> None:
+        self.line += self._data.count(b"\n", self._counted, end)
+        self._counted = end
 
 
 def split_documents(data: bytes) -> list[tuple[int, int]]:

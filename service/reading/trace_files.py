@@ -1,13 +1,13 @@
 """Read files of traces: JSON, JSON Lines, an event stream, rows of a table, OTLP in protobuf.
 
-A file is JSON Lines if its first line is a complete object, else documents one after the other: an object, or a list of objects.
-The layout is recognized by content; only a table in text goes by its name (`.csv`, `.tsv`). How the file is packed and encoded is
-for `opening`. What cannot be read is yielded in its place too, so nothing is lost.
+A file is a list of objects, or objects one after the other, each on one line or broken into several. The layout is recognized
+by content; only a table in text goes by its name (`.csv`, `.tsv`). How the file is packed and encoded is for `opening`. What
+cannot be read is yielded in its place too, so nothing is lost.
 
 Protobuf is the body of a request, or what the OpenTelemetry Collector's file exporter writes: requests, each after its length.
 
-Memory is bounded by one record for JSON Lines, gzipped or not, and by `MAX_DOCUMENT_BYTES` for a document, a protobuf request,
-and a line of the collector, which contains many spans.
+Memory is bounded by one record, and by `MAX_DOCUMENT_BYTES` for a protobuf request, an event stream and a page: one object that
+holds many records or spans.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -24,10 +25,11 @@ from pydantic import JsonValue
 
 from service.errors import InputError, MalformedError, Problem, TooLargeError
 from service.intake.spans.otlp_protobuf import looks_like_request, read_request
-from service.reading.documents import SEPARATORS, Elements, is_whole, split_documents
+from service.reading.documents import SEPARATORS, Elements, continues, count_open, is_whole, split_documents
 from service.reading.event_streams import EVENT_STARTS, read_events
 from service.reading.opening import DAMAGED, HEAD_BYTES, explain_damage, list_files, open_files
 from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
+from service.reading.records import PAGES
 from service.reading.strict_json import Limits, parse
 from service.reading.tables import is_table, read_table
 
@@ -35,8 +37,9 @@ MAX_DOCUMENT_BYTES = 64 * 2**20
 """The largest JSON document; also how far to search for the end of a line that is too long to be read."""
 
 CHUNK_BYTES = 64 * 2**10
-_EXPORT_START = b'{"resourceSpans":'
-"""The start of a line of the collector, which contains many spans and may be as long as a document."""
+AS_LINES = "write one record a line instead (JSON Lines)"
+_MANY = re.compile(rb'\s*\{\s*"(?:resourceSpans|%s)"\s*:\s*\[' % "|".join(PAGES).encode())
+"""The start of an export of spans or of a page of records, which may be as long as a document."""
 
 
 def scan_records(
@@ -166,26 +169,46 @@ class _RecordReader:
         elif first.startswith(EVENT_STARTS):
             place = self._locate()
             yield from read_events(self._read_document(first), place, partial(self._parse, limits=None))
-        elif first:
-            yield from self._read_lines_or_document(first)
-
-    def _read_lines_or_document(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
-        """Treat a first line that is complete, or followed by a complete one, as JSON Lines, even if it cannot be parsed.
-
-        Unless it ends where a document would continue: after an opening bracket or a comma.
-        """
-        place, begins = self._locate(), self._line
-        if self._is_too_long(first) or is_whole(first):
-            yield from self._read_record(first, place)
         else:
-            second = self._read_next_line()
-            if not is_whole(second) or first.rstrip().endswith((b"{", b"[", b",")):
-                blank = b"\n" * (self._line - begins - 1)
-                yield from self._read_documents(self._read_document(first + blank + second), place)
-                return
-            yield from self._read_record(first, place)
-            yield from self._read_record(second, self._locate())
-        yield from self._read_lines(self._read_next_line())
+            yield from self._read_objects(first)
+
+    def _read_objects(self, line: bytes) -> Iterator[TraceRecord | BadRecord]:
+        """Read objects, each on one line or broken into several."""
+        while line:
+            if self._is_too_long(line) or not line.lstrip().startswith(b"{") or is_whole(line):
+                yield from self._read_record(line, self._locate())
+                line = self._read_next_line()
+                continue
+            lines, whole, line = self._gather(line)
+            if not whole and any(is_whole(one) for _, one in lines[1:]):  # lines that were cut, not one document
+                for number, one in lines:
+                    yield from self._read_record(one, RecordPlace(self._source, number))
+                continue
+            numbers = [number for number, _ in lines]
+            blanks = [b"\n" * (after - number - 1) for number, after in pairwise([*numbers, numbers[-1] + 1])]
+            data = b"".join(line + blank for (_, line), blank in zip(lines, blanks, strict=True))
+            yield from self._read_documents(data, RecordPlace(self._source, numbers[0]))
+
+    def _gather(self, first: bytes) -> tuple[list[tuple[int, bytes]], bool, bytes]:
+        """Gather the lines of an object that begins with `first`: numbered, whether it is whole, and the line that follows.
+
+        One that is broken ends where another begins: at a brace at the very start of a line.
+        """
+        lines, size = [(self._line, first)], len(first)
+        depth = count_open(first)
+        while (line := self._read_next_line()) and not self._is_too_long(line):
+            before = lines[-1][1]
+            if line.startswith(b"{") and (depth is None or not continues(before, line)):
+                break
+            lines.append((self._line, line))
+            size += len(line)
+            if size > self._max_document:
+                raise TooLargeError.at("", f"a JSON document of more than {self._max_document} bytes; {AS_LINES}")
+            change = count_open(line)
+            depth = None if depth is None or change is None or not continues(before, line) else depth + change
+            if depth == 0:
+                return lines, True, self._read_next_line()
+        return lines, False, line
 
     def _read_lines(self, line: bytes) -> Iterator[TraceRecord | BadRecord]:
         while line:
@@ -208,8 +231,8 @@ class _RecordReader:
         """Read a line: a record, or several that follow one another."""
         if not self._is_too_long(line):
             yield from self._read_documents(line, place)
-        elif line.startswith(_EXPORT_START):
-            yield self._read_export(line, place)
+        elif _MANY.match(line):
+            yield self._read_page(line, place)
         else:
             self._skip_line()
             yield BadRecord(place, TooLargeError.at("", f"a record of more than {self._limits.max_bytes} bytes"), line)
@@ -225,16 +248,15 @@ class _RecordReader:
             line = None if place.line is None else place.line + data.count(b"\n", 0, start)
             yield self._parse(data[start:end], replace(place, line=line))
 
-    def _read_export(self, line: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
-        """Read a long line of the collector; the limits apply to its traces later, not to the line."""
+    def _read_page(self, line: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
+        """Read a long line that holds many records."""
         if not self._at_start:
             line += self._stream.readline(self._max_document)
             self._at_start = line.endswith(b"\n")
-        if len(line) > self._max_document or not line.endswith(b"\n"):
+        if len(line) > self._max_document:
             self._skip_line()
-            return BadRecord(place, TooLargeError.at("", f"an export of more than {self._max_document} bytes"))
-        large = replace(self._limits, max_bytes=self._max_document, max_items=self._max_document)
-        return self._parse(line, place, large)
+            return BadRecord(place, TooLargeError.at("", f"a page of more than {self._max_document} bytes; {AS_LINES}"))
+        return self._parse(line, place)
 
     def _skip_line(self) -> None:
         skipped = 0
@@ -247,8 +269,11 @@ class _RecordReader:
                 raise TooLargeError.at("", f"{most}; what follows was not read")
 
     def _parse(self, data: bytes, place: RecordPlace, limits: Limits | None = None) -> TraceRecord | BadRecord:
+        limits = limits or self._limits
+        if len(data) > limits.max_bytes and _MANY.match(data):
+            limits = replace(limits, max_bytes=self._max_document, max_items=self._max_document)
         try:
-            value = parse(data.strip(), limits or self._limits)
+            value = parse(data.strip(), limits)
         except InputError as error:
             return _place_error(error, place, data)
         if not isinstance(value, dict):
@@ -259,25 +284,20 @@ class _RecordReader:
         data = start + self._stream.read(max(0, self._max_document + 1 - len(start)))
         if len(data) > self._max_document:
             size = f"a JSON document of more than {self._max_document} bytes"
-            raise TooLargeError.at("", f"{size}; write one record a line instead (JSON Lines)")
+            raise TooLargeError.at("", f"{size}; {AS_LINES}")
         return data
 
     def _read_list(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
         """Read each element separately, so that a broken one does not spoil the others."""
-        data = self._read_document(first)
-        elements = Elements(data)
-        counted_to = 0
-        for index, (start, end) in enumerate(elements):
-            piece = data[start:end]
-            begin = start + len(piece) - len(piece.lstrip())
-            self._line += data.count(b"\n", counted_to, begin)
-            counted_to = begin
-            yield self._parse(piece, RecordPlace(self._source, self._line, f"/{index}"))
-        end = len(data.rstrip()) if elements.end is None else elements.end
-        self._line += data.count(b"\n", counted_to, end)
+        begin = self._line
+        elements = Elements(first, self._stream.read, self._max_document)
+        for index, element in enumerate(elements):
+            self._line = begin + elements.line
+            yield self._parse(element, RecordPlace(self._source, self._line, f"/{index}"))
+        self._line = begin + elements.line
         if elements.end is None:
             yield self._build_bad_record(MalformedError.at("", "the list has no end"))
-        elif data[end:].strip():
+        elif elements.end.strip() or self._read_next_line():
             yield self._build_bad_record(MalformedError.at("", "something follows the list, and was not read"))
 
     def _locate(self) -> RecordPlace:

@@ -80,7 +80,7 @@ BROKEN = [
     ("a comma too many in a list", b'[{"a": 1},]', ["f:1/0 {", "f:1/1 ! empty"]),
     ("a list without an end", b'[{"a": 1},\n{"a": 1}\n', ["f:1/0 {", "f:2/1 {", "f:2 ! the list has no end"]),
     ("a string without an end in a list", b'[{"a": 1}, {"a": "x}]', ["f:1/0 {", "f:1/1 !", "f:1 ! the list has no end"]),
-    ("a text after a list", b'[{"a": 1}]\n{"a": 1}\n', ["f:1/0 {", "f:1 ! something follows the list"]),
+    ("a text after a list", b'[{"a": 1}]\n{"a": 1}\n', ["f:1/0 {", "f:2 ! something follows the list"]),
     ("a byte order mark", b'\xef\xbb\xbf{"a": 1}\n', ["f:1 {"]),
     ("UTF-16", '{"a": 1}'.encode("utf-16"), ["f:1 {"]),
     ("UTF-16 that is torn", '{"a": 1}'.encode("utf-16")[:-1], ["f ! not in the encoding"]),
@@ -128,9 +128,40 @@ def test_the_limit_holds_for_an_element_and_not_for_the_list() -> None:
     assert [line[:7] for line in found] == ["f:1/0 {", "f:1/1 {", "f:1/2 !", "f:1/3 {"]
 
 
+def test_objects_in_one_line_and_in_several_may_follow_one_another() -> None:
+    record = {"a": [{"b": "}{"}, 1], "c": {}}
+    line, pretty = json.dumps(record), json.dumps(record, indent=2)
+    flat = json.dumps(record, indent=0)
+    data = "\n".join([line, pretty, line, "", flat, '{"cut": [1,', line, '{"cut": "', pretty, line])
+    found = told(data.encode())
+    numbers = [1, 2, 11, 13, 22, 23, 24, 25, 34]
+    assert [item.split()[0] for item in found] == [f"f:{number}" for number in numbers]
+    assert [item.split()[1] == "!" for item in found] == [number in {22, 24} for number in numbers]
+
+
+def test_a_list_is_read_piece_by_piece() -> None:
+    record = {"a": "]" * 500, "b": ["x", {"y": '"'}]}
+    data = json.dumps([record] * 2_000, indent=1).encode()
+    read = io.BytesIO(data)
+    records = scan_records(read, limits=PLAIN)
+    first = next(records)
+    assert isinstance(first, TraceRecord)
+    assert read.tell() < len(data) / 4
+    found = [first, *records]
+    assert all(isinstance(item, TraceRecord) and item.value == record for item in found)
+    assert [item.place.line for item in found[:3]] == [2, 11, 20]
+    assert (len(found), found[-1].place.pointer) == (2_000, "/1999")
+
+
+def test_a_page_may_be_as_large_as_a_document() -> None:
+    page = json.dumps({"data": [json.loads(LINE)] * 3}).encode()
+    assert [item[:5] for item in told(page, SMALL)] == ["f:1 {"]
+    assert [item[:5] for item in told(page.replace(b"data", b"list"), SMALL)] == ["f:1 !"]
+
+
 def test_a_document_or_line_without_end_is_given_up() -> None:
     endless = b"x" * (3 * traces.CHUNK_BYTES)
-    for start, limits in ((b"[", PLAIN), (b"{", PLAIN), (b"{", SMALL)):
+    for start, limits in ((b"[", PLAIN), (b'{"a": [\n' + b"1,\n" * 50_000, PLAIN), (b"{", SMALL)):
         data = b'{"a": 1}\n' + start + endless + b'\n{"a": 1}' if limits is SMALL else start + endless
         found = list(scan_records(io.BytesIO(data), limits=limits, max_document=2 * traces.CHUNK_BYTES))
         assert isinstance(found[-1], BadRecord)
