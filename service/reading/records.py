@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from service.core.json.members import list_items
 from service.core.json.values import name_type
-from service.errors import InputError
+from service.errors import InputError, TooLargeError
 from service.intake import guess_format, name_session, split_record
 from service.reading.places import BadRecord, RecordPlace, TraceRecord
 
@@ -26,16 +26,26 @@ ITEM_TYPES = frozenset(
 STEP_FIELDS = ({"task", "task_images"}, {"system_prompt"}, {"plan", "timing", "model_input_messages"}, {"output"})
 """Fields of the steps of an agent's memory that are no actions, by kind (smolagents)."""
 
+MAX_JOINED = 100_000
+"""Lines of a session, or messages of a list, that are held to become one trace."""
+
 PAGES = ("data", "results", "records", "rows", "traces", "samples", "test_cases")
 """Members that hold the records of a page, as APIs and exports wrap them."""
 
 
-def find_traces(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
-    """Yield the traces in the records of one file, in order; what cannot be read stays in its place."""
-    return split_samples(join_messages(split_pages(join_sessions(records))))
+def find_traces(
+    records: Iterable[TraceRecord | BadRecord], *, most: int = MAX_JOINED
+) -> Iterator[TraceRecord | BadRecord]:
+    """Yield the traces in the records of one file, in order; what cannot be read stays in its place.
+
+    A trace that would be joined of more than `most` records is refused.
+    """
+    return split_samples(join_messages(split_pages(join_sessions(records, most)), most))
 
 
-def join_sessions(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
+def join_sessions(
+    records: Iterable[TraceRecord | BadRecord], most: int = MAX_JOINED
+) -> Iterator[TraceRecord | BadRecord]:
     """Yield the records, with the lines of one session as one record, `{"lines": [...]}`; it ends with another session's line.
 
     A line that cannot be read stands alone.
@@ -51,16 +61,17 @@ def join_sessions(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceR
             named is None and session is not None and "type" in record.value and not record.value.keys() & TRACE_FIELDS
         )
         if session is not None and (aside or (named is not None and _are_one(session, named))):
-            waiting.append(record)
+            if len(waiting) <= most:
+                waiting.append(record)
             session = max(session, named or session)
             continue
         if waiting and session is not None:
-            yield _join_lines(waiting, session[0])
+            yield _join_lines(waiting, session[0], most)
         waiting, session = ([record], named) if named is not None else ([], None)
         if named is None:
             yield record
     if waiting and session is not None:
-        yield _join_lines(waiting, session[0])
+        yield _join_lines(waiting, session[0], most)
 
 
 def _are_one(session: tuple[str, str], other: tuple[str, str]) -> bool:
@@ -68,7 +79,9 @@ def _are_one(session: tuple[str, str], other: tuple[str, str]) -> bool:
     return session[0] == other[0] and (session[1] == other[1] or not (session[1] and other[1]))
 
 
-def _join_lines(records: Sequence[TraceRecord], format_name: str) -> TraceRecord:
+def _join_lines(records: Sequence[TraceRecord], format_name: str, most: int) -> TraceRecord | BadRecord:
+    if len(records) > most:
+        return BadRecord(records[0].place, TooLargeError.at("", f"a session of more than {most} lines"))
     return TraceRecord(records[0].place, {"format": format_name, "lines": [record.value for record in records]})
 
 
@@ -109,7 +122,9 @@ def _find_page(value: Record) -> str | None:
     return names[0]
 
 
-def join_messages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
+def join_messages(
+    records: Iterable[TraceRecord | BadRecord], most: int = MAX_JOINED
+) -> Iterator[TraceRecord | BadRecord]:
     """Yield the records of a file, joined into one trace if they are a list whose elements are all messages.
 
     The trace is {"messages": [...]}, or {"items": [...]} for the Responses API, {"chunks": [...]} for a stream, {"steps": [...]}
@@ -119,6 +134,9 @@ def join_messages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceR
     for record in records:
         if isinstance(record, TraceRecord) and _continues(waiting, record):
             waiting.append(record)
+            if len(waiting) > most:
+                yield BadRecord(waiting[0].place, TooLargeError.at("", f"a list of more than {most} messages"))
+                waiting = []
             continue
         yield from waiting  # not all are messages, so each stands alone
         waiting = []

@@ -21,6 +21,7 @@ from service.reading.places import BadRecord, RecordPlace, TraceRecord
 
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"
 MAX_CELL_CHARS = 64 * 2**20
+ROWS_AT_ONCE = 1_024
 
 _ASKED = ("question", "input", "prompt", "query", "user", "user_input", "user_message", "instruction")
 _ANSWERED = ("answer", "output", "response", "completion", "assistant", "actual_output", "prediction", "model_output")
@@ -84,11 +85,13 @@ def _read_columns(stream: BinaryIO) -> Iterator[tuple[int, dict[str, JsonValue]]
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise OSError("pyarrow is needed to read Parquet and Arrow: pip install pyarrow") from None
-    data = stream.read()
-    if data.startswith(_PARQUET):
-        batches = parquet.ParquetFile(io.BytesIO(data)).iter_batches()
+    source: Any = stream if stream.seekable() else io.BytesIO(stream.read())
+    head = source.read(len(_PARQUET))
+    source.seek(0)
+    if head == _PARQUET:
+        batches = parquet.ParquetFile(source).iter_batches(batch_size=ROWS_AT_ONCE)
     else:
-        reader = arrow.ipc.open_file(io.BytesIO(data))
+        reader = arrow.ipc.open_file(source)
         batches = (reader.get_batch(index) for index in range(reader.num_record_batches))
     number = 0
     for batch in batches:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from service.reading.places import TraceRecord
-from service.reading.records import join_messages
+from service.reading.places import BadRecord, TraceRecord
+from service.reading.records import find_traces, join_messages
 from service.reading.strict_json import Limits
 from service.reading.trace_files import scan_records
 
@@ -56,3 +56,19 @@ def test_a_document_is_one_however_it_is_broken_into_lines(text: str) -> None:
 def test_a_broken_first_line_does_not_spoil_the_second() -> None:
     broken, whole = scan('{"messages": [{"role": "us\n{"messages": []}\n')
     assert (str(broken) != "", whole) == (True, {"messages": []})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('[{"role": "user", "content": "Hi"}' + ',{"role": "user", "content": "Hi"}' * 20 + "]", "messages"),
+        ('{"type": "user", "sessionId": "s", "uuid": "u", "message": {}}\n' * 22, "lines"),
+    ],
+    ids=["messages", "lines of a session"],
+)
+def test_what_is_joined_is_held_up_to_a_limit(text: str, reason: str) -> None:
+    (found,) = find_traces(scan_records(io.BytesIO(text.encode()), limits=Limits()), most=20)
+    assert isinstance(found, BadRecord)
+    assert (
+        str(found.error) == f"the document: a {'list' if reason == 'messages' else 'session'} of more than 20 {reason}"
+    )
