@@ -70,6 +70,7 @@ class Transcript:
         "_left",
         "_messages",
         "_noted",
+        "_offered",
         "_offers",
         "_replied",
         "_results",
@@ -82,7 +83,9 @@ class Transcript:
         "state",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, offered: tuple[ToolDef, ...] | None = None) -> None:
+        """Start empty. `offered`: the tools on offer, if the source names none."""
+        self._offered = offered
         self._messages: list[Message] = []
         self._calls: list[Step] = []
         self._results: list[ResultEntry] = []
@@ -218,6 +221,7 @@ class Transcript:
 
         `trace_id`, `state`: what holds the initial and the final state; absent: as the record says.
         """
+        tools = self._offered if tools is None and not self._offers else tools
         raw = cast("JsonObject", record)  # a validated record is JSON
         state = self.state if state is None else state
         given = cast("JsonObject | None", raw.get("state") if state is None else state)

@@ -73,9 +73,12 @@ class Format:
         shape.__pydantic_config__ = CLOSED if self.closed else OPEN
         return shape
 
-    def read_record(self, record: Record) -> Trace | WrapperContents:
-        """Read a validated record. Raises InputError: what its shape cannot express."""
-        out = Transcript()
+    def read_record(self, record: Record, offered: Tools = None) -> Trace | WrapperContents:
+        """Read a validated record. Raises InputError: what its shape cannot express.
+
+        `offered`: the tools on offer, if the record names none.
+        """
+        out = Transcript(offered)
         root = Cursor(cast("JsonObject", record), out)
         root.take_all("format", "id", "state")
         found = self.read(root, out)

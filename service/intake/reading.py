@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from math import inf
 from types import ModuleType
 from typing import Annotated, Any, NamedTuple, cast
@@ -18,7 +18,7 @@ from service.core.trace import Trace, UnreadablePart, UnreadKind
 from service.errors import InputError
 from service.intake import formats
 from service.intake.build import Record
-from service.intake.format import ByFormat, Format
+from service.intake.format import ByFormat, Format, Tools
 from service.intake.unread_parts.members import clip
 from service.intake.wrapping import WrapperContents, read_wrapper
 
@@ -166,13 +166,17 @@ the known ones.
 """
 
 
-def read_trace(record: TraceInput) -> Trace:
+def read_trace(record: TraceInput, *, offered: Tools = None) -> Trace:
     """Read a validated record into a Trace; `raw` is the record itself.
+
+    `offered`: the tools on offer, if the record names none.
 
     Raises InputError for what a shape cannot express (two tools of one name, a call of nothing), with JSON pointers
     relative to the record.
     """
-    trace = _read(record)
+    trace = _read(record, None)
+    if trace.tools is None and offered is not None:  # what is a call in a text depends on them
+        trace = _read(record, offered)
     return trace if trace.over else _note_silence(trace)
 
 
@@ -192,23 +196,24 @@ def _note_silence(trace: Trace) -> Trace:
     return replace(trace, unread=(*trace.unread, *parts))
 
 
-def _read(record: TraceInput) -> Trace:
-    reading = _BY_NAME[record["format"]].read_record(record)
-    return read_wrapper(record, reading, _read_any) if isinstance(reading, WrapperContents) else reading
+def _read(record: TraceInput, offered: Tools) -> Trace:
+    reading = _BY_NAME[record["format"]].read_record(record, offered)
+    read_any = partial(_read_any, offered=offered)
+    return read_wrapper(record, reading, read_any) if isinstance(reading, WrapperContents) else reading
 
 
-def _read_any(raw: JsonObject) -> Trace:
+def _read_any(raw: JsonObject, offered: Tools) -> Trace:
     """Read a record that is not validated and names no format: in the format of the best score, so that work is bounded."""
     guesses = list_guesses(raw)
     if not guesses:
         raise InputError.at("", "the messages are in no known format")
-    return _read_as(raw, guesses[0].name)
+    return _read_as(raw, guesses[0].name, offered)
 
 
-def _read_as(raw: JsonObject, name: str) -> Trace:
+def _read_as(raw: JsonObject, name: str, offered: Tools = None) -> Trace:
     """Read a record that is not validated in a format. Raises InputError: it does not fit."""
     try:
-        return _read(_build_reader(name).validate_python({**raw, "format": name}))
+        return _read(_build_reader(name).validate_python({**raw, "format": name}), offered)
     except ValidationError as error:
         raise InputError(list_problems(error, dict(raw))) from None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Literal, cast
 
@@ -166,13 +165,11 @@ def _parse_shared_rubric(text: str) -> str | Extension | Rubric:
 
 def read_request_trace(request: ScoreRequest) -> Trace:
     """Read the trace of a request, with the request's tools if it names none; InputError if it contradicts itself."""
+    offered = read_tools(request.tools)
     try:
-        trace = read_trace(request.trace)
+        return read_trace(request.trace, offered=offered)
     except InputError as error:
         raise error.below("/trace") from None
-    return (
-        trace if trace.tools is not None or request.tools is None else replace(trace, tools=read_tools(request.tools))
-    )
 
 
 def plan_request(request: ScoreRequest, rubric: Rubric, trace: Trace | None = None) -> Plan:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,3 +121,17 @@ def test_a_rubric_says_what_a_call_in_a_text_is(
 )
 def test_a_call_in_a_thought_is_open(reply: dict[str, object], wanted: str) -> None:
     assert verdict(reply, NONE)[0] == wanted
+
+
+@pytest.mark.parametrize(
+    "wrap", [dict, lambda trace: {"request": trace, "response": {"choices": [{"message": REPLY}]}}]
+)
+def test_a_text_calls_what_the_request_puts_on_offer(wrap: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Rain in Oslo?"}]
+    trace = wrap({"messages": messages if wrap is not dict else [*messages, REPLY]})
+    rubric = {"extends": "four_step", "id": "own", "text_calls": "read"}
+    report = score({"trace": trace, "tools": [WEATHER], "judges": "off", "rubric": rubric, "expected": MADE})
+    assert (report.verdict, [step.tool for step in report.steps]) == ("pass", ["get_weather"])
+
+
+REPLY = {"role": "assistant", "content": WRITTEN}
