@@ -42,6 +42,7 @@ MAX_FACTS = 100_000
 """The most values of one trace that are indexed. Beyond it nothing is called `nowhere`."""
 MAX_READ_CHARS = 64_000
 MAX_NEAR = 64
+MAX_NAMED = 4
 _LONG_NUMBER = 10_000_000
 _FEW_NEW = 64
 _WORD = re.compile(r"[^\W_]+")
@@ -270,10 +271,11 @@ class FactStore:
         for n in dict.fromkeys(places):
             yield from [fact for fact in self.build_facts(n) if fact.reading.kind == kind]
 
-    def find_named(self, words: tuple[str, ...]) -> list[Fact]:
-        """Return the short texts of these words."""
+    def find_named(self, words: tuple[str, ...], prefer: Collection[Source]) -> list[Fact]:
+        """Return some of the short texts of these words, those of the preferred sources first."""
         places = self.list_names(words[0]).get(words, ()) if words else ()
-        held = [(build_site(*self._held[n][:2]), cast("str", self._held[n][2])) for n in places]
+        first = sorted(places, key=lambda n: self._held[n][0].source not in prefer)[:MAX_NAMED]
+        held = [(build_site(*self._held[n][:2]), cast("str", self._held[n][2])) for n in first]
         return [Fact(Reading("code", "".join(words)), site, text) for site, text in held]
 
     def list_names(self, first: str) -> Mapping[tuple[str, ...], list[int]]:

@@ -192,10 +192,11 @@ def list_codes(text: str) -> list[str]:
     return [code, *[word for word in words if words[1:] and not word.isdecimal() and has_digit(word)]]
 
 
-def list_names(text: str) -> list[tuple[str, ...]]:
-    """Return how a short text may be named: by its words and, of `Last, First`, in the other order too; [] of any other text."""
+@lru_cache(maxsize=16_384)
+def list_names(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return how a short text may be named: by its words and, of `Last, First`, in the other order too; () of any other text."""
     if len(text) > MAX_NAME_CHARS or len(_WORD.findall(text)) > MAX_NAME_WORDS or not any(map(str.isalpha, text)):
-        return []
+        return ()
     last, comma, first = text.partition(",")
     words = split_plain(text)
-    return [words, split_plain(f"{first} {last}")] if comma and words[1:] and len(words) <= 3 else [words]
+    return (words, split_plain(f"{first} {last}")) if comma and words[1:] and len(words) <= 3 else (words,)

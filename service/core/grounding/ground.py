@@ -193,11 +193,10 @@ def _list_named(text: str, mentions: Sequence[Mention], index: FactIndex) -> lis
         for size in range(min(MAX_NAME_WORDS, len(words) - n), 0, -1) if names else ():
             named = tuple(plain[n : n + size])
             if named in names and (size > 1 or (len(plain[n]) > 2 and start not in taken)):
-                facts = index.find_named(named)
+                facts = index.find_named(named, ("result",))
                 end = words[n + size - 1][1]
                 mention = Mention(text[start:end], start, end, (Reading("code", normalize_code(text[start:end])),))
-                held = sorted(facts, key=lambda fact: fact.source != "result")[:4]
-                found.append((mention, [Near(fact, "same") for fact in held]))
+                found.append((mention, [Near(fact, "same") for fact in facts]))
                 skip_until = end
                 break
     return found

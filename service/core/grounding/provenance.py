@@ -202,7 +202,7 @@ class _Argument:
         readings = [reading for one in mentions if one in (whole, day) for reading in one.readings]
         near = self._prefer([near for reading in readings for near in self._index.find(reading)])
         if near is None:
-            named = sorted(self._index.find_named(split_plain(text)), key=lambda fact: fact.source not in STRONG)
+            named = self._index.find_named(split_plain(text), STRONG)
             near = Near(named[0], "same") if named else None
         if near is not None and near.fact.source in STRONG:
             return self._build_near(near)
