@@ -28,7 +28,7 @@ from service.core.rubric import Rubric
 from service.engine import Engine, report_json
 from service.errors import InputError, Problem
 from service.reading.request import ScoreRequest, read_request
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from service.reporting.breaks import ReportCounts, count_report, describe_break
 from service.store.labelling.drafts import ScoreDraft
 
@@ -141,7 +141,7 @@ def _end(process: Popen[bytes]) -> int:
 def answer_job(engine: Engine, data: bytes, limits: Limits, key: str | None = None) -> ProcessAnswer:
     """Score a request with code alone, if it need not wait for anybody."""
     try:
-        body = parse(data, limits)
+        body = parse_strictly(data, limits)
         request = read_request(body[key] if key is not None and isinstance(body, dict) else body)
         if engine.must_wait(request):
             return None

@@ -19,7 +19,7 @@ from service.core.json.pointers import build_pointer
 from service.core.json.walk import walk
 from service.engine import Engine, build_default_engine, report_json
 from service.errors import InputError, Problem
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from tests.bulk import WHOLE
 
 Json = Any
@@ -190,7 +190,7 @@ def find_outcome(engine: Engine, body: Json, *, sent: bool, rng: random.Random) 
     try:
         if sent:
             doubled = rng.choice([node.value for node in walk(body)]) if rng.random() < 0.1 else None
-            body = parse(write(body, twice=doubled), Limits())
+            body = parse_strictly(write(body, twice=doubled), Limits())
         report_json(engine.score(body))
     except InputError as error:
         return "refused" if all(map(is_placed, error.problems)) else f"refused without a place: {error}"

@@ -35,7 +35,7 @@ from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceR
 from service.reading.records import find_traces
 from service.reading.request import CustomId, Expected, ScoreRequest, read_request
 from service.reading.span_files import group_spans
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from service.reading.trace_files import scan_records
 from service.registry import Registry, read_rubric
 from service.reporting.summaries import read_report
@@ -253,7 +253,7 @@ def _read_expected(path: Path, limits: Limits) -> object:
         return read_document(path, "--expected", lambda value: validate(EXPECTED, value))
     text = read_text(path, "--expected")
     try:
-        return validate(EXPECTED, parse(text.encode(), limits))
+        return validate(EXPECTED, parse_strictly(text.encode(), limits))
     except InputError as error:
         raise error.in_file(str(path)) from None
 

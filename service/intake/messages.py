@@ -107,7 +107,7 @@ def leave_message(message: Cursor) -> None:
 def read_message(out: Transcript, message: Cursor, speaker: Speaker, *, error_prefix: str | None = None) -> None:
     """Add a message of a known speaker. Raises InputError: a call without a name."""
     if speaker == "assistant":
-        read_reply(out, message)
+        read_reply_message(out, message)
     elif speaker == "tool":
         _read_tool_message(out, message, error_prefix)
     else:
@@ -159,7 +159,7 @@ _PLAIN = frozenset({"role", "content", "tool_calls", "id", "type", "parts", "nam
 """The members of a plain reply: for one that has no others, nothing else is looked for."""
 
 
-def read_reply(out: Transcript, message: Cursor) -> None:
+def read_reply_message(out: Transcript, message: Cursor) -> None:
     """Add a reply: its parts, and the calls beside them. Raises InputError: a call without a name."""
     speech = Speech(out)
     listed = list(_list_calls(message))

@@ -30,7 +30,7 @@ from service.errors import (
 from service.jobs.pauses import describe_pause
 from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
 from service.reading.request import ScoreRequest, read_request
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from service.reporting.breaks import describe_break
 from service.scoring_process import LARGE_BYTES, LargeScorer, ProcessRefusal, ScoringProcessError
 from service.store.jobs.items import ERROR_VERDICT, ItemFacts
@@ -114,7 +114,7 @@ class ItemScorer:
             return row
         custom_id = f"item-{item.position}"
         try:
-            body = cast("dict[str, JsonValue]", parse(item.line, self._limits))
+            body = cast("dict[str, JsonValue]", parse_strictly(item.line, self._limits))
             custom_id = cast("str", body["custom_id"])
             request = self._read(body["request"])
             if self._engine.must_wait(request):

@@ -17,7 +17,7 @@ from service.core.money import Cost
 from service.core.plan import Plan
 from service.engine import Engine
 from service.reading.request import ScoreRequest, read_request
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from service.store.jobs.submission import Chunk
 
 MAX_SAMPLED_ITEMS = 2_000
@@ -100,7 +100,7 @@ def _plan_next(engine: Engine, lines: Iterator[bytes], limits: Limits) -> Sequen
 
 
 def _plan(engine: Engine, line: bytes, limits: Limits) -> _PlannedRequest | None:
-    item = parse(line, limits)
+    item = parse_strictly(line, limits)
     if not isinstance(item, dict):
         return None
     try:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from service.errors import InputError, SandboxError
 from service.outbound.exchanges import CONNECT_S, Timeouts
 from service.outbound.http import AddressError, HttpAnswer, NoAnswerError, Outbound, Resolver, Target, resolve_host
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 
 
 class Sandboxes:
@@ -64,6 +64,6 @@ class Sandboxes:
         if len(answer.body) > self._limits.max_bytes:
             raise SandboxError(f"the sandbox's reply passes {self._limits.max_bytes} bytes")
         try:
-            return parse(answer.body, self._limits)
+            return parse_strictly(answer.body, self._limits)
         except InputError as error:
             raise SandboxError(f"the sandbox's reply is not JSON we accept: {error.problems[0]}") from None

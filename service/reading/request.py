@@ -24,7 +24,7 @@ from service.intake import TraceInput, guess_format, read_gold, read_trace
 from service.intake.gold import Gold, build_expectation
 from service.intake.reading import explain_wrapping, find_wrapping
 from service.intake.tools import read_tools
-from service.reading.strict_json import Limits, check
+from service.reading.strict_json import Limits, check_value
 
 
 def _name_rubric_form(value: object) -> str:
@@ -121,7 +121,7 @@ UNBOUNDED = Limits(max_bytes=sys.maxsize, max_string=sys.maxsize, max_items=sys.
 
 def check_request(body: object) -> ScoreRequest:
     """Validate a body that no parser has checked, as `read_request` does; InputError also for what is no JSON."""
-    check(body, UNBOUNDED)
+    check_value(body, UNBOUNDED)
     return read_request(cast("JsonValue", body))
 
 

@@ -54,15 +54,15 @@ class Limits:
             raise ValueError(f"max_depth is 1 to {_JITER_DEPTH}, max_digits 1 to {_JITER_DIGITS}")
 
 
-def parse(data: bytes, limits: Limits) -> JsonValue:
+def parse_strictly(data: bytes, limits: Limits) -> JsonValue:
     """Parse `data` as JSON.
 
     Raises MalformedError for JSON that we do not accept and TooLargeError beyond a limit. The problem's path is a JSON pointer
     into the body, or "", with line and column (in bytes, from 1) in the message, if the text could not be parsed.
 
-    >>> parse(b'{"a": [1, 10000000000000000000001, 0.5]}', Limits())
+    >>> parse_strictly(b'{"a": [1, 10000000000000000000001, 0.5]}', Limits())
     {'a': [1, 10000000000000000000001, 0.5]}
-    >>> parse(b'{"a": [1, 1e999]}', Limits())
+    >>> parse_strictly(b'{"a": [1, 1e999]}', Limits())
     Traceback (most recent call last):
     service.errors.MalformedError: /a/1: a number too large for a float: 1e999
     """
@@ -133,17 +133,17 @@ def _may_be_deep(data: bytes, limits: Limits) -> bool:
     return data.count(b"[") + data.count(b"{") > limits.max_depth
 
 
-def check(value: object, limits: Limits) -> None:
+def check_value(value: object, limits: Limits) -> None:
     """Check a value that `parse` did not make. What it would read back as it is costs no walk.
 
     Raises MalformedError or TooLargeError with the pointer of what `parse` would not have accepted either.
 
-    >>> check({"a": [float("nan")]}, Limits())
+    >>> check_value({"a": [float("nan")]}, Limits())
     Traceback (most recent call last):
     service.errors.MalformedError: /a/0: not a number: nan
     """
     with suppress(InputError, ValueError):
-        if parse(to_json(value), limits) == value:
+        if parse_strictly(to_json(value), limits) == value:
             return
     _check_nodes(value, limits)
 

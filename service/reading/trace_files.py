@@ -24,13 +24,13 @@ from typing import Any, BinaryIO, cast
 from pydantic import JsonValue
 
 from service.errors import InputError, MalformedError, Problem, TooLargeError
-from service.intake.spans.otlp_protobuf import looks_like_request, read_request
+from service.intake.spans.otlp_protobuf import looks_like_request, read_export
 from service.reading.documents import SEPARATORS, Elements, continues, count_open, is_whole, split_documents
 from service.reading.event_streams import EVENT_STARTS, read_events
 from service.reading.opening import DAMAGED, HEAD_BYTES, explain_damage, list_files, open_files
 from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
 from service.reading.records import PAGES
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from service.reading.tables import is_table, read_table
 
 MAX_DOCUMENT_BYTES = 64 * 2**20
@@ -109,7 +109,7 @@ def _read_requests(stream: BinaryIO, source: str, max_size: int) -> Iterator[Tra
     number = 0
     try:
         for data in _list_requests(stream, max_size):
-            yield TraceRecord(RecordPlace(source), read_request(data))
+            yield TraceRecord(RecordPlace(source), read_export(data))
             number += 1
     except InputError as error:
         problems = [Problem("", f"request {number + 1} of the file: {problem.message}") for problem in error.problems]
@@ -273,7 +273,7 @@ class _RecordReader:
         if len(data) > limits.max_bytes and _MANY.match(data):
             limits = replace(limits, max_bytes=self._max_document, max_items=self._max_document)
         try:
-            value = parse(data.strip(), limits)
+            value = parse_strictly(data.strip(), limits)
         except InputError as error:
             return _place_error(error, place, data)
         if not isinstance(value, dict):

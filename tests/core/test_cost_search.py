@@ -20,7 +20,7 @@ from scipy import optimize
 
 from service import InputError
 from service.engine import report_json, score
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from tests.core.hostile_bodies import BODIES
 
 MAX_BYTES = 100_000
@@ -75,7 +75,7 @@ def measure(data: bytes) -> tuple[float, float]:
     if child == 0:
         before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
         try:
-            report_json(score(parse(data, Limits())))
+            report_json(score(parse_strictly(data, Limits())))
         except InputError:
             pass
         finally:

@@ -32,7 +32,7 @@ from service.jobs.submissions import (
     read_line_entries,
 )
 from service.reading.request import read_request
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from service.registry import Registry
 from service.store.database import Database
 from service.store.jobs.batches import Batches
@@ -214,9 +214,9 @@ def test_an_item_at_the_limits_can_be_read_where_it_is_kept() -> None:
         deep = [deep]
     call = {"call": {"name": "f", "arguments": {"n": deep, "e": "1e9"}}}
     line = jsonl([item(trace={"format": "callgrade", "events": [call]})])
-    parse(line, limits)
+    parse_strictly(line, limits)
     with pytest.raises(TooLargeError):
-        parse(jsonl([{"more": json.loads(line)}]), limits)
+        parse_strictly(jsonl([{"more": json.loads(line)}]), limits)
     with Cutter(size=2) as cutter:
         tags = {str(n): "x" * 60 for n in range(40)}
         ItemIntake(BatchDefaults({"tags": tags}, ENGINE), cutter, max_items=9).take(
@@ -225,8 +225,8 @@ def test_an_item_at_the_limits_can_be_read_where_it_is_kept() -> None:
         for chunk in cutter:
             stored = zlib.decompress(chunk.payload)
             with pytest.raises(TooLargeError):
-                parse(stored, limits)
-            assert parse(stored, widen_limits(limits))
+                parse_strictly(stored, limits)
+            assert parse_strictly(stored, widen_limits(limits))
 
 
 # What is wrong.

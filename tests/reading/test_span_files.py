@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from service.core.trace import Trace
 from service.intake import TraceInput, read_trace
-from service.intake.spans.otlp_protobuf import read_request
+from service.intake.spans.otlp_protobuf import read_export
 from service.reading.places import BadRecord, TraceRecord
 from service.reading.span_files import NO_CONTENT, group_spans
 from service.reading.strict_json import Limits
@@ -67,7 +67,7 @@ def test_a_run_is_the_same_trace_in_every_form_of_export(form: Path, *, packed: 
 
 
 def test_protobuf_says_what_json_says() -> None:
-    body = read_request((DATA / "forms" / "request.pb").read_bytes())
+    body = read_export((DATA / "forms" / "request.pb").read_bytes())
     spans: list[Any] = [span for part in body["resourceSpans"] for span in part["scopeSpans"][0]["spans"]]  # pyright: ignore
     lines = (DATA / "forms" / "collector.jsonl").read_text("utf-8").splitlines()
     wanted = [
@@ -96,7 +96,7 @@ def test_protobuf_keeps_what_its_exporter_dropped() -> None:
         .spans.add(name="chat", span_id=b"12345678", dropped_attributes_count=3)
     )
     span.attributes.add(key="share").value.double_value = float("nan")
-    body: Any = read_request(request.SerializeToString())
+    body: Any = read_export(request.SerializeToString())
     (written,) = body["resourceSpans"][0]["scopeSpans"][0]["spans"]
     assert (written["spanId"], written["droppedAttributesCount"]) == (b"12345678".hex(), 3)
     assert written["attributes"] == [{"key": "share", "value": {"doubleValue": "NaN"}}]

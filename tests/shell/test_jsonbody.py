@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.errors import MalformedError, TooLargeError
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 
 LIMITS = Limits()
 SMALL = Limits(max_bytes=80, max_depth=3, max_digits=5, max_string=6, max_items=7)
@@ -21,7 +21,7 @@ SMALL = Limits(max_bytes=80, max_depth=3, max_digits=5, max_string=6, max_items=
 
 def refusal(data, limits=LIMITS):
     with pytest.raises((MalformedError, TooLargeError)) as caught:
-        parse(data, limits)
+        parse_strictly(data, limits)
     (problem,) = caught.value.problems
     return type(caught.value), problem.path, problem.message
 
@@ -64,7 +64,7 @@ TAKEN = [
 
 @pytest.mark.parametrize(("text", "value"), TAKEN, ids=[text[:40] for text, _ in TAKEN])
 def test_taken_as_it_is(text, value):
-    assert same(parse(text.encode(), LIMITS), json.loads(text) if value is None else value)
+    assert same(parse_strictly(text.encode(), LIMITS), json.loads(text) if value is None else value)
 
 
 # Bytes, the error, the pointer, words of the message.
@@ -124,7 +124,7 @@ def test_refused(data, error, path, words):
 
 @pytest.mark.parametrize("depth", [63, 64])
 def test_depth_within_the_limit(depth):
-    assert parse(b"[" * depth + b"]" * depth, LIMITS) == json.loads("[" * depth + "]" * depth)
+    assert parse_strictly(b"[" * depth + b"]" * depth, LIMITS) == json.loads("[" * depth + "]" * depth)
 
 
 @pytest.mark.parametrize("depth", [65, 66, 197, 198])
@@ -138,7 +138,7 @@ def test_depth_beyond_the_limit_names_the_first_place(depth):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_digits_within_the_limit(digits, sign):
     number = sign * (10**digits - 1)
-    assert parse(json.dumps([number]).encode(), LIMITS) == [number]
+    assert parse_strictly(json.dumps([number]).encode(), LIMITS) == [number]
 
 
 # Limits of SMALL: the last that is taken, the first that is not, and where.
@@ -164,7 +164,7 @@ EDGES = [
 
 @pytest.mark.parametrize(("last", "first", "path", "words"), EDGES)
 def test_each_limit_at_its_edge(last, first, path, words):
-    parse(last, SMALL)
+    parse_strictly(last, SMALL)
     kind, where, message = refusal(first, SMALL)
     assert (kind, where) == (TooLargeError, path)
     assert words in message
@@ -183,7 +183,7 @@ def test_the_first_fault_in_the_document_is_named():
 
 
 def test_many_small_objects():
-    assert len(parse(b"[" + b"{}," * 199_998 + b"{}]", LIMITS)) == 199_999
+    assert len(parse_strictly(b"[" + b"{}," * 199_998 + b"{}]", LIMITS)) == 199_999
     assert refusal(b"[" + b"{}," * 300_000 + b"{}]")[0] is TooLargeError
 
 
@@ -198,7 +198,7 @@ def corpus(shared_data):
 
 def outcome(data):
     try:
-        return parse(data, LIMITS)
+        return parse_strictly(data, LIMITS)
     except (MalformedError, TooLargeError) as error:
         return error
 
@@ -236,7 +236,7 @@ def test_naughty_strings_survive(shared_data):
     assert len(texts) == 517
     for escaped in (True, False):
         body = json.dumps({"texts": texts}, ensure_ascii=escaped).encode()
-        assert parse(body, LIMITS) == {"texts": texts}
+        assert parse_strictly(body, LIMITS) == {"texts": texts}
 
 
 # --- laws --------------------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ JSON = st.recursive(
 @example("4e123 e000 \\u0000", False)
 @example([5e-324, 1.7976931348623157e308], True)
 def test_what_was_written_is_read(value, escaped):
-    assert same(parse(json.dumps(value, ensure_ascii=escaped).encode(), LIMITS), value)
+    assert same(parse_strictly(json.dumps(value, ensure_ascii=escaped).encode(), LIMITS), value)
 
 
 @given(st.binary(max_size=40) | st.text(alphabet='[]{}",:0123456789eE+-.\\utrfalsn \n', max_size=40).map(str.encode))

@@ -15,7 +15,7 @@ from service.web.run_file import render_run_file
 from service.web.trace.build import ScoredTrace, build_trace_view
 from service.web.trace.grounding import ValueView
 from service.web.trace.marks import TextPiece
-from service.web.trace.places import MAX_SHOWN, find_place
+from service.web.trace.places import MAX_SHOWN, resolve_place
 from service.web.trace.run import build_run_view
 from service.web.trace.stored import read_sent
 from service.web.trace.view import QuietSteps, StepView, TextView, TraceView
@@ -172,7 +172,7 @@ def test_a_pointer_leads_to_what_is_there_and_no_further(path: str, exists: bool
     request = {"trace": {"format": "callgrade", "events": events}}
     trace = read_sent(request).trace
     assert trace is not None
-    place = find_place(path, trace)
+    place = resolve_place(path, trace)
     assert (place and place.exists) == exists
 
 

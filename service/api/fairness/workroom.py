@@ -12,7 +12,7 @@ from starlette.requests import Request
 from service.api.access import find_payer
 from service.api.fairness.turns import Threads, Turns
 from service.api.presence import await_while_connected
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from service.scoring_process import LARGE_BYTES
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class Workroom:
 
         def do_all() -> T:
             result = handle_large(data, limits) if handle_large is not None and len(data) >= LARGE_BYTES else None
-            return work(parse(data, limits)) if result is None else result
+            return work(parse_strictly(data, limits)) if result is None else result
 
         if len(data) > OFF_LOOP_BYTES:
             return await await_while_connected(request, self._threads.run(name, do_all, cost=len(data)))

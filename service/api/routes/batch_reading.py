@@ -18,7 +18,7 @@ from service.api.store_access import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.report import Report
 from service.errors import InputError, JobStateError, UnknownJobError
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from service.reporting.summaries import (
     SummaryRequest,
     read_report,
@@ -176,7 +176,7 @@ def _read_summary_query(query: Mapping[str, JsonValue], limits: Limits) -> Summa
         body["by"] = cast("list[JsonValue]", [name for name in str(query["by"]).split(",") if name])
     for name in query.keys() & {"assertions", "labels"}:
         try:
-            body[name] = parse(str(query[name]).encode(), limits)
+            body[name] = parse_strictly(str(query[name]).encode(), limits)
         except InputError as error:  # the URL is wrong, not the body
             raise InputError.at("", f"query parameter {name}: {error.problems[0].message}") from None
     return read_summary_request(body)

@@ -15,7 +15,7 @@ from service.core.models.kinds import FrozenModel, Several
 from service.core.models.validation import validate
 from service.errors import InputError
 from service.fits.manager import FitInstallation, FitManager, FitStates, read_fit_files
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from service.store.jobs.calibrations import Calibrations
 
 EXAMPLE = {"calibration": "calibration_019aa5b3c4d000112233445566778899"}
@@ -66,7 +66,7 @@ class FitRoutes(StoreAccess[FitManager]):
 
         The answer names judges whose verdicts stay open nevertheless. Installing the same again changes nothing.
         """
-        body = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
+        body = validate(REQUEST, parse_strictly(await read_body(request, self._limits), self._limits))
         return await self.install(request, body.calibration, body.fits)
 
     async def install(self, request: Request, calibration: str | None, fits: Several[Fit]) -> FitInstallation:

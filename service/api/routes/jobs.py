@@ -38,7 +38,7 @@ from service.jobs.quotes import QUOTE, build_quote
 from service.jobs.spool import Spool
 from service.jobs.submissions import MAX_QUESTION_LIMIT, RunOptions
 from service.outbound.webhooks import Webhooks
-from service.reading.strict_json import parse
+from service.reading.strict_json import parse_strictly
 from service.store.jobs.job import JobList, Status
 from service.store.jobs.jobs import J, Jobs
 
@@ -198,7 +198,7 @@ class JobRoutes(ABC, Generic[J]):
     async def resume_job(self, request: Request) -> J:
         """Resume a paused job, with new limits if they are given."""
         jobs, body = self.store.jobs, await read_body(request, self._bounds.limits)
-        limits = validate(RESUME, parse(body, self._bounds.limits) if body else {})
+        limits = validate(RESUME, parse_strictly(body, self._bounds.limits) if body else {})
         self._bounds.admit_spending(limits.budget_usd, limits.max_questions)
         return await self.store.change(request, partial(jobs.resume, **limits.model_dump(), by=find_actor(request)))
 

@@ -28,7 +28,7 @@ from service.labelling.desk import (
     LabelTask,
     RevealedJudge,
 )
-from service.reading.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse_strictly
 from service.store.labelling.drafts import LabelDraft, LabelSource, Word
 from service.store.labelling.labels import HumanLabel, LabelList
 
@@ -167,7 +167,7 @@ class LabelRoutes(StoreAccess[LabelDesk]):
 
     async def put_label(self, request: Request) -> LabelReply:
         """Label an item, and learn the judge's verdict. Sending the same again changes nothing."""
-        body = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
+        body = validate(REQUEST, parse_strictly(await read_body(request, self._limits), self._limits))
         draft, by = build_draft(body, choose_annotator(request, body.annotator)), find_actor(request)
         label = await self.ask(request, lambda desk, tenant: desk.put(tenant, draft, by=by))
         judge = await self.ask(request, lambda desk, tenant: desk.reveal(tenant, label.item, label.criterion))

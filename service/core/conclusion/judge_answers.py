@@ -8,7 +8,7 @@ from dataclasses import replace
 from service.core.checks import Subject
 from service.core.grounding.grounded_outcomes import GroundedSkip
 from service.core.judging.fits import Fit
-from service.core.judging.judged_outcomes import JudgedScore, complete_outcome, find_place, judge_ask
+from service.core.judging.judged_outcomes import JudgedScore, complete_outcome, find_judged_place, judge_ask
 from service.core.judging.judges import Ask
 from service.core.judging.notes import Vote
 from service.core.judging.withholding import withhold
@@ -58,7 +58,7 @@ class JudgeAnswers:
             return Skipped("not_asked", self.silence, ask.findings)
         if not isinstance(answer, tuple):
             return answer
-        at = find_place(ask, self.plan.trace)
+        at = find_judged_place(ask, self.plan.trace)
         found = judge_ask(ask, answer, at, self.fits, stratum=self.stratum)
         if not isinstance(found, JudgedScore):
             return found

@@ -74,7 +74,7 @@ IRREGULAR = split_words(
 
 
 @lru_cache(maxsize=256)
-def list_forms(action: str) -> frozenset[str]:
+def list_verb_forms(action: str) -> frozenset[str]:
     """Return every word for an action, in all languages."""
     told = [word for words in TOLD.values() for word, actions in words.items() if action in actions]
     return frozenset([*told, *[word for word, actions in _NAMED.items() if action in actions]])
@@ -120,10 +120,10 @@ def list_actions(name: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
-def list_objects(name: str) -> frozenset[str]:
+def list_verb_objects(name: str) -> frozenset[str]:
     """Return what a tool acts on, judging by its name: its words without the first verb, in the singular.
 
-    >>> sorted(list_objects("cancel_pending_orders"))
+    >>> sorted(list_verb_objects("cancel_pending_orders"))
     ['order', 'pending']
     """
     words = split_name(name)

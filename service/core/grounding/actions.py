@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from service.core.grounding.action_words import TOLD, list_actions, list_objects, only_reads
+from service.core.grounding.action_words import TOLD, list_actions, list_verb_objects, only_reads
 from service.core.grounding.reading.languages import guess_language
 from service.core.trace import Step, ToolDef
 
@@ -151,7 +151,7 @@ def find_own_actions(text: str, tools: Sequence[ToolDef], steps: Sequence[Step])
             )
             words = set(_WORD.findall(text[first:last].lower()))
             named = any(
-                list_objects(name) & {word.removesuffix("s") if len(word) > 3 else word for word in words}
+                list_verb_objects(name) & {word.removesuffix("s") if len(word) > 3 else word for word in words}
                 for name in able
             )
             found.append(

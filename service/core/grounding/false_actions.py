@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from service.core.grounding.action_words import SELF_MADE, list_forms
+from service.core.grounding.action_words import SELF_MADE, list_verb_forms
 from service.core.grounding.actions import OwnAction, admits_failure, find_completion, has_changed_something
 from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.findings import TextFinding
@@ -39,7 +39,7 @@ def find_false_actions(
             action.state == "never_called" and not action.tools and changed
         ):
             continue
-        told = any(list_forms(one) & index.list_words(of_results=True) for one in action.actions)
+        told = any(list_verb_forms(one) & index.list_words(of_results=True) for one in action.actions)
         if action.own or not told or action.state == "failed":
             proved = action.own and not changed and not action.actions & SELF_MADE and _binds_value(action, placed)
             missing = (

@@ -287,7 +287,7 @@ def _invert_ban(answer: Outcome, ban: Finding) -> Outcome:
     return replace(answer, value=1.0, passed=True, findings=())
 
 
-def find_place(ask: Ask, trace: Trace) -> Pointer:
+def find_judged_place(ask: Ask, trace: Trace) -> Pointer:
     """Return the pointer to the place in the trace that a question is about."""
     if ask.place:
         return ask.place

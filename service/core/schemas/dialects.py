@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import jsonschema_rs as rs
 from pydantic import JsonValue
 
-from service.core.schemas.tree import Node, SchemaProblem, walk
+from service.core.schemas.tree import Node, SchemaProblem, walk_schema
 
 Dialect = Literal["auto", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12", "openapi3.0"]
 """auto: what `$schema` says; without it, OpenAPI 3.0 if the schema uses `nullable` or boolean bounds, Draft 2019-09 if `items`
@@ -68,7 +68,7 @@ def choose_dialect(root: Node, dialect: Dialect) -> Dialect:
         return dialect
     if "$schema" in root:
         return _require_dialect(root["$schema"], "/$schema")
-    nodes = [node for _, node in walk(root)]
+    nodes = [node for _, node in walk_schema(root)]
     if any(map(_is_openapi, nodes)):
         return "openapi3.0"
     return "draft2019-09" if any(isinstance(node.get("items"), list) for node in nodes) else "draft2020-12"

@@ -66,11 +66,11 @@ def looks_at_parts(node: Node) -> bool:
     return not _INTO_PARTS.isdisjoint(node)
 
 
-def walk(node: Node, at: str = "") -> Iterator[tuple[str, Node]]:
+def walk_schema(node: Node, at: str = "") -> Iterator[tuple[str, Node]]:
     """Yield `node` and every schema below it, outer before inner, with their pointers. The depth limit of schemas bounds it."""
     yield at, node
     for suffix, child in iter_subschemas(node):
-        yield from walk(child, at + suffix)
+        yield from walk_schema(child, at + suffix)
 
 
 def is_deeper_than(value: JsonValue, limit: int) -> bool:

@@ -10,7 +10,7 @@ from service.core.json.members import JsonObject, list_objects
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.messages import read_input, read_reply
+from service.intake.messages import read_input, read_reply_message
 from service.intake.parts import add_result, take_call
 
 
@@ -27,7 +27,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
         elif event.flag("partial"):
             content.leave("a piece of a stream")
         elif content.text("role") == "model" or (content and event.peek("author") != "user" and not _returns(content)):
-            read_reply(out, content)
+            read_reply_message(out, content)
             out.end_reply(event.members, event.path)
         elif content:
             read_input(out, content, "user")
@@ -70,7 +70,7 @@ def _read_invocation(turn: Cursor, out: Transcript) -> None:
     answer = turn.child("finalResponse", "final_response", of="a content")
     if answer:
         answer.take("role")
-        read_reply(out, answer)
+        read_reply_message(out, answer)
 
 
 def _split(record: JsonObject) -> list[tuple[str, JsonObject]] | None:

@@ -7,7 +7,7 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.messages import read_input, read_messages, read_reply
+from service.intake.messages import read_input, read_messages, read_reply_message
 from service.intake.tools import read_tools
 
 
@@ -20,7 +20,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
     read_messages(out, record.items("messages", of="a message"), strict=True)
     if record.peek("content"):
         record.take("role", "type")
-        read_reply(out, record)
+        read_reply_message(out, record)
     elif "content" in record or not out.has_replied():
         out.end_reply(record.members, "")
     return read_tools(record.take("tools"))

@@ -9,7 +9,7 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.messages import read_input, read_messages, read_reply
+from service.intake.messages import read_input, read_messages, read_reply_message
 from service.intake.tools import read_tools
 
 
@@ -23,7 +23,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
     read_messages(out, record.items("messages", of="a message"))
     if reply:
         reply.take("role")
-        read_reply(out, reply)
+        read_reply_message(out, reply)
     out.end_reply(record.members, "")
     config = record.child("toolConfig")
     if config.peek("tools") is None:

@@ -10,7 +10,7 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.messages import find_speaker, read_input, read_message, read_reply
+from service.intake.messages import find_speaker, read_input, read_message, read_reply_message
 from service.intake.parts import to_snake
 from service.intake.tools import read_tools
 
@@ -37,7 +37,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
     if candidate:
         content = candidate.child("content", of="a content")
         content.take("role")
-        read_reply(out, content)
+        read_reply_message(out, content)
         out.end_reply(candidate.members, candidate.path)
     elif not out.has_replied():
         out.end_reply({"error": record.take("error")}, "")

@@ -9,7 +9,7 @@ from service.core.json.members import JsonObject
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.messages import read_messages, read_reply
+from service.intake.messages import read_messages, read_reply_message
 from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 
@@ -20,7 +20,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
     reply = record.child("message", of="a message")
     if reply:
         reply.take("role")
-        read_reply(out, reply)
+        read_reply_message(out, reply)
     if record.peek("done") is False:
         out.end_with(Ending("unfinished", "/done"))
     out.end_reply(record.members, "")

@@ -11,7 +11,7 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.messages import read_messages, read_reply
+from service.intake.messages import read_messages, read_reply_message
 from service.intake.streaming import read_chunks
 from service.intake.tools import read_tools
 
@@ -28,7 +28,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
     sample = record.take("sample")
     choice = record.pick("choices", sample)
     if choice:
-        read_reply(out, choice.child("message", of="a message"))
+        read_reply_message(out, choice.child("message", of="a message"))
         out.end_reply(choice.members, choice.path)
     elif record.peek("chunks"):
         read_chunks(out, record, sample)

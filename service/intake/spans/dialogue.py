@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from service.core.trace import ToolCall
 from service.intake.spans.agents import Agents
-from service.intake.spans.messages import CallResult, SpanMessage, read_input, read_output, spell_call
+from service.intake.spans.messages import CallResult, SpanMessage, read_output, read_span_input, spell_call
 from service.intake.spans.otlp import Span
 from service.intake.spans.selection import MessageCarrier, MissingReply
 
@@ -67,7 +67,7 @@ def _read_part(
     memory: _Memory, moment: Moment, carrier: MessageCarrier, agents: Agents, *, closing: bool
 ) -> Iterator[DialogueEntry]:
     span, agent = carrier.span, agents.find(carrier.span)
-    messages = _join_calls(read_output(span, carrier.output) if closing else read_input(span, carrier.input))
+    messages = _join_calls(read_output(span, carrier.output) if closing else read_span_input(span, carrier.input))
     caller = None if closing else agents.begin(span)
     if closing:
         agents.note(span, messages)

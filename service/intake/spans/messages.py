@@ -53,7 +53,7 @@ class SpanMessage(NamedTuple):
     unread: tuple[UnreadPart, ...] = ()
 
 
-def read_input(span: Span, messages: Iterable[JsonObject]) -> list[SpanMessage]:
+def read_span_input(span: Span, messages: Iterable[JsonObject]) -> list[SpanMessage]:
     """Read the messages sent to a model, instructions first. Raises InputError: a call without a name."""
     raw = get_instructions(span)
     parts: list[JsonValue] = [dict(part) for part in read_items(raw)]

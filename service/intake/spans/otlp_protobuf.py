@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from service.errors import MalformedError
 
 
-def read_request(data: bytes) -> dict[str, JsonValue]:
+def read_export(data: bytes) -> dict[str, JsonValue]:
     """Read an ExportTraceServiceRequest as OTLP's JSON: `{"resourceSpans": [...]}`.
 
     Ids are hex digits, times decimal digits; doubles that JSON cannot express become texts.

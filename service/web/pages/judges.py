@@ -19,7 +19,7 @@ from service.core.judging.judges import Judge
 from service.core.models.validation import validate
 from service.errors import InputError, Problem
 from service.labelling.standings import list_criteria
-from service.reading.strict_json import parse
+from service.reading.strict_json import parse_strictly
 from service.web.page import NavLink, PageSet, page, read_form, redirect, render
 from service.wiring import build_limits
 
@@ -115,7 +115,7 @@ class JudgePages:
     def _read_install_form(self, calibration: str, text: str) -> JsonValue:
         if calibration.strip():
             return {"calibration": calibration.strip()}
-        return {"fits": [parse(text.encode(), self._limits)]} if text.strip() else {}
+        return {"fits": [parse_strictly(text.encode(), self._limits)]} if text.strip() else {}
 
 
 def _check_judge(fits: Sequence[Fit], judge: Judge) -> None:

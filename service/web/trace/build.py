@@ -42,7 +42,7 @@ from service.web.trace.problems import (
     describe_where,
     find_first_failing,
     list_open_views,
-    list_problems,
+    list_shown_problems,
 )
 from service.web.trace.provenance import describe_usage, list_provenance, list_tools
 from service.web.trace.view import QuietSteps, StageView, StepView, StripView, TextView, TraceView, TurnView
@@ -111,7 +111,7 @@ class _Builder(NamedTuple):
         report, trace = self.scored.report, self.scored.trace
         output = None if trace is None else trace.output
         parts = self._list_parts()
-        problems = list_problems(report, self.statements, parts)
+        problems = list_shown_problems(report, self.statements, parts)
         first = find_first_failing(report, problems, parts)
         expectation = None if trace is None else leave_out_arguments(self.scored.expectation, trace)
         comparer = CallComparer(list_patterns(expectation), self.links)

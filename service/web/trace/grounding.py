@@ -17,7 +17,7 @@ from service.core.judging.withholding import WithheldJudgement
 from service.core.report import Report, ReportOutcome
 from service.core.trace import Trace
 from service.web.trace.marks import Mark, MarkedSpan, escape_invisible
-from service.web.trace.places import PagePlace, VisibleParts, find_place, normalize_path
+from service.web.trace.places import PagePlace, VisibleParts, normalize_path, resolve_place
 
 ValueSign = Origin | Literal["wrong", "suspected"]
 
@@ -149,7 +149,7 @@ class Links:
 
     def add(self, one: Grounded, sign: ValueSign) -> None:
         """Add a value, unless the page does not show its place."""
-        place = None if self.trace is None else find_place(one.pointer, self.trace)
+        place = None if self.trace is None else resolve_place(one.pointer, self.trace)
         if place is None or not place.exists or not self.visible.has(place.root):
             return
         self._count += 1
@@ -199,7 +199,7 @@ class Links:
 
     def _find_field(self, pointer: str, value: str) -> _Field | None:
         """Find what a pointer leads to, numbered and marked on first use; None if the page does not show it."""
-        place = None if self.trace is None else find_place(pointer, self.trace)
+        place = None if self.trace is None else resolve_place(pointer, self.trace)
         if place is None or not self.visible.has(place.root):
             return None
         span = place.span or _find_words(place, value)

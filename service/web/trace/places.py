@@ -46,7 +46,7 @@ def normalize_path(path: str, trace: Trace | None) -> str:
     return path
 
 
-def find_place(path: str, trace: Trace) -> PagePlace | None:
+def resolve_place(path: str, trace: Trace) -> PagePlace | None:
     """Find the place that a pointer leads to; None if the page shows none."""
     path = normalize_path(path, trace)
     if message := _MESSAGE.fullmatch(path):

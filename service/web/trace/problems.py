@@ -15,7 +15,9 @@ MAX_PLACES = 12
 MAX_WORDS_CHARS = 300
 
 
-def list_problems(report: Report, statements: Sequence[OutcomeStatement], parts: PageParts) -> tuple[ProblemView, ...]:
+def list_shown_problems(
+    report: Report, statements: Sequence[OutcomeStatement], parts: PageParts
+) -> tuple[ProblemView, ...]:
     """List what did not pass, what failed first before the rest; each once, whatever criteria say it.
 
     What counts as 0 only because something before it failed is left out, unless it says more than that.
@@ -30,7 +32,7 @@ def _iter_problems(report: Report, statements: Iterable[OutcomeStatement], parts
     for one in statements:
         for words, path in one.list_remarks() if one.state in ("failed", "blocked") else ():
             to = parts.find_anchor(path) if path else ""
-            yield ProblemView(one.stage, one.criterion, describe_where(one), clip(words), to)
+            yield ProblemView(one.stage, one.criterion, describe_where(one), clip_line(words), to)
 
 
 def describe_where(one: OutcomeStatement) -> str:
@@ -43,7 +45,7 @@ def describe_where(one: OutcomeStatement) -> str:
 def describe_problem(verdict: StepVerdict, statements: Iterable[OutcomeStatement], error: str) -> str:
     """Describe what is wrong with a step, in a few words. `error`: why its result is an error."""
     found = [
-        clip(remark.words if remark else one.explain_gap())
+        clip_line(remark.words if remark else one.explain_gap())
         for one in statements
         if one.state in ("failed", "blocked")
         for remark in one.list_remarks()[:1] or [None]
@@ -67,7 +69,7 @@ def list_open_views(report: Report, parts: PageParts) -> tuple[OpenView, ...]:
         OpenView(
             criterion=criterion,
             stage=members[0].stage,
-            reason=clip(reason),
+            reason=clip_line(reason),
             decides=decides,
             count=len(members),
             places=tuple([_build_place(one, parts) for one in members[:MAX_PLACES]]),
@@ -85,6 +87,6 @@ def _build_place(one: OpenOutcome, parts: PageParts) -> tuple[str, str]:
     return ("the whole trace", "") if one.turn is None else (f"turn {one.turn}", parts.find_turn(one.turn))
 
 
-def clip(words: str) -> str:
+def clip_line(words: str) -> str:
     """Cut words that are too long, and make them safe to show."""
     return escape_invisible(words if len(words) <= MAX_WORDS_CHARS else f"{words[:MAX_WORDS_CHARS]}…")

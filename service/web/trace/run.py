@@ -12,7 +12,7 @@ from service.reporting.breaks import describe_break
 from service.reporting.statements import list_reasons, read_score
 from service.web.trace.build import ScoredTrace, build_trace_view
 from service.web.trace.marks import escape_invisible
-from service.web.trace.problems import clip
+from service.web.trace.problems import clip_line
 from service.web.trace.view import TraceView
 
 MAX_LINKS = 40
@@ -94,7 +94,7 @@ def _build_entry(number: int, scored: ScoredTrace, full: bool) -> RunEntry:  # n
         report.verdict,
         read_score(report),
         report.first_failing_stage or "",
-        next((clip(words) for words, _ in list_reasons(report)), "") if full else "",
+        next((clip_line(words) for words, _ in list_reasons(report)), "") if full else "",
         view,
     )
 
