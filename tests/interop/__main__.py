@@ -65,7 +65,7 @@ def record(name: str, script: Path, url: str) -> None:
         place.mkdir()
         given = {
             "HOME": str(place), "PATH": os.environ["PATH"], "PYTHONHASHSEED": "0", "TZ": "UTC", "INTEROP_URL": url,
-            "INTEROP_OUT": str(out), "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1",
+            "INTEROP_OUT": str(out), "INTEROP_NPM": str(home), "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1",
         }  # fmt: skip
         subprocess.run([*start, str(script)], env=QUIET | given, cwd=place, check=True, timeout=TIMEOUT_S)
         written = sorted(out.iterdir())

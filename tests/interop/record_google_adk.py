@@ -3,9 +3,10 @@
 #   "google-adk==2.13.0",
 # ]
 # ///
-"""Google ADK: a session, as its model dumps it."""
+"""Google ADK: a session, as its model dumps it, and the spans of the run."""
 
 import asyncio
+import io
 import os
 
 from conversation import INSTRUCTIONS, QUESTION, URL, get_order_or_error, write
@@ -13,8 +14,17 @@ from google.adk.agents import LlmAgent
 from google.adk.models.google_llm import Gemini
 from google.adk.runners import InMemoryRunner
 from google.genai import types
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
 os.environ["GOOGLE_API_KEY"] = "none"
+
+
+out = io.StringIO()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
+trace.set_tracer_provider(provider)
 
 
 async def main():
@@ -33,3 +43,4 @@ async def main():
 
 
 asyncio.run(main())
+write("google_adk_spans.json", out.getvalue())

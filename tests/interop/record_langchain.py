@@ -16,6 +16,7 @@ from langchain.agents.middleware import wrap_tool_call
 from langchain_core.load import dumps
 from langchain_core.messages import ToolMessage, messages_to_dict
 from langchain_core.tools import tool
+from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from langchain_openai import ChatOpenAI
 
 
@@ -29,7 +30,9 @@ def tell_errors(request, handler):
 
 
 agent = create_agent(ChatOpenAI(model=MODEL), tools=[tool(get_order)], system_prompt=INSTRUCTIONS, middleware=[tell_errors])
-state = agent.invoke({"messages": [("user", QUESTION)]})
+runs = RunCollectorCallbackHandler()
+state = agent.invoke({"messages": [("user", QUESTION)]}, {"callbacks": [runs]})
 write("langchain_to_dict.json", messages_to_dict(state["messages"]))
 write("langchain_dumps.json", dumps(state, pretty=True))
 write("langchain_model_dump.json", json.dumps([message.model_dump() for message in state["messages"]], indent=1))
+write("langchain_runs.json", json.dumps(runs.traced_runs[0].model_dump(mode="json"), indent=None))

@@ -35,4 +35,4 @@ def shop(question):
 
 
 shop(QUESTION)
-write("mlflow.json", mlflow.get_trace(mlflow.get_last_active_trace_id()).to_json(pretty=True))
+write("mlflow.json", mlflow.get_trace(mlflow.get_last_active_trace_id(), flush=True).to_json(pretty=True))

@@ -1,7 +1,7 @@
 # /// script
 # dependencies = [
 #   "ragas==0.4.3",
-#   "langchain-core==1.7.6",
+#   "langchain-community==0.3.31",
 # ]
 # ///
 """ragas: a conversation of several turns with its gold, as the dataset writes it to a file."""
