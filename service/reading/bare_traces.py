@@ -57,7 +57,7 @@ def wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
     shapes: dict[str, type | tuple[type, ...]] = {"tags": dict, "judges": str}
     for name in record:
         similar = get_close_matches(name[:MAX_NAME_CHARS], _UNIQUE_FIELDS - record.keys(), n=1, cutoff=0.8)
-        if similar and name not in REQUEST_FIELDS:
+        if similar and name not in REQUEST_FIELDS and record[name] is not None:
             message = f"no field of that name is known beside a trace; did you mean {similar[0]!r}?"
             raise InputError.at(f"/{escape_token(name)}", message)
     request = {

@@ -68,19 +68,24 @@ def record(name: str, script: Path, url: str) -> None:
             "INTEROP_OUT": str(out), "INTEROP_NPM": str(home), "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1",
         }  # fmt: skip
         subprocess.run([*start, str(script)], env=QUIET | given, cwd=place, check=True, timeout=TIMEOUT_S)
-        written = sorted(out.iterdir())
-        if not written:
-            raise ValueError("nothing was exported")
-        for file in written:
-            data = file.read_bytes()
-            if file.suffix != ".eval":
-                data = even_out(data.decode(), {url: "http://localhost", str(place): "/home/user"}).encode()
-            if len(data) > MAX_BYTES:
-                raise ValueError(f"{file.name} has {len(data)} bytes; at most {MAX_BYTES}")
-            (DATA / file.name).write_bytes(data)
+        places = {url: "http://localhost", str(place): "/home/user"}
+        written = {file.name: read_exported(file, places) for file in sorted(out.iterdir())}
+    if not written:
+        raise ValueError("nothing was exported")
+    for file, data in written.items():
+        (DATA / file).write_bytes(data)
     known = json.loads(VERSIONS.read_text("utf-8")) if VERSIONS.exists() else {}
-    known |= {file.name: versions for file in written}
+    known = {file: which for file, which in known.items() if (DATA / file).exists()} | dict.fromkeys(written, versions)
     VERSIONS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+def read_exported(file: Path, places: dict[str, str]) -> bytes:
+    """Read what a script exported, evened out unless it is packed. Raises ValueError: it is too large."""
+    data = file.read_bytes()
+    data = data if file.suffix == ".eval" else even_out(data.decode(), places).encode()
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"{file.name} has {len(data)} bytes; at most {MAX_BYTES}")
+    return data
 
 
 def install_python(script: Path, home: Path) -> tuple[list[str], str]:

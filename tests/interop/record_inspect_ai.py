@@ -38,6 +38,13 @@ def look_up():
 solver = [system_message(INSTRUCTIONS), use_tools(look_up()), generate()]
 task = Task(dataset=[Sample(input=QUESTION, target="Northmail")], solver=solver, scorer=includes(), name="orders")
 for form in ("json", "eval"):
-    [log] = eval(task, model=f"openai/{MODEL}", log_dir="logs", log_format=form, display="none", model_args={"responses_api": False})
+    [log] = eval(
+        task,
+        model=f"openai/{MODEL}",
+        log_dir="logs",
+        log_format=form,
+        display="none",
+        model_args={"responses_api": False},
+    )
     data = Path(log.location).read_bytes()
     write(f"inspect_ai.{form}", json.dumps(json.loads(data)) if form == "json" else data)

@@ -29,10 +29,13 @@ def tell_errors(request, handler):
         return ToolMessage(str(error), tool_call_id=request.tool_call["id"], name="get_order", status="error")
 
 
-agent = create_agent(ChatOpenAI(model=MODEL), tools=[tool(get_order)], system_prompt=INSTRUCTIONS, middleware=[tell_errors])
+agent = create_agent(
+    ChatOpenAI(model=MODEL), tools=[tool(get_order)], system_prompt=INSTRUCTIONS, middleware=[tell_errors]
+)
 runs = RunCollectorCallbackHandler()
 state = agent.invoke({"messages": [("user", QUESTION)]}, {"callbacks": [runs]})
 write("langchain_to_dict.json", messages_to_dict(state["messages"]))
 write("langchain_dumps.json", dumps(state, pretty=True))
 write("langchain_model_dump.json", json.dumps([message.model_dump() for message in state["messages"]], indent=1))
-write("langchain_runs.json", json.dumps(runs.traced_runs[0].model_dump(mode="json"), indent=None))
+
+write("langchain_root_run.json", json.dumps(runs.traced_runs[0].model_dump(mode="json"), indent=1))

@@ -15,7 +15,9 @@ from langfuse.openai import OpenAI
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 
 out = io.StringIO()
-langfuse = Langfuse(public_key="none", secret_key="none", base_url="http://localhost", span_exporter=ConsoleSpanExporter(out=out))
+langfuse = Langfuse(
+    public_key="none", secret_key="none", base_url="http://localhost", span_exporter=ConsoleSpanExporter(out=out)
+)
 look_up = observe(get_order, name="get_order", as_type="tool")
 
 

@@ -48,7 +48,9 @@ _WRAPPERS = frozenset(
 )
 """Kinds that carry nothing scored: they repeat what the model and tool spans inside them say, or say neither."""
 
-_GENAI_ROOTS = frozenset({"gen_ai", "llm", "tool", "openinference", "traceloop", "langsmith", "langfuse", "tool_arguments"})
+_GENAI_ROOTS = frozenset(
+    {"gen_ai", "llm", "tool", "openinference", "traceloop", "langsmith", "langfuse", "tool_arguments"}
+)
 _MODEL_NAMES = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "gen_ai.completion")
 _AGENTS = frozenset({"AGENT", "INVOKE_AGENT"})
 _AGENT_NAMES = ("gen_ai.agent.name", "agent.name", "agent_name")
