@@ -1,8 +1,8 @@
 """Record our conversation with real libraries, each in an environment of its own: `make interop`, `make interop ONLY=name`.
 
-A library is a script beside this file: `record_NAME.py`, whose head lists its packages (PEP 723), or `record_NAME.mjs`, whose first
-line lists those of npm. What a script exports goes to `tests/data/interop`, with times, ids and places of this machine evened
-out, so that another run of the same versions leaves no difference. `versions.json` there says what wrote each file.
+A library is a script beside this file: `record_NAME.py`, whose head lists its packages (PEP 723), or `record_NAME.mjs`, whose
+first line lists those of npm. What a script exports goes to `tests/data/interop`, with times, ids and places of this machine
+evened out, so that another run of the same versions leaves little difference. `versions.json` there says what wrote each file.
 """
 
 from __future__ import annotations
@@ -112,6 +112,8 @@ def install_npm(script: Path, home: Path) -> tuple[list[str], str]:
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 HEX = re.compile(r"\b(0x)?[0-9a-f]{32}\b|\b(0x)?[0-9a-f]{16}\b")
 TIME = re.compile(r"\b20\d\d-\d\d-\d\d([T ])\d\d:\d\d:\d\d(?:[.,]\d{3,9})?")
+SHORT_UUID = re.compile(r'(?<=")[2-9A-HJ-NP-Za-km-z]{22}(?=")')
+DURATION = re.compile(r'("\w*(?:duration|time|latency|working_start)\w*": )\d+\.\d+(?:e-\d+)?')
 EPOCH = re.compile(r"(?<![\w.\"-])1[789]\d{8}(\d{3}|\d{6}|\d{9})?(\.\d+)?(?![\w.])")
 
 
@@ -122,8 +124,9 @@ def even_out(text: str, places: dict[str, str]) -> str:
     text = text.replace(str(ROOT), "/callgrade")
     text = _number(text, UUID, lambda number, _: f"00000000-0000-4000-8000-{number:012d}")
     text = _number(text, HEX, _build_hex)
+    text = _number(text, SHORT_UUID, lambda number, _: f"{number:022d}")
     text = _rank(text, TIME, lambda rank, found: f"2026-05-28{found[1]}20:26:{rank:02d}")
-    return _rank(text, EPOCH, _build_epoch)
+    return DURATION.sub(r"\g<1>0.5", _rank(text, EPOCH, _build_epoch))
 
 
 def _build_hex(number: int, found: re.Match[str]) -> str:

@@ -3,9 +3,7 @@
 #   "deepeval==4.3.1",
 # ]
 # ///
-"""DeepEval: a dataset of a test case and of a conversation, as it saves them in each of its file formats."""
-
-from pathlib import Path
+"""DeepEval: a test case, under both names of its fields, and a conversation."""
 
 from conversation import ANSWER, CALLS, ORDERS, QUESTION, write
 from deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn

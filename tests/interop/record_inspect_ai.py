@@ -9,8 +9,9 @@
 import json
 from pathlib import Path
 
+import inspect_ai
 from conversation import INSTRUCTIONS, MODEL, QUESTION, UnknownOrderError, get_order, write
-from inspect_ai import Task, eval
+from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.scorer import includes
 from inspect_ai.solver import generate, system_message, use_tools
@@ -38,7 +39,7 @@ def look_up():
 solver = [system_message(INSTRUCTIONS), use_tools(look_up()), generate()]
 task = Task(dataset=[Sample(input=QUESTION, target="Northmail")], solver=solver, scorer=includes(), name="orders")
 for form in ("json", "eval"):
-    [log] = eval(
+    [log] = inspect_ai.eval(
         task,
         model=f"openai/{MODEL}",
         log_dir="logs",

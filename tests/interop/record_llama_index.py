@@ -7,7 +7,6 @@
 """LlamaIndex: the events of an agent, and the chat history that it keeps."""
 
 import asyncio
-import json
 
 from conversation import INSTRUCTIONS, MODEL, QUESTION, URL, get_order, write
 from llama_index.core.agent.workflow import FunctionAgent

@@ -6,6 +6,8 @@
 # ///
 """ragas: a conversation of several turns with its gold, as the dataset writes it to a file."""
 
+from pathlib import Path
+
 from conversation import ANSWER, CALLS, ORDERS, QUESTION, write
 from ragas import EvaluationDataset, MultiTurnSample
 from ragas.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
@@ -25,5 +27,5 @@ sample = MultiTurnSample(
 )
 dataset = EvaluationDataset(samples=[sample])
 dataset.to_jsonl("samples.jsonl")
-write("ragas.jsonl", open("samples.jsonl", "rb").read())
+write("ragas.jsonl", Path("samples.jsonl").read_bytes())
 write("ragas_sample.json", sample.model_dump_json(indent=1))

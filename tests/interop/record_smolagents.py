@@ -31,7 +31,7 @@ class Caller(OpenAIServerModel):
 class Coder(Model):
     """A model that says its lines, as code."""
 
-    def generate(self, messages, stop_sequences=None, **_):
+    def generate(self, messages, **_):
         turn = sum(one.role == MessageRole.ASSISTANT for one in messages)
         return ChatMessage(role=MessageRole.ASSISTANT, content=f"Next.\n<code>\n{LINES[turn]}\n</code>")
 

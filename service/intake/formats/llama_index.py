@@ -23,23 +23,27 @@ def read(record: Cursor, out: Transcript) -> Tools:
     for message in record.items("messages", of="a message"):
         _read_message(message, out)
     for event in record.items("events", of="an event"):
-        if "delta" in event or ("result" in event and out.has_replied()):
-            event.drop()
-        elif "input" in event:
-            _read_input(event, out)
-        elif "tool_output" in event:
-            _read_result(event, out)
-        elif "response" in event:
-            _read_output(event, out)
-        elif "tool_kwargs" in event:
-            if not out.has_call_id(str(event.peek("tool_id"))):
-                out.call(take_call(event), parallel=out.is_calling())
-            event.take_all("tool_id", "tool_name", "tool_kwargs")
-        elif isinstance(event.peek("user_msg"), str):
-            out.say("user", event.text("user_msg"))
-        else:
-            event.leave("an event of an unknown type")
+        _read_event(event, out)
     return read_tools(record.take("tools"))
+
+
+def _read_event(event: Cursor, out: Transcript) -> None:
+    if "delta" in event or ("result" in event and out.has_replied()):
+        event.drop()
+    elif "input" in event:
+        _read_input(event, out)
+    elif "tool_output" in event:
+        _read_result(event, out)
+    elif "response" in event:
+        _read_output(event, out)
+    elif "tool_kwargs" in event:
+        if not out.has_call_id(str(event.peek("tool_id"))):
+            out.call(take_call(event), parallel=out.is_calling())
+        event.take_all("tool_id", "tool_name", "tool_kwargs")
+    elif isinstance(event.peek("user_msg"), str):
+        out.say("user", event.text("user_msg"))
+    else:
+        event.leave("an event of an unknown type")
 
 
 def _read_message(message: Cursor, out: Transcript) -> None:

@@ -24,10 +24,12 @@ def match_runs(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int
     """
     matches: dict[int, Run] = {}
     remaining = list(runs)
+    # ADK gives a call without an id its name and a number, in messages alone.
+    own = {at for at, call in enumerate(calls) if call.id and call.id.rstrip("0123456789") != f"{call.name}_"}
     for key_of, with_id in _MATCH_RULES:
         waiting: defaultdict[str | None, deque[int]] = defaultdict(deque)
         for index, call in enumerate(calls):
-            if index not in matches and not (with_id and _has_own_id(call) and key_of not in _BY_ID):
+            if index not in matches and not (with_id and index in own and key_of not in _BY_ID):
                 waiting[key_of(call)].append(index)
         unclaimed: list[Run] = []
         for run in remaining:
@@ -39,11 +41,6 @@ def match_runs(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int
                 matches[index] = run
         remaining = unclaimed
     return matches, remaining
-
-
-def _has_own_id(call: ToolCall) -> bool:
-    """Whether a call has an id that is more than its name and a number: ADK gives such to a call without one."""
-    return bool(call.id) and not (call.id.startswith(f"{call.name}_") and call.id[len(call.name) + 1 :].isdigit())
 
 
 def _take(waiting: deque[int], run: ToolCall, calls: Sequence[ToolCall]) -> int | None:
