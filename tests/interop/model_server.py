@@ -149,6 +149,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return "Thu, 28 May 2026 20:26:40 GMT"
+
     def log_message(self, *_: Any) -> None:
         pass
 
