@@ -64,11 +64,13 @@ def record(name: str, script: Path, url: str) -> None:
         out.mkdir()
         place.mkdir()
         given = {
-            "HOME": str(place), "PATH": os.environ["PATH"], "PYTHONHASHSEED": "0", "TZ": "UTC", "INTEROP_URL": url,
-            "INTEROP_OUT": str(out), "INTEROP_NPM": str(home), "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1",
+            "HOME": str(place), "LOGNAME": "user", "PATH": os.environ["PATH"], "PYTHONHASHSEED": "0", "TZ": "UTC",
+            "INTEROP_URL": url, "INTEROP_OUT": str(out), "INTEROP_NPM": str(home), "OPENAI_API_KEY": "none",
+            "OPENAI_BASE_URL": f"{url}/v1",
         }  # fmt: skip
         subprocess.run([*start, str(script)], env=QUIET | given, cwd=place, check=True, timeout=TIMEOUT_S)
-        places = {url: "http://localhost", str(place): "/home/user"}
+        port = url.rpartition(":")[2]
+        places = {url: "http://localhost", str(place): "/home/user", f'"server.port": {port}': '"server.port": 80'}
         written = {file.name: read_exported(file, places) for file in sorted(out.iterdir())}
     if not written:
         raise ValueError("nothing was exported")
@@ -110,10 +112,14 @@ def install_npm(script: Path, home: Path) -> tuple[list[str], str]:
 
 
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
-HEX = re.compile(r"\b(0x)?[0-9a-f]{32}\b|\b(0x)?[0-9a-f]{16}\b")
+HEX = re.compile(r"(?<![\w.])(0x)?(?=\d*[a-f])(?:[0-9a-f]{32}|[0-9a-f]{16})(?!\w)")
+BASE64 = re.compile(r'(?<=")[A-Za-z0-9+/]{11}(?:[A-Za-z0-9+/]{11}=)?=(?=")')
 TIME = re.compile(r"\b20\d\d-\d\d-\d\d([T ])\d\d:\d\d:\d\d(?:[.,]\d{3,9})?")
 SHORT_UUID = re.compile(r'(?<=")[2-9A-HJ-NP-Za-km-z]{22}(?=")')
-DURATION = re.compile(r'("\w*(?:duration|time|latency|working_start)\w*": )\d+\.\d+(?:e-\d+)?')
+DURATION = re.compile(
+    r'("\w*(?:duration|time|latency|working_start)\w*": )\d{1,5}\.\d+(?:e-\d+)?|("\w*(?:Ms|_ms|\.pid)": )\d+'
+)
+ORDER = re.compile(r"\b20\d{6}T\d{12}Z")
 EPOCH = re.compile(r"(?<![\w.\"-])1[789]\d{8}(\d{3}|\d{6}|\d{9})?(\.\d+)?(?![\w.])")
 
 
@@ -125,12 +131,18 @@ def even_out(text: str, places: dict[str, str]) -> str:
     text = _number(text, UUID, lambda number, _: f"00000000-0000-4000-8000-{number:012d}")
     text = _number(text, HEX, _build_hex)
     text = _number(text, SHORT_UUID, lambda number, _: f"{number:022d}")
+    text = _number(
+        text, BASE64, lambda number, found: f"{number:0{len(found[0].rstrip('='))}d}{'=' * found[0].count('=')}"
+    )
+    text = ORDER.sub("20260528T202640000000Z", text)
     text = _rank(text, TIME, lambda rank, found: f"2026-05-28{found[1]}20:26:{rank:02d}")
-    return DURATION.sub(r"\g<1>0.5", _rank(text, EPOCH, _build_epoch))
+    return DURATION.sub(
+        lambda found: f"{found[1]}0.5" if found[1] else f"{found[2]}5", _rank(text, EPOCH, _build_epoch)
+    )
 
 
 def _build_hex(number: int, found: re.Match[str]) -> str:
-    prefix = found[1] or found[2] or ""
+    prefix = found[1] or ""
     return f"{prefix}{number:0{len(found[0]) - len(prefix)}x}"
 
 
