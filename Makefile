@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint chaos bench peers audit pin clean
+.PHONY: help demo test lint chaos bench peers interop audit pin clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
@@ -51,6 +51,9 @@ peers: .venv-peers/stamp ## install what `make bench` measures beside ours, in a
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/pip install --quiet pydantic-evals agentevals deepeval uipath
 	@touch $@
+
+interop: | .venv/bin/uv ## record one conversation with real libraries, as test data; ONLY=name for one of them
+	$(BIN)/python -m tests.interop $(ONLY)
 
 audit: | .venv/bin/uv ## ask OSV what is known of the locked packages; needs the network
 	$(BIN)/python .ci/audit.py

@@ -175,7 +175,7 @@ def read_reply_message(out: Transcript, message: Cursor) -> None:
     if not plain:
         _read_refusal(message, speech)
     for call, result in listed:
-        if name != "parts" or result is None or not speech.called:
+        if name != "parts" or result is None or not speech.calls:
             speech.call(call, result)
     if not plain:
         _read_older_calls(out, message, speech, beside)
@@ -186,7 +186,7 @@ def read_reply_message(out: Transcript, message: Cursor) -> None:
         meta = message.child("response_metadata")
         if meta:
             out.end_reply(meta.members, meta.path)
-        message.speaks(silent=not (name or speech.called or message.peek("audio")))
+        message.speaks(silent=not (name or speech.calls or message.peek("audio")))
 
 
 def _read_refusal(message: Cursor, speech: Speech) -> None:
@@ -211,7 +211,8 @@ def _list_calls(message: Cursor) -> Iterator[tuple[ToolCall, ToolResult | None]]
 
 
 def _read_older_calls(out: Transcript, message: Cursor, speech: Speech, listed: CallsBeside | None) -> None:
-    """Read the calls in older members, some of which repeat those `listed` in newer ones."""
+    """Read the calls in older members, some of which repeat those `listed` in newer ones, or those among the parts."""
+    listed = listed or (CallsBeside(speech.calls) if speech.calls else None)
     legacy = message.child("function_call", of="a function call")
     if legacy:
         call = take_call(legacy)

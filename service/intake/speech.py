@@ -15,7 +15,7 @@ class Speech:
     Text or calls after a result in the same reply start a new message.
     """
 
-    __slots__ = ("_calls", "_out", "_results", "_returned", "_texts", "called", "said")
+    __slots__ = ("_calls", "_out", "_results", "_returned", "_texts", "calls", "said")
 
     def __init__(self, out: Transcript) -> None:
         self._out = out
@@ -25,7 +25,8 @@ class Speech:
         self._returned = 0
         self.said = ""
         """What was said so far."""
-        self.called = False
+        self.calls: list[ToolCall] = []
+        """What was called so far."""
 
     def say(self, text: str) -> None:
         """Add a piece of text to the message, or to a new one if a call has returned."""
@@ -38,7 +39,7 @@ class Speech:
         """Add a call, with its result if that stands beside it."""
         self._calls.append((call, result))
         self._returned += result is not None
-        self.called = True
+        self.calls.append(call)
 
     def add_result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
@@ -67,7 +68,7 @@ class Speech:
     def end(self) -> None:
         """End the reply. One without any text or call becomes an empty message."""
         self.cut()
-        if not (self.said or self.called):
+        if not (self.said or self.calls):
             self._out.say("assistant", "")
 
 

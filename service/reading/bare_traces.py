@@ -55,9 +55,9 @@ def wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
     InputError for a field whose name nearly matches a request field.
     """
     shapes: dict[str, type | tuple[type, ...]] = {"tags": dict, "judges": str}
-    for name in record:
+    for name, value in record.items():
         similar = get_close_matches(name[:MAX_NAME_CHARS], _UNIQUE_FIELDS - record.keys(), n=1, cutoff=0.8)
-        if similar and name not in REQUEST_FIELDS:
+        if similar and name not in REQUEST_FIELDS and value is not None:
             message = f"no field of that name is known beside a trace; did you mean {similar[0]!r}?"
             raise InputError.at(f"/{escape_token(name)}", message)
     request = {

@@ -35,6 +35,8 @@ _MARKS = {
 """Byte order marks and what they declare; the longer ones first where one starts like another."""
 _ZIP = b"PK\x03\x04"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_ZIP_ZSTD = 93
+"""How Inspect packs its logs, which `zipfile` knows from Python 3.14 on."""
 DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, UnicodeError, NotImplementedError)
 """What reading damaged data raises."""
 
@@ -126,6 +128,9 @@ def _list_members(archive: zipfile.ZipFile, name: str, encoding: str | None, sta
         members = [member for member in members if member.filename.startswith("samples/")]
     for member in members:
         if not member.is_dir() and not Path(member.filename).name.startswith("."):
+            if member.compress_type == _ZIP_ZSTD:  # its bytes are taken as they are, for `_unpack`
+                member.compress_type, member.file_size = zipfile.ZIP_STORED, member.compress_size
+                del member.CRC
             stream = io.BufferedReader(cast("io.RawIOBase", stack.enter_context(archive.open(member))))
             yield OpenFile(f"{name}/{member.filename}", _decode(_unpack(stream), encoding))
 

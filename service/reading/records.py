@@ -166,10 +166,10 @@ def _name_list(value: Record) -> str | None:
         return "items"
     if "step_number" in value or any(value.keys() <= one for one in STEP_FIELDS):
         return "steps"
-    if value.keys() & TRACE_FIELDS:
+    pydantic_ai = "parts" in value and value.get("kind") in ("request", "response")
+    if value.keys() & TRACE_FIELDS and not pydantic_ai:
         return None
     langchain = isinstance(kind, str) and kind in LANGCHAIN_TYPES and bool(value.keys() & {"content", "data"})
-    pydantic_ai = "parts" in value and value.get("kind") in ("request", "response")
     return "messages" if isinstance(value.get("role"), str) or langchain or pydantic_ai or "lc" in value else None
 
 

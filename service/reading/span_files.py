@@ -24,6 +24,7 @@ from service.intake.spans.selection import has_content
 from service.reading.places import BadRecord, RecordPlace, TraceRecord
 from service.reading.strict_json import Limits
 
+_OTHERS = ("langfuse", "langsmith", "opik")
 NO_CONTENT = "without a span of a model or a tool"
 """Why a trace is left out."""
 
@@ -92,12 +93,12 @@ def _list_rows(place: RecordPlace, spans: Iterable[tuple[str, JsonObject]]) -> I
 def _list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str, JsonObject]] | None:
     """List the spans of a record with their pointers; None if it is something else, or has more than spans.
 
-    An observation of Langfuse, and a span of Opik, also has the ids and the name of a span, but is none of OpenTelemetry's.
+    An observation of Langfuse, a span of Opik, and a run of LangSmith also have the ids and the name of a span.
     """
     if record.get("format", named) != "spans":
         return None
     if is_span(record):
-        return None if "format" not in record and guess_format(record) in ("langfuse", "opik") else [("", record)]
+        return None if "format" not in record and guess_format(record) in _OTHERS else [("", record)]
     keys = record.keys() - {"format"}
     if keys == {"resourceSpans"}:
         return list(list_exported(record["resourceSpans"]))

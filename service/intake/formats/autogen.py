@@ -1,4 +1,4 @@
-"""Messages of AutoGen 0.4 and later: a TaskResult, or a list of its messages and events.
+"""Messages of AutoGen 0.4 and later: a TaskResult, a list of its messages and events, or what an agent's state keeps of them.
 
 A summary of tool calls repeats their results and is no answer of the model; so is a thought. Results belong to the calls
 by their `call_id`.
@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.core.json.members import JsonObject, as_text, list_objects
+from service.core.json.members import JsonObject, as_text, find_object, list_objects
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.parts import add_result, take_call
 from service.intake.unread_parts.endings import Ending
 
-_SAID = frozenset({"TextMessage", "MultiModalMessage", "StructuredMessage", "StopMessage", "HandoffMessage"})
+_KEPT = frozenset({"UserMessage", "AssistantMessage"})
+"""Messages to and from a model, in an agent's state."""
+_SAID = _KEPT | {"TextMessage", "MultiModalMessage", "StructuredMessage", "StopMessage", "HandoffMessage"}
+_RETURNED = ("ToolCallExecutionEvent", "FunctionExecutionResultMessage")
 _REPEATED: Mapping[str, str] = {
     "ToolCallSummaryMessage": "a summary of results",
     "ThoughtEvent": "a thought",
@@ -27,13 +30,14 @@ _REPEATED: Mapping[str, str] = {
 
 def read(record: Cursor, out: Transcript) -> Tools:
     """Read the messages. Raises InputError: a call without a name."""
-    for message in record.items("messages", of="a message"):
+    for message in (record.child("llm_context") or record).items("messages", of="a message"):
         kind, source = message.text("type"), message.text("source")
-        if kind == "ToolCallRequestEvent":
+        calls = kind == "AssistantMessage" and isinstance(message.peek("content"), list)
+        if kind == "ToolCallRequestEvent" or calls:
             out.say("assistant", "")
             for call in message.items("content", of="a call"):
                 out.call(take_call(call), parallel=True)
-        elif kind == "ToolCallExecutionEvent":
+        elif kind in _RETURNED:
             for result in message.items("content", of="a result"):
                 add_result(out, result)
         elif kind in _SAID:
@@ -51,8 +55,9 @@ def read(record: Cursor, out: Transcript) -> Tools:
 
 
 def _recognise(record: JsonObject) -> bool:
-    kinds = {as_text(message.get("type")) for message in list_objects(record.get("messages")) if "source" in message}
-    return bool(kinds & (_SAID | _REPEATED.keys() | {"ToolCallRequestEvent", "ToolCallExecutionEvent"}))
+    messages = list_objects((find_object(record, "llm_context") or record).get("messages"))
+    kinds = {as_text(message.get("type")) for message in messages if "source" in message}
+    return bool(kinds & (_SAID | _REPEATED.keys() | {"ToolCallRequestEvent", *_RETURNED}))
 
 
 FORMAT = Format(
@@ -60,7 +65,7 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=60,
-    summary="A TaskResult of AutoGen 0.4 or later, or its messages and events.",
+    summary="A TaskResult of AutoGen 0.4 or later, its messages and events, or the state of an agent.",
     hint="messages with a source, of types such as TextMessage",
     place=33,
 )

@@ -11,6 +11,9 @@ from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_messages
 
+_FAILED = "Error executing tool"
+"""How what a failed tool returned begins."""
+
 
 def read(record: Cursor, out: Transcript) -> Tools:
     """Read the tasks in order. Raises InputError: a call without a name."""
@@ -26,7 +29,9 @@ def _read_task(task: Cursor, out: Transcript) -> None:
     question = task.text("description")
     task.take_all("summary", "name", "expected_output", "pydantic", "json_dict")
     if task.peek("messages"):
-        read_messages(out, task.items("messages", of="a message"))
+        read_messages(out, task.items("messages", of="a message"), error_prefix=_FAILED)
+        for failure in task.items("tool_failures", of="a failure"):
+            failure.leave("a failure", by_id=False)
     else:
         out.say("user", question)
         out.note_unread("call", task.path, "a call in the messages of a task, which the output lacks,")

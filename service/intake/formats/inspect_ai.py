@@ -1,7 +1,8 @@
 """A sample of an Inspect log (`.json`, or an entry of an `.eval` archive), with its `target` as reference.
 
 A tool failed if its message has an `error`. Long texts may stand in `attachments`. The `output` repeats the last message and
-says how it ended; a `limit` or an `error` says that the sample was stopped.
+says how it ended; a `limit` or an `error` says that the sample was stopped. The `events` say again what the messages do, and
+what other agents did.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ def read(record: Cursor, out: Transcript) -> Tools:
     messages = record.take("messages")
     inner = Cursor({"messages": _attach(messages, attached) if attached else messages}, out)
     read_messages(out, inner.items("messages", of="a message"))
+    for event in record.items("events", of="an event"):
+        event.take("call")  # with the provider, whose answer is the event's output
+        for choice in event.child("output").items("choices"):
+            choice.child("message").take("content")
+        if event.peek("event") in ("state", "store"):
+            event.drop()
+    record.take("events_data")
     output = record.child("output")
     for choice in list_objects(output.take("choices")):
         reason = choice.get("stop_reason")

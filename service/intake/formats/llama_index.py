@@ -1,6 +1,7 @@
 """LlamaIndex: `messages` made of blocks, or the `events` of a workflow: AgentOutput, ToolCall and ToolCallResult.
 
-An agent's output lists the calls that it makes; an event of a call repeats one, an event of a result answers it.
+An agent's output lists the calls that it makes; an event of a call repeats one, an event of a result answers it. Pieces of a
+stream and the event of the end repeat outputs; an AgentInput has what the user said.
 """
 
 from __future__ import annotations
@@ -20,24 +21,48 @@ from service.intake.tools import read_tools
 def read(record: Cursor, out: Transcript) -> Tools:
     """Read the messages or the events. Raises InputError: a call without a name, unusable tools."""
     for message in record.items("messages", of="a message"):
-        if message.peek("role") == "tool":
-            _read_tool_message(message, out)
-        else:
-            read_messages(out, [message])
+        _read_message(message, out)
     for event in record.items("events", of="an event"):
-        if "tool_output" in event:
-            _read_result(event, out)
-        elif "response" in event:
-            _read_output(event, out)
-        elif "tool_kwargs" in event:
-            if not out.has_call_id(str(event.peek("tool_id"))):
-                out.call(take_call(event), parallel=out.is_calling())
-            event.take_all("tool_id", "tool_name", "tool_kwargs")
-        elif isinstance(event.peek("user_msg"), str):
-            out.say("user", event.text("user_msg"))
-        else:
-            event.leave("an event of an unknown type")
+        _read_event(event, out)
     return read_tools(record.take("tools"))
+
+
+def _read_event(event: Cursor, out: Transcript) -> None:
+    if "delta" in event or ("result" in event and out.has_replied()):
+        event.drop()
+    elif "input" in event:
+        _read_input(event, out)
+    elif "tool_output" in event:
+        _read_result(event, out)
+    elif "response" in event:
+        _read_output(event, out)
+    elif "tool_kwargs" in event:
+        if not out.has_call_id(str(event.peek("tool_id"))):
+            out.call(take_call(event), parallel=out.is_calling())
+        event.take_all("tool_id", "tool_name", "tool_kwargs")
+    elif isinstance(event.peek("user_msg"), str):
+        out.say("user", event.text("user_msg"))
+    else:
+        event.leave("an event of an unknown type")
+
+
+def _read_message(message: Cursor, out: Transcript) -> None:
+    if message.peek("role") == "tool":
+        _read_tool_message(message, out)
+    else:
+        read_messages(out, [message])
+
+
+def _read_input(event: Cursor, out: Transcript) -> None:
+    """Read what a model was sent: all of it at the start, later what the user has said since."""
+    messages, began = event.list_nodes("input"), bool(out.get_last_text()) or out.is_calling()
+    for message in messages[-1:] if began else messages:
+        if not began:
+            _read_message(message, out)
+        elif message.peek("role") == "user" and (text := _join_text(message)) != out.get_last_text():
+            out.say("user", text)
+    for message in messages:
+        message.drop()
 
 
 def _read_tool_message(message: Cursor, out: Transcript) -> None:

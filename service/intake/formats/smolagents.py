@@ -2,7 +2,8 @@
 
 A code agent has one tool, `python_interpreter`: the tools of the user are called in its code. A call there is read where it
 is a statement of its own, assigned or printed, with literal arguments under their names; any other is unread. Observations
-are those of a step: with one call they are what it returned, with several nobody knows which returned what.
+are those of a step: with one call they are what it returned, with several nobody knows which returned what. A step that failed
+has its calls in the model's message alone.
 """
 
 from __future__ import annotations
@@ -44,13 +45,18 @@ def read(record: Cursor, out: Transcript) -> Tools:
 
 def _read_action(step: Cursor, out: Transcript) -> None:
     """Read one step: what the model called, and what came of it."""
-    step.take_all("model_input_messages", "model_output", "model_output_message", "code_action")
-    calls: list[ToolCall] = []
-    for listed in step.items("tool_calls", of="a call"):
+    step.take_all("model_input_messages", "model_output", "code_action")
+    message, calls = step.child("model_output_message"), list[ToolCall]()
+    final: JsonValue = None
+    for listed in (step if step.peek("tool_calls") else message).items("tool_calls", of="a call"):
         call = take_call(listed)
         code = _find_code(call, step)
         for one in _list_code_calls(code, listed, out) if code is not None else (call,):
-            calls += [one] if one.name != "final_answer" else []
+            if one.name == "final_answer":
+                final = (one.arguments or {}).get("answer")
+            else:
+                calls.append(one)
+    message.drop()
     for at, call in enumerate(calls):
         out.call(call, parallel=at > 0)
     failure = step.child("error").text("message")
@@ -58,7 +64,7 @@ def _read_action(step: Cursor, out: Transcript) -> None:
     if len(calls) == 1 and (failure or observed is not None):
         out.answer(ToolResult(failure or parse_text(observed), bool(failure)))
     if step.flag("is_final_answer"):
-        _add_answer(out, answer)
+        _add_answer(out, final if answer is None else answer)
 
 
 def _find_code(call: ToolCall, step: Cursor) -> str | None:

@@ -16,11 +16,12 @@ _KINDS = (
     "gen_ai.span.kind",
     "traceloop.span.kind",
     "langsmith.span.kind",
+    "langfuse.observation.type",
     "gen_ai.operation.name",
     "llm.request.type",
 )
 
-_MODELS = frozenset({"LLM", "CHAT", "COMPLETION", "TEXT_COMPLETION", "GENERATE_CONTENT", "RESPONSES"})
+_MODELS = frozenset({"LLM", "CHAT", "COMPLETION", "TEXT_COMPLETION", "GENERATE_CONTENT", "GENERATION", "RESPONSES"})
 _TOOLS = frozenset({"TOOL", "EXECUTE_TOOL"})
 _WRAPPERS = frozenset(
     {
@@ -30,6 +31,7 @@ _WRAPPERS = frozenset(
         "EMBEDDING",
         "EMBEDDINGS",
         "EVALUATOR",
+        "EVENT",
         "EXECUTE_TASK",
         "GUARDRAIL",
         "INVOKE_AGENT",
@@ -39,13 +41,16 @@ _WRAPPERS = frozenset(
         "RERANKER",
         "RETRIEVAL",
         "RETRIEVER",
+        "SPAN",
         "TASK",
         "WORKFLOW",
     }
 )
 """Kinds that carry nothing scored: they repeat what the model and tool spans inside them say, or say neither."""
 
-_GENAI_ROOTS = frozenset({"gen_ai", "llm", "tool", "openinference", "traceloop", "langsmith", "tool_arguments"})
+_GENAI_ROOTS = frozenset(
+    {"gen_ai", "llm", "tool", "openinference", "traceloop", "langsmith", "langfuse", "tool_arguments"}
+)
 _MODEL_NAMES = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "gen_ai.completion")
 _AGENTS = frozenset({"AGENT", "INVOKE_AGENT"})
 _AGENT_NAMES = ("gen_ai.agent.name", "agent.name", "agent_name")

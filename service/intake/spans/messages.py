@@ -207,6 +207,7 @@ _CATALOGUES = (
     "llm.request.functions",
     "model_request_parameters.function_tools",
     "request_data.tools",
+    "langfuse.observation.input.tools",
     "response.tools",
 )
 """Attributes that list the tools on offer; some are objects as JSON text."""
@@ -235,7 +236,7 @@ def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
 
 def _list_catalogues(span: Span) -> Iterator[JsonValue]:
     for name in _CATALOGUES:
-        holder, _, inner = name.partition(".")
+        holder, _, inner = name.rpartition(".")
         raw = get_definitions(span) if name == _CATALOGUES[0] else span.get(name)
         if (
             raw is None

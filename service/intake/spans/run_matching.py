@@ -24,10 +24,12 @@ def match_runs(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int
     """
     matches: dict[int, Run] = {}
     remaining = list(runs)
+    # ADK gives a call without an id its name and a number, in messages alone.
+    own = {at for at, call in enumerate(calls) if call.id and call.id.rstrip("0123456789") != f"{call.name}_"}
     for key_of, with_id in _MATCH_RULES:
         waiting: defaultdict[str | None, deque[int]] = defaultdict(deque)
         for index, call in enumerate(calls):
-            if index not in matches and not (with_id and call.id and key_of not in _BY_ID):
+            if index not in matches and not (with_id and index in own and key_of not in _BY_ID):
                 waiting[key_of(call)].append(index)
         unclaimed: list[Run] = []
         for run in remaining:

@@ -27,7 +27,7 @@ _ARGUMENTS = (
     "mcp.request.argument",
 )
 """Attributes with the arguments as the model wrote them."""
-_INPUTS = ("input.value", "traceloop.entity.input", "gen_ai.prompt", "input")
+_INPUTS = ("input.value", "traceloop.entity.input", "langfuse.observation.input", "gen_ai.prompt", "input")
 """Attributes with the arguments as the framework understood them. Text there that is not an object is the framework's
 doing, not the model's.
 """
@@ -39,6 +39,7 @@ _OUTPUTS = (
     "mcp.tool.result",
     "output.value",
     "traceloop.entity.output",
+    "langfuse.observation.output",
     "output",
 )
 PAYLOADS = frozenset({*_ARGUMENTS, *_INPUTS, *_OUTPUTS, "gen_ai.completion"})

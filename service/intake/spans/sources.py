@@ -9,6 +9,7 @@
 | OpenInference | `llm.input_messages.N` | `llm.output_messages.N` |
 | OpenLLMetry until 0.48 | `gen_ai.prompt.N` | `gen_ai.completion.N` |
 | LangSmith | `gen_ai.prompt`, JSON text | `gen_ai.completion`, JSON text |
+| Langfuse | `langfuse.observation.input` | `langfuse.observation.output` |
 | Logfire, Pydantic AI before 1.1 | `events` without its last choice or replies | these |
 | Logfire's agents | `input` | `output` |
 | Logfire's clients before 4.9 | `request_data.messages` | `response_data.message` |
@@ -26,8 +27,8 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject, read_type
 from service.intake.spans.otlp import Span, look_up, parse_json, read_items, unflatten
 
-_INPUTS = ("gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt")
-_OUTPUTS = ("gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
+_INPUTS = ("gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt", "langfuse.observation.input")
+_OUTPUTS = ("gen_ai.output.messages", "llm.output_messages", "gen_ai.completion", "langfuse.observation.output")
 _WHOLE = ("pydantic_ai.all_messages", "all_messages_events")
 _DETAILS = "gen_ai.client.inference.operation.details"
 _CHOICE = "gen_ai.choice"

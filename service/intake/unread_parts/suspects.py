@@ -56,10 +56,10 @@ _WORDS: Mapping[Hint, re.Pattern[str]] = {
         rf"(?:name|nom|nombre|nome|bezeichnung|名前|名称|имя|^id)$|^(?:{_TOOL})\w*$|^(?:action|method|command|fn|operation|op|acci[oó]n|aktion)$"
     ),
     Hint.ARGUMENTS: re.compile(
-        r"(?<![a-z])arg(?:s|ument\w*)?$|param\w*$|^kwargs$|input\w*$|payload|eingabe\w*$|entrada\w*$|entr[ée]e\w*$|引数|参数|パラメータ|аргумент|параметр|^(?:with|body|values|data)$"
+        r"(?<![a-z])arg(?:s|ument\w*)?$|param\w*$|^(?:tool_)?kwargs$|input\w*$|payload|eingabe\w*$|entrada\w*$|entr[ée]e\w*$|引数|参数|パラメータ|аргумент|параметр|^(?:with|body|values|data)$"
     ),
     Hint.OWN_ARGUMENTS: re.compile(
-        r"(?<![a-z])arg(?:s|ument\w*)$|^kwargs$|(?:tool|action|function|call)_?\w*(?:input|param)\w*$|引数|аргумент"
+        r"(?<![a-z])arg(?:s|ument\w*)$|^(?:tool_)?kwargs$|(?:tool|action|function|call)_?\w*(?:input|param)\w*$|引数|аргумент"
     ),
     Hint.CALLS: re.compile(
         rf"(?:{_TOOL})\w*?_?(?:{_CALL})|(?:aufruf|appel|llamad|chiamat|invo[ck]ation|invoked|呼び出し|调用|вызов)|^calls?$|^actions?$|called$"
