@@ -111,7 +111,7 @@ def install_npm(script: Path, home: Path) -> tuple[list[str], str]:
     return ["node", f"--import={HERE / 'npm_packages.mjs'}"], ", ".join(packages)
 
 
-UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 HEX = re.compile(r"(?<![\w.])(0x)?(?=\d*[a-f])(?:[0-9a-f]{32}|[0-9a-f]{16})(?!\w)")
 BASE64 = re.compile(r'(?<=")[A-Za-z0-9+/]{11}(?:[A-Za-z0-9+/]{11}=)?=(?=")')
 TIME = re.compile(r"\b20\d\d-\d\d-\d\d([T ])\d\d:\d\d:\d\d(?:[.,]\d{3,9})?")
