@@ -46,13 +46,14 @@ def _read_fit(file: Path) -> Fit:
 
 
 def refuse_useless(fits: Sequence[Fit]) -> tuple[list[Fit], list[str]]:
-    """Return the fits that may be installed, and why each of the others is not; InputError where none may be."""
-    refused = [
-        Problem(fit.id, f"not installed, because its judge is useless: {why}") for fit in fits if (why := fit.useless)
-    ]
+    """Return the fits that may be installed, and why each of the others is not; InputError where none may be.
+
+    `service.core.judging.fits.usefulness` has the rule. Nothing overrides it.
+    """
+    refused = [Problem(fit.id, f"not installed, because its judge is {why}") for fit in fits if (why := fit.refusal)]
     if refused and len(refused) == len(fits):
         raise InputError(refused)
-    return [fit for fit in fits if not fit.useless], [f"{one.path}: {one.message}" for one in refused]
+    return [fit for fit in fits if not fit.refusal], [f"{one.path}: {one.message}" for one in refused]
 
 
 def build_file_name(fit: Fit) -> str:
@@ -68,6 +69,8 @@ def describe_state(
     `models`: the models that may answer where a judge names none; `route`: the route to them. Without these, no judge answers
     here.
     """
+    if fit.refusal:
+        return fit.discrimination.use if fit.discrimination else "not tested against chance"
     if not fit.usable:
         return "may not be used"
     if fit.stale:

@@ -77,8 +77,8 @@ def calibrate_run(
 def calibrate_install(run: Run) -> int:
     """Install the fits of a run in CALLGRADE_HOME/fits, so that they turn judges' answers into verdicts.
 
-    Refuses the fit of a useless judge: one whose AUROC has no 95 % interval above 0.5. Warns about each judge and model whose
-    verdicts stay open because no fit is theirs.
+    Refuses the fit of a judge that is not useful: one that the held-out labels do not show to be better than chance. Warns about
+    each judge and model whose verdicts stay open because no fit is theirs.
     """
     from service.cli.fitted import install_fits
 
