@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from service.calibration.figures import Figures, Measure
 from service.calibration.fitting import CurvePoint
 from service.core.judging.fits import Discrimination, Fit, Guarantee, Method, Origin
+from service.core.judging.fits.certificate import Certificate
 from service.stats.tallies import Bin
 
 REPORT_VERSION = 5
@@ -144,6 +145,8 @@ class JudgeReport:
     """The share that its fit guarantees; None: nothing."""
     cost_usd: float | None = None
     """The mean cost of an answer; None unless it is known for every item."""
+    certificates: tuple[Certificate, ...] = ()
+    """Those of its fit, one for each look at labels."""
 
 
 @dataclass(frozen=True, slots=True)

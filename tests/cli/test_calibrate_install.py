@@ -138,3 +138,26 @@ def test_a_file_copied_to_another_machine_is_listed_as_what_it_is(run: Run) -> N
     (home / build_file_name(fit)).write_text(fit.model_dump_json(), "utf-8")
     assert read_fits([home]) == (fit,)
     assert [one["state"] for one in json.loads(run("calibrate", "fits", "--format", "json").out)] == ["inverted"]
+
+
+def test_a_run_is_certified_and_each_look_at_its_labels_is_counted(run: Run, out: Path) -> None:
+    ran = run("calibrate", "certify", out, "--tpr", "0.6", "--tnr", "0.5")
+    assert ran.code == 0, ran.out
+    assert "in all: certified, 2 of 2 judges" in ran.out
+    assert " certified: " in (out / "report.md").read_text("utf-8")
+    assert all(fit.certified for fit in read_fits([out / "fits"]))
+    assert run("calibrate", "install", out).code == 0
+    rows = json.loads(run("calibrate", "fits", "--format", "json").out)
+    assert [row["promise"] for row in rows] == ["none; certified"] * 2
+    ran = run("calibrate", "certify", out, "--judge", f"{JUDGE.id} (m0)", "--tpr", "0.99")
+    assert ran.code == 2
+    assert "look 2 at these labels" in " ".join(ran.out.split())
+    assert "0 of 1 judge" in ran.out
+    by_model = {fit.model: fit for fit in read_fits([out / "fits"])}
+    assert [(one.look, one.error) for one in by_model["m0"].certificates] == [(1, 0.05), (2, 0.025)]
+    assert (by_model["m0"].certified, by_model["m1"].certified) == (False, True)
+    looks = Path(os.environ["CALLGRADE_HOME"]) / "fits" / "looks.jsonl"
+    assert len(looks.read_text("utf-8").splitlines()) == 2
+    looks.unlink()  # what the fits record counts too
+    assert "look 3 at" in " ".join(run("calibrate", "certify", out, "--judge", f"{JUDGE.id} (m0)").out.split())
+    assert run("calibrate", "certify", out, "--judge", "nobody").code == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import version
 from math import fsum
@@ -22,7 +23,7 @@ from service.calibration.fitting import build_coverage_curve, explain_too_few
 from service.calibration.guarantees import measure_share
 from service.calibration.options import OWN_THRESHOLD, ReportOptions
 from service.calibration.results import Disagreement, HeldOutItem, JudgeReport, Promise, Retest, ReviewBand
-from service.core.judging.fits import Discrimination, Fit, Guarantee
+from service.core.judging.fits import Discrimination, Fit
 from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart
 from service.stats.tallies import LabelTally, build_reliability, build_tally
@@ -39,10 +40,9 @@ def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeRepor
     after = compute_judge_figures(rows, options.resampling)
     humans = compute_human_figures(bench.held_out, options.resampling)
     discrimination = measure_discrimination(bench)
-    share = options.guarantee if discrimination.use == "useful" else None
-    shares = options.shares if discrimination.use == "useful" else ()
-    guarantee = None if share is None else bench.served.promises[share]
-    fit = _build_fit(bench, options, after, humans, guarantee, discrimination)
+    if discrimination.use != "useful":  # nothing is promised
+        options = replace(options, guarantee=None, reported_shares=())
+    fit = _build_fit(bench, options, (after, humans), discrimination)
     criterion, binding = bench.recorded.criterion, bench.recorded.binding
     report = JudgeReport(
         name=bench.name,
@@ -81,23 +81,20 @@ def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeRepor
         ),
         worst=tuple(_list_disagreements(bench, options.max_disagreements)),
         items=tuple([HeldOutItem(one.id, one.group, one.passes, *bench.values[one.key][:3]) for one in bench.held_out]),
-        promises=tuple([measure_promise(bench, share, options) for share in shares]),
-        guarantee=share,
+        promises=tuple([measure_promise(bench, share, options) for share in options.shares]),
+        guarantee=options.guarantee,
         cost_usd=bench.price,
     )
     return report, fit
 
 
 def _build_fit(
-    bench: Bench,
-    options: ReportOptions,
-    after: Figures,
-    humans: Figures | None,
-    guarantee: Guarantee | None,
-    discrimination: Discrimination,
+    bench: Bench, options: ReportOptions, figures: tuple[Figures, Figures | None], found: Discrimination
 ) -> Fit:
     """Build the fit that is served, with its figures on held-out items and its guarantee."""
     raw, binding = [bench.raw[item.key][0] for item in bench.fitted], bench.recorded.binding
+    guarantee = None if options.guarantee is None else bench.served.promises[options.guarantee]
+    after, humans = figures
     strata = {item.stratum for item in bench.fitted}
     answers = [[item.model_dump(mode="json"), list(bench.raw[item.key])] for item in bench.items]
     return Fit(
@@ -120,7 +117,7 @@ def _build_fit(
         threshold=bench.served.threshold,
         review_band=bench.served.band if guarantee is None else None,
         guarantee=guarantee,
-        discrimination=discrimination,
+        discrimination=found,
         statistics=read_metrics(after.measures),
         humans=read_metrics(humans.measures if humans else {}),
         data=sha256(json.dumps(answers, sort_keys=True, separators=(",", ":")).encode()).hexdigest(),

@@ -25,6 +25,8 @@ def build_usefulness(report: CalibrationReport) -> Section:
     """Build the section: a row for each judge, and what it means."""
     rows = tuple([build_row(judge) for judge in report.all_judges])
     lines = [f"{one.name} on {one.criterion}: {describe_use(one)}" for one in report.all_judges]
+    certified = [one for one in report.all_judges if one.certificates]
+    lines += [f"{one.name} on {one.criterion}: {one.certificates[-1].explain()}" for one in certified]
     return Section("May I use it?", (Table(HEAD, rows),), text=(EXPLAINED,), lines=tuple(lines), level=2)
 
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import sha256
 from math import fsum
+from operator import not_
 from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from service.core.judging.fits.certificate import Certificate
 from service.core.judging.fits.guarantee import Guarantee
 from service.core.judging.fits.maps import NOISE, Calibrator, Share
 from service.core.judging.fits.usefulness import Discrimination, Metric
@@ -29,8 +31,6 @@ Status = Literal["calibrated", "stale", "mismatched", "out_of_domain", "uncalibr
 the model. mismatched: the only fits are for another version of the judge or another model. out_of_domain: the fit does not
 cover the raw value or the stratum. uncalibrated: there is no fit, or it rests on too few labels or on constructed ones, or its
 judge is not useful. All but the first leave the raw value unchanged."""
-
-
 JOINT = "+"
 """Separates the models of a jury in one name."""
 
@@ -89,8 +89,6 @@ def build_route(*, api_base: str | None = None, mask: Iterable[str] = (), reply:
 
 MAX_WEIGHT_ERROR = 1e-6
 """The largest allowed difference between 1 and the sum of a jury's weights."""
-
-
 MOST_NAME = 256
 """Most characters in the name of a judge or a criterion."""
 MOST_MODELS = 2_000
@@ -135,6 +133,8 @@ class Fit(FrozenModel):
     """What the fit guarantees about the verdicts it accepts; None: nothing."""
     discrimination: Discrimination | None = None
     """Whether its judge tells passes from failures; None: nobody tested it, and the fit does not apply."""
+    certificates: Several[Certificate] = Field(default=(), exclude_if=not_)
+    """Each look at labels that was to certify it, in order; the last one counts."""
     statistics: dict[str, Metric] = Field(default_factory=dict[str, Metric])
     """Statistics by name, on items scored while held out."""
     humans: dict[str, Metric] = Field(default_factory=dict[str, Metric])
@@ -151,21 +151,13 @@ class Fit(FrozenModel):
     """Whether it is too old to apply. The reader of the file, which has a clock, sets it; it is never stored."""
 
     @model_validator(mode="after")
-    def _weigh_each(self) -> Fit:
+    def _check_whole(self) -> Fit:
         if self.weights and join_models(self.weights) != join_models(self.model.split(JOINT)):
             raise ValueError(f"weights are of {join_models(self.weights)}, and the fit is of {self.model}")
         if self.weights and abs(fsum(self.weights.values()) - 1) > MAX_WEIGHT_ERROR:
             raise ValueError(f"weights sum to {fsum(self.weights.values()):g}, and not to 1")
-        return self
-
-    @model_validator(mode="after")
-    def _guarantee_use(self) -> Fit:
         if self.guarantee is not None and self.refusal:
             raise ValueError(f"a fit that is not useful guarantees nothing, and its judge is {self.refusal}")
-        return self
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Fit:
         for name, bounds in (("domain", self.domain), ("review_band", self.review_band)):
             if bounds is not None and bounds[0] > bounds[1]:
                 raise ValueError(f"{name} goes from {bounds[0]:g} to {bounds[1]:g}: its first number is the lower one")
@@ -173,10 +165,11 @@ class Fit(FrozenModel):
 
     @lazy
     def id(self) -> str:
-        """The judge, the criterion, and 12 hex digits of the digest of everything but the day and the library versions."""
+        """The judge, the criterion, and 12 hex digits of the digest of all but the day, library versions and certificates."""
         left_out = {
             "libraries",
             "made",
+            "certificates",
             *[
                 name
                 for name in ("weights", "evidence", "route", "guarantee", "discrimination")
@@ -219,6 +212,11 @@ class Fit(FrozenModel):
     def usable(self) -> bool:
         """Whether the fit may call a value calibrated."""
         return self.enough and self.origin != "constructed"
+
+    @property
+    def certified(self) -> bool:
+        """Whether its judge is useful, and the last look at labels certified it."""
+        return not self.refusal and bool(self.certificates) and self.certificates[-1].certified
 
     @property
     def refusal(self) -> str:

@@ -28,6 +28,11 @@ from service.core.models.kinds import FrozenModel
 
 Use = Literal["useful", "useless", "inverted", "cannot tell"]
 
+_WORDS: dict[Use, str] = {
+    "useful": "it tells passes from failures",
+    "inverted": "it gives failures the higher values; check which end of its scale passes",
+    "useless": "it tells passes from failures no better than chance or the majority label",
+}
 CHANCE = 0.5
 """The AUROC, and the balanced accuracy, of a judge that tells nothing."""
 WORTH = 0.7
@@ -78,12 +83,8 @@ class Discrimination(FrozenModel):
         if self._count_lacking():
             return "cannot tell"
         auroc, balanced, kappa = self.auroc, self.balanced_accuracy, self.kappa
-        if (
-            min(_get_low(auroc), _get_low(balanced)) > CHANCE
-            and _get_low(kappa) > 0
-            and self.p_value is not None
-            and self.p_value <= MAX_P
-        ):
+        lows = [-inf if end is None else end for end in (auroc.low, balanced.low, kappa.low)]
+        if min(lows[:2]) > CHANCE and lows[2] > 0 and self.p_value is not None and self.p_value <= MAX_P:
             return "useful"
         if auroc.high is not None and auroc.high < CHANCE:
             return "inverted"
@@ -96,18 +97,16 @@ class Discrimination(FrozenModel):
         return max(by_class, MIN_LABELS - self.passing - self.failing, MIN_GROUPS - self.groups, 0)
 
     def count_more(self) -> int:
-        """Count how many more labels would tell: up to the floor, and from there on by the width of the intervals.
+        """Count how many more labels would tell: those that the floor lacks, else by the width of the intervals.
 
-        Widths shrink with the square root of the number of labels; that number is returned at which either the low ends would
-        lie above chance or a high end below `WORTH`, if the figures stayed as they are. 0 where the use is known.
+        Widths shrink with the root of the number of labels, until chance or `WORTH` is excluded. 0 where the use is known.
         """
         if self.use != "cannot tell":
             return 0
         if lacking := self._count_lacking():
             return lacking
-        p, normal = 1.0 if self.p_value is None else self.p_value, NormalDist()
-        above = [(normal.inv_cdf(MAX_P) / normal.inv_cdf(p)) ** 2 if 0 < p < CHANCE else inf]
-        below = [inf]
+        p, normal, below = self.p_value or 1.0, NormalDist(), [inf]
+        above = [(normal.inv_cdf(MAX_P) / normal.inv_cdf(p)) ** 2 if p < CHANCE else inf]
         for one in (self.auroc, self.balanced_accuracy):
             if one.value is not None and one.low is not None and one.high is not None:
                 above.append(((one.value - one.low) / (one.value - CHANCE)) ** 2 if one.value > CHANCE else inf)
@@ -123,19 +122,10 @@ class Discrimination(FrozenModel):
             f"{'undefined' if self.p_value is None else f'{self.p_value:.3f}'}, on {self.passing} held-out passes and "
             f"{self.failing} failures of {self.groups} groups"
         )
-        if self.use == "useful":
-            return f"useful: it tells passes from failures ({figures})"
-        if self.use == "inverted":
-            return f"inverted: it gives failures the higher values ({figures}); check which end of its scale passes"
-        if self.use == "useless":
-            return f"useless: it tells passes from failures no better than chance or the majority label ({figures})"
-        lacking = [max(0, MIN_CLASS_LABELS - count) for count in (self.passing, self.failing)]
-        kinds = [f"{count} {name}" for count, name in zip(lacking, ("passes", "failures"), strict=True) if count]
-        groups = MIN_GROUPS - self.groups
-        kinds += [f"{groups} of new groups"] if groups > 0 else []
+        if self.use != "cannot tell":
+            return f"{self.use}: {_WORDS[self.use]} ({figures})"
+        floors = (MIN_CLASS_LABELS, "passes"), (MIN_CLASS_LABELS, "failures"), (MIN_GROUPS, "of new groups")
+        counts = (self.passing, self.failing, self.groups)
+        kinds = [f"{least - n} {name}" for (least, name), n in zip(floors, counts, strict=True) if n < least]
         among = f", at least {' and '.join(kinds)} among them" if kinds else ""
         return f"cannot tell: label {self.count_more()} more{among} ({figures})"
-
-
-def _get_low(metric: Metric) -> float:
-    return -inf if metric.low is None else metric.low
