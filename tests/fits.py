@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from service.core.judging.fits import Fit
+from service.core.judging.fits import Discrimination, Fit
+
+TOLD = {"use": "useful", "passing": 60, "failing": 40, "groups": 50, "p_value": 0.001}
+USES: dict[str, dict[str, Any]] = {
+    use: {
+        **TOLD,
+        "use": use,
+        "auroc": dict(zip(("low", "value", "high"), auroc, strict=True)),
+        "balanced_accuracy": dict(zip(("low", "value", "high"), balanced, strict=True)),
+        "kappa": dict(zip(("low", "value", "high"), [2 * end - 1 for end in balanced], strict=True)),
+    }
+    for use, auroc, balanced in (
+        ("useful", (0.7, 0.8, 0.9), (0.65, 0.75, 0.85)),
+        ("useless", (0.4, 0.5, 0.6), (0.4, 0.5, 0.6)),
+        ("inverted", (0.2, 0.29, 0.38), (0.4, 0.5, 0.6)),
+        ("cannot tell", (0.45, 0.6, 0.75), (0.45, 0.6, 0.75)),
+    )
+}
 
 FIELDS: dict[str, Any] = {
     "judge": "j",
@@ -20,6 +37,7 @@ FIELDS: dict[str, Any] = {
     "domain": (0.0, 1.0),
     "threshold": 0.5,
     "statistics": {"auroc": {"value": 0.8, "low": 0.7, "high": 0.9}},
+    "discrimination": USES["useful"],
     "data": "b" * 64,
 }
 
@@ -27,3 +45,8 @@ FIELDS: dict[str, Any] = {
 def make_fit(**changes: Any) -> Fit:
     """The fit with these fields changed."""
     return Fit.model_validate({**FIELDS, **changes})
+
+
+def make_discrimination(use: str, *, verdict: str | None = None, **changes: Any) -> Discrimination:
+    """What was measured of a judge of this use, with these figures changed, and perhaps the verdict."""
+    return Discrimination.model_validate({**USES[use], **changes, "use": verdict or use})

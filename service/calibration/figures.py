@@ -138,13 +138,12 @@ def _ensure_width(name: str, measure: Measure, n: int) -> Measure:
     return Measure(measure.value, *wilson(measure.value * n, n)) if name == "accuracy" else Measure(measure.value)
 
 
-def read_metrics(figures: Figures | None) -> dict[str, Metric]:
+def read_metrics(measures: Mapping[str, Measure]) -> dict[str, Metric]:
     """Return the figures as a fit stores them, rounded to six digits: finer than any interval can resolve."""
 
     def shorten(value: float | None) -> float | None:
         return None if value is None else round(value, 6)
 
-    measures: Mapping[str, Measure] = figures.measures if figures else {}
     return {
         name: Metric(value=shorten(one.value), low=shorten(one.low), high=shorten(one.high))
         for name, one in measures.items()

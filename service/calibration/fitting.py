@@ -10,15 +10,11 @@ from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
 
 from service.calibration.labels import LabelledItem
 from service.core.judging.fits import Calibrator, Identity, Isotonic, Method, Platt
+from service.core.judging.fits.usefulness import MIN_CLASS_LABELS, MIN_GROUPS, MIN_LABELS
 from service.stats.tallies import Floats, LabelTally, build_confusion_at
 
 MethodChoice = Literal["auto", Method]
 
-MIN_LABELS = 50
-MIN_GROUPS = 10
-MIN_CLASS_LABELS = 10
-"""The floor: with fewer labels, fewer groups, or fewer labels of the rarer class, nothing is called calibrated. Below it the
-interval of kappa is about as wide as kappa's own range, and says nothing."""
 ISOTONIC_MIN_LABELS = 300
 """From this many labels, isotonic maps are as good as logistic ones, and can follow any monotone shape."""
 MIN_DECIDED = 0.8

@@ -10,10 +10,11 @@ from pydantic import TypeAdapter
 
 from service.calibration.figures import Figures, Measure
 from service.calibration.fitting import CurvePoint
-from service.core.judging.fits import Fit, Guarantee, Method, Origin
+from service.core.judging.fits import Discrimination, Fit, Guarantee, Method, Origin
+from service.core.judging.fits.certificate import Certificate
 from service.stats.tallies import Bin
 
-REPORT_VERSION = 4
+REPORT_VERSION = 5
 UNDEFINED = Measure(None)
 
 
@@ -114,6 +115,8 @@ class JudgeReport:
     """Whether the labels were enough, and of the right kind, to call its values calibrated."""
     why: str
     """Why its values may not be called calibrated; empty where they may."""
+    discrimination: Discrimination
+    """Whether it tells passes from failures; if it is not useful, nothing is promised and its fit is not installed."""
     method: Method
     fitted: int
     held_out: int
@@ -137,11 +140,13 @@ class JudgeReport:
     worst: tuple[Disagreement, ...]
     items: tuple[HeldOutItem, ...]
     promises: tuple[Promise, ...] = ()
-    """By share, ascending."""
+    """By share, ascending; none for a judge that is not useful."""
     guarantee: float | None = None
     """The share that its fit guarantees; None: nothing."""
     cost_usd: float | None = None
     """The mean cost of an answer; None unless it is known for every item."""
+    certificates: tuple[Certificate, ...] = ()
+    """Those of its fit, one for each look at labels."""
 
 
 @dataclass(frozen=True, slots=True)

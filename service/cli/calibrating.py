@@ -104,9 +104,7 @@ def write_run(run: CalibrationRun, out: Path) -> None:
     try:
         fits.mkdir(parents=True, exist_ok=True)
         earlier = _list_earlier(out)
-        (out / REPORT).write_bytes(render_json(run.report))
-        (out / "report.md").write_text(render_report_markdown(run.report), "utf-8")
-        (out / "report.html").write_text(render_report_page(run.report), "utf-8")
+        write_report(run.report, out)
         for fit in run.fits:
             (fits / build_file_name(fit)).write_bytes(render_json(fit))
         for name in earlier - {build_file_name(fit) for fit in run.fits}:  # installing this run would install them too
@@ -117,6 +115,13 @@ def write_run(run: CalibrationRun, out: Path) -> None:
     for remark in run.report.remarks:
         say(remark)
     say(f"wrote {out / 'report.html'}, which has all figures, and {pluralize(len(run.fits), 'fit')}")
+
+
+def write_report(report: CalibrationReport, out: Path) -> None:
+    """Write the report in its three forms; OSError where the folder cannot be written."""
+    (out / REPORT).write_bytes(render_json(report))
+    (out / "report.md").write_text(render_report_markdown(report), "utf-8")
+    (out / "report.html").write_text(render_report_page(report), "utf-8")
 
 
 def _list_earlier(out: Path) -> set[str]:

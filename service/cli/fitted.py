@@ -36,7 +36,8 @@ from service.settings import Settings
 from service.wiring import build_engine, choose_route, list_rubric_folders, prepare_database
 
 
-def _find_folder(run: Path) -> Path:
+def find_folder(run: Path) -> Path:
+    """Return the folder of a run from that or from its report."""
     return run if run.is_dir() else run.parent
 
 
@@ -49,7 +50,7 @@ def install_fits(run: Path) -> ExitCode:
     SettingsError for a file that is not a fit, InputError where every fit is refused; a usage error if there is no fit or the
     folder cannot be written.
     """
-    source = _find_folder(run) / "fits"
+    source = find_folder(run) / "fits"
     found = read_fits([source])
     if not found:
         raise typer.BadParameter(f"{source} holds no fit; `callgrade calibrate run` writes them", param_hint="RUN")
@@ -112,6 +113,8 @@ def _build_fit_row(fit: Fit, state: str, checks: Sequence[FitCheck]) -> tuple[st
     kappa, promise, since = fit.statistics.get("kappa"), "none", "not checked"
     if fit.guarantee is not None:
         promise = f"{fit.guarantee.share:.0%}" + ("" if fit.guarantee.accepts_any else ": no threshold")
+    if fit.certificates:
+        promise += "; certified" if fit.certified else "; not certified"
     if checks:
         last = checks[-1]
         outcome = f"drifted: {', '.join(last.drifted)}" if last.drifted else "held"
@@ -144,7 +147,7 @@ def check_calibration(
     current_rubric = engine.registry.find(rubric)
     chosen = _choose_judges(report, current_rubric, judged_by.model, judge)
     asking = AskSettings(current_rubric, "fresh", only={one.judge for one in chosen})
-    folder = _find_folder(run)
+    folder = find_folder(run)
     fits = {fit.id: fit for fit in read_fits([folder / "fits"])}
     if lacking := [one.fit_id for one in chosen if one.fit_id not in fits]:
         raise InputError.at("RUN", f"the folder fits beside it lacks {lacking[0]}, which holds the map")

@@ -15,6 +15,7 @@ from service.cli.sections import render_value
 from service.core.money import NOTHING, Cost
 from service.core.scores import Range, Verdict
 from service.errors import SETUP_CAUSES, FaultCause
+from service.fits.files import lacks_certificate
 from service.reporting.breakdown import OutcomeKind, build_breakdown
 from service.reporting.breaks import describe_stages
 from service.reporting.numbers import render_number
@@ -47,6 +48,9 @@ class Tally:
     """The measured scores."""
     ranges: list[Range] = field(default_factory=list["Range"])
     """All scores at their worst and at their best, as gates count them."""
+    certified: frozenset[str] | None = None
+    """The certified fits, where verdicts may rest on no other; `uncertified` counts the traces where they do."""
+    uncertified: int = 0
     refused: int = 0
     code_only: int = 0
     """Traces for which only what code decides was checked."""
@@ -80,6 +84,7 @@ class Tally:
         self.scores += [report.score] if report.score is not None and report.is_measured else []
         self.ranges += [report.gate_range] if report.gate_range is not None else []
         self.code_only += report.scope == "code"
+        self.uncertified += self.certified is not None and lacks_certificate(report, self.certified)
         self.unforgiven += report.verdict == "undecided" and any(map(is_unforgiven, report.open))
         self.open.update({(one.criterion, explain_gap(one)) for one in report.open})
         self.kinds[OutcomeKind(report.verdict, describe_stages(report), report.tags.get("group", ""))] += 1
@@ -140,7 +145,9 @@ class Tally:
             yield f"not scored: {pluralize(self.refused, 'record')}"
 
     def _list_flaky_lines(self) -> Iterator[str]:
-        """List the cases whose trials got different verdicts."""
+        """List the cases whose trials got different verdicts, and count the traces that no certified judge decided."""
+        if self.uncertified:
+            yield f"not certified: {pluralize(self.uncertified, 'trace')} judged without a certified fit"
         flaky = {name: counts for name, counts in self.trials.items() if len(counts) > 1}
         if self.trials:
             steady = len(self.trials) - len(flaky)

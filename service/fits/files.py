@@ -13,6 +13,7 @@ from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
 from service.core.judging.questions import ASSEMBLY
 from service.core.models.validation import find_problems
+from service.core.report import Report
 from service.errors import InputError, Problem, SettingsError
 
 IN_USE = "in use"
@@ -46,13 +47,26 @@ def _read_fit(file: Path) -> Fit:
 
 
 def refuse_useless(fits: Sequence[Fit]) -> tuple[list[Fit], list[str]]:
-    """Return the fits that may be installed, and why each of the others is not; InputError where none may be."""
-    refused = [
-        Problem(fit.id, f"not installed, because its judge is useless: {why}") for fit in fits if (why := fit.useless)
-    ]
+    """Return the fits that may be installed, and why each of the others is not; InputError where none may be.
+
+    `service.core.judging.fits.usefulness` has the rule. Nothing overrides it.
+    """
+    refused = [Problem(fit.id, f"not installed, because its judge is {why}") for fit in fits if (why := fit.refusal)]
     if refused and len(refused) == len(fits):
         raise InputError(refused)
-    return [fit for fit in fits if not fit.useless], [f"{one.path}: {one.message}" for one in refused]
+    return [fit for fit in fits if not fit.refusal], [f"{one.path}: {one.message}" for one in refused]
+
+
+def read_certified(home: Path) -> frozenset[str]:
+    """Read the ids of the fits in CALLGRADE_HOME that are certified."""
+    return frozenset(fit.id for fit in read_fits([home / "fits"]) if fit.certified)
+
+
+def lacks_certificate(report: Report, certified: frozenset[str]) -> bool:
+    """Whether a judge decided part of this report whose fit is not among the certified ones, or that has none."""
+    named = report.provenance.calibrators
+    allowed = not isinstance(named, str) and certified.issuperset(named)
+    return report.calibration.uncalibrated > 0 or (report.calibration.calibrated > 0 and not allowed)
 
 
 def build_file_name(fit: Fit) -> str:
@@ -68,6 +82,8 @@ def describe_state(
     `models`: the models that may answer where a judge names none; `route`: the route to them. Without these, no judge answers
     here.
     """
+    if fit.refusal:
+        return fit.discrimination.use if fit.discrimination else "not tested against chance"
     if not fit.usable:
         return "may not be used"
     if fit.stale:

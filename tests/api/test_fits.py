@@ -25,7 +25,7 @@ from tests.api.played_client import PlayedClient
 from tests.api.test_calibrations import items
 from tests.api.test_labels import body, dumped
 from tests.faults.clock import Clock
-from tests.fits import make_fit
+from tests.fits import make_discrimination, make_fit
 
 ANA = Actor("key ana", "")
 
@@ -79,14 +79,25 @@ def test_a_fit_in_place_says_whether_it_applies(processes: Any, changes: dict[st
     assert [one["state"] for one in made.json["data"]] == [state]
 
 
-def test_the_fit_of_a_useless_judge_is_refused(processes: Any) -> None:
-    useless = fit(criterion="other", statistics={"auroc": {"value": 0.29, "low": 0.2, "high": 0.38}})
-    refused = processes[0]("POST", "/v1/fits", sent(useless)).problem
+@pytest.mark.parametrize("use", ["useless", "inverted", "cannot tell", "never tested"])
+def test_the_fit_of_a_judge_that_is_not_useful_is_refused(processes: Any, use: str) -> None:
+    found = None if use == "never tested" else make_discrimination(use)
+    bad = fit(criterion="other", discrimination=found)
+    refused = processes[0]("POST", "/v1/fits", sent(bad)).problem
     assert refused["status"] == 422
-    assert "does not lie above 0.5" in str(refused)
-    made = processes[0]("POST", "/v1/fits", sent(useless, fit())).json
+    assert f"its judge is {'cannot tell: it was never' if found is None else f'{use}: '}" in str(refused)
+    made = processes[0]("POST", "/v1/fits", sent(bad, fit())).json
     assert [one["id"] for one in made["data"]] == [fit().id]
-    assert made["warnings"][0].startswith(f"{useless.id}: not installed, because its judge is useless")
+    assert made["warnings"][0].startswith(f"{bad.id}: not installed, because its judge is")
+    assert [one["id"] for one in processes[0]("GET", "/v1/fits").json["data"]] == [fit().id]
+
+
+def test_a_fit_that_claims_to_be_useful_against_its_figures_is_no_fit(processes: Any) -> None:
+    file = json.loads(fit(discrimination=make_discrimination("useless")).model_dump_json())
+    file["discrimination"]["use"] = "useful"
+    refused = processes[0]("POST", "/v1/fits", dumped({"fits": [file]})).problem
+    assert refused["status"] == 422
+    assert "its figures make the judge 'useless'" in str(refused)
 
 
 def verdict(client: PlayedClient) -> tuple[bool, str]:

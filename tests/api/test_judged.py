@@ -31,6 +31,7 @@ from tests.api.asgi_caller import JSON, Answer, exchange
 from tests.faults.clock import Clock
 from tests.faults.disk import fill, small
 from tests.faults.provider import Provider
+from tests.fits import make_fit
 from tests.stores import open_new_store
 
 KEY = "canary-key-of-no-known-shape-7421"
@@ -338,12 +339,9 @@ def fit_for(model: str) -> Fit:
     """A fit of the packaged judge with this model: what it calls doubtful, humans pass in 9 of 10 cases."""
     judge = Registry().judges["argument_plausibility"]
     calibrator = {"kind": "isotonic", "raw": [0.0, 0.5, 1.0], "value": [0.1, 0.9, 0.95]}
-    return Fit.model_validate(
-        {
-            "judge": judge.id, "judge_digest": judge.digest, "model": model, "assembly": ASSEMBLY,
-            "criterion": "argument_plausibility", "method": "isotonic", "calibrator": calibrator, "origin": "human",
-            "labels": 400, "groups": 100, "enough": True, "domain": [0.0, 1.0], "threshold": 0.8, "data": "0" * 64,
-        }
+    return make_fit(
+        judge=judge.id, judge_digest=judge.digest, model=model, assembly=ASSEMBLY, criterion="argument_plausibility",
+        method="isotonic", calibrator=calibrator, threshold=0.8,
     )  # fmt: skip
 
 

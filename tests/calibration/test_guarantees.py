@@ -19,7 +19,7 @@ from service.calibration.predictions import JudgePredictions, Prediction
 from service.calibration.run import calibrate
 from service.core.judging.fits import Binding, Guarantee
 from service.stats.tallies import Floats
-from tests.calibration.label_sets import item
+from tests.calibration.label_sets import drawn, item
 
 QUICK = ReportOptions(resampling=Resampling(draws=0), jury=False, guarantee=0.9)
 
@@ -126,10 +126,17 @@ def two_judges(count: int = 1000) -> tuple[LabelledSet, list[Prediction]]:
 
 
 def test_no_threshold_is_a_fit_that_accepts_nothing() -> None:
-    labels, said = two_judges(200)
-    poor = [one.model_copy(update={"raw": 0.5}) for one in said if one.model == "dear"]
-    run = calibrate(labels, poor, QUICK)
+    run = calibrate(*drawn(200), QUICK)
     assert run.fits[0].guarantee == Guarantee(share=0.9)
     assert run.fits[0].is_unsure(0.5, 0.5)
     promise = next(one for one in run.report.judges[0].promises if one.guarantee.share == 0.9)
     assert (promise.coverage.value, promise.agreement.value, promise.n) == (0.0, None, 0)
+
+
+def test_a_judge_that_always_says_the_majority_label_is_guaranteed_nothing() -> None:
+    """Of its passes 95 % agree, and it tells nothing."""
+    labels = [item(n, n % 20 > 0, group=str(n)) for n in range(400)]
+    said = [Prediction(id=one.id, criterion="c", raw=0.9, model="m") for one in labels]
+    run = calibrate(build_labelled_set(enumerate(labels, 1), source="s"), said, QUICK)
+    assert run.fits[0].guarantee is None
+    assert (run.report.judges[0].promises, run.report.judges[0].guarantee) == ((), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -14,11 +13,8 @@ from service.calibration.report.usefulness import build_row, describe_use
 from service.calibration.results import JudgeReport, Promise
 from service.calibration.run import calibrate
 from service.core.judging.fits import Guarantee
-from service.errors import InputError
-from service.fits.files import refuse_useless
 from tests.calibration.label_sets import drawn
 from tests.calibration.test_guarantees import two_judges
-from tests.fits import make_fit
 
 QUICK = ReportOptions(resampling=Resampling(draws=0), jury=False)
 
@@ -52,31 +48,6 @@ def test_what_a_judge_is_for(
     found = replace(judge, promises=promises, **fields)  # pyright: ignore[reportArgumentType]
     assert build_row(found)[1] == use
     assert told in describe_use(found)
-
-
-@pytest.mark.parametrize(
-    ("change", "use", "refused"),
-    [
-        (lambda raw: raw, "for rates", ""),
-        (lambda _: 0.7, "useless", "does not lie above 0.5"),
-        (lambda raw: 1 - raw, "useless", "does not lie above 0.5"),
-    ],
-    ids=["as it is", "constant", "inverted"],
-)
-def test_a_judge_that_does_not_tell_passes_from_failures_is_useless_and_its_fit_refused(
-    change: Callable[[float], float], use: str, refused: str
-) -> None:
-    labels, said = drawn(200)
-    said = [one.model_copy(update={"raw": change(one.raw)}) for one in said]
-    run = calibrate(labels, said, replace(QUICK, resampling=Resampling(draws=100)))
-    assert build_row(run.report.judges[0])[1] == use
-    if not refused:
-        assert refuse_useless(run.fits) == ([*run.fits], [])
-        return
-    assert refused in describe_use(run.report.judges[0])
-    with pytest.raises(InputError, match=refused):
-        refuse_useless(run.fits)
-    assert refuse_useless([make_fit(), *run.fits])[0] == [make_fit()]
 
 
 def test_the_first_screen_has_coverage_and_price() -> None:

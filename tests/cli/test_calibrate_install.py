@@ -14,9 +14,10 @@ from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
 from service.cli.calibrating import run_calibration
 from service.fits.checks import FitCheck, append_checks
-from service.fits.files import read_fits
+from service.fits.files import build_file_name, read_fits
 from service.registry import Registry
 from tests.calibration.label_sets import drawn
+from tests.calibration.test_discrimination import JUDGES, run_judge
 from tests.cli.cli_run import Run
 from tests.cli.served import served
 from tests.faults.provider import Provider
@@ -113,3 +114,50 @@ def test_a_second_run_into_a_folder_leaves_no_fit_of_the_first(run: Run, out: Pa
     left = read_fits([out / "fits"])
     assert sorted(fit.criterion for fit in left) == ["c", "mine"]  # what no run of this folder made is kept
     assert [fit.model for fit in left if fit.criterion == "c"] == ["m0"]
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_no_fit_is_installed_but_of_a_useful_judge(run: Run, tmp_path: Path, name: str) -> None:
+    (use, _), (_, labels, said) = JUDGES[name], run_judge(name)
+    lines = [f"{one.model_dump_json()}\n" for one in (*labels.items, *said)]
+    (tmp_path / "labels.jsonl").write_text("".join(lines), "utf-8")
+    ran = run("calibrate", "run", "--labels", tmp_path / "labels.jsonl", "--out", tmp_path / "out", "--draws", "0")
+    assert ran.code == 0
+    assert (use in ran.out) is (use != "useful")
+    ran = run("calibrate", "install", tmp_path / "out")
+    assert ran.code == (0 if use == "useful" else 5)
+    installed = Path(os.environ["CALLGRADE_HOME"]) / "fits"
+    assert len(list(installed.glob("*.json"))) == (use == "useful")
+    assert (f"its judge is {use}: " in " ".join(ran.err.split())) is (use != "useful")
+
+
+def test_a_file_copied_to_another_machine_is_listed_as_what_it_is(run: Run) -> None:
+    home = Path(os.environ["CALLGRADE_HOME"]) / "fits"
+    home.mkdir(parents=True)
+    fit = run_judge("inverted")[0].fits[0]
+    (home / build_file_name(fit)).write_text(fit.model_dump_json(), "utf-8")
+    assert read_fits([home]) == (fit,)
+    assert [one["state"] for one in json.loads(run("calibrate", "fits", "--format", "json").out)] == ["inverted"]
+
+
+def test_a_run_is_certified_and_each_look_at_its_labels_is_counted(run: Run, out: Path) -> None:
+    ran = run("calibrate", "certify", out, "--tpr", "0.6", "--tnr", "0.5")
+    assert ran.code == 0, ran.out
+    assert "in all: certified, 2 of 2 judges" in ran.out
+    assert " certified: " in (out / "report.md").read_text("utf-8")
+    assert all(fit.certified for fit in read_fits([out / "fits"]))
+    assert run("calibrate", "install", out).code == 0
+    rows = json.loads(run("calibrate", "fits", "--format", "json").out)
+    assert [row["promise"] for row in rows] == ["none; certified"] * 2
+    ran = run("calibrate", "certify", out, "--judge", f"{JUDGE.id} (m0)", "--tpr", "0.99")
+    assert ran.code == 2
+    assert "look 2 at these labels" in " ".join(ran.out.split())
+    assert "0 of 1 judge" in ran.out
+    by_model = {fit.model: fit for fit in read_fits([out / "fits"])}
+    assert [(one.look, one.error) for one in by_model["m0"].certificates] == [(1, 0.05), (2, 0.025)]
+    assert (by_model["m0"].certified, by_model["m1"].certified) == (False, True)
+    looks = Path(os.environ["CALLGRADE_HOME"]) / "fits" / "looks.jsonl"
+    assert len(looks.read_text("utf-8").splitlines()) == 2
+    looks.unlink()  # what the fits record counts too
+    assert "look 3 at" in " ".join(run("calibrate", "certify", out, "--judge", f"{JUDGE.id} (m0)").out.split())
+    assert run("calibrate", "certify", out, "--judge", "nobody").code == 5

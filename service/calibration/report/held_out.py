@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import version
 from math import fsum
 
 from service.calibration.bench import Bench
+from service.calibration.discrimination import measure_discrimination
 from service.calibration.figures import (
     FigureRow,
     Figures,
@@ -21,7 +23,7 @@ from service.calibration.fitting import build_coverage_curve, explain_too_few
 from service.calibration.guarantees import measure_share
 from service.calibration.options import OWN_THRESHOLD, ReportOptions
 from service.calibration.results import Disagreement, HeldOutItem, JudgeReport, Promise, Retest, ReviewBand
-from service.core.judging.fits import Fit, Guarantee
+from service.core.judging.fits import Discrimination, Fit
 from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart
 from service.stats.tallies import LabelTally, build_reliability, build_tally
@@ -37,8 +39,10 @@ def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeRepor
     raw_rows = [row._replace(value=value, passed=value >= OWN_THRESHOLD) for row, value in zip(rows, raw, strict=True)]
     after = compute_judge_figures(rows, options.resampling)
     humans = compute_human_figures(bench.held_out, options.resampling)
-    guarantee = None if options.guarantee is None else bench.served.promises[options.guarantee]
-    fit = _build_fit(bench, options, after, humans, guarantee)
+    discrimination = measure_discrimination(bench)
+    if discrimination.use != "useful":  # nothing is promised
+        options = replace(options, guarantee=None, reported_shares=())
+    fit = _build_fit(bench, options, (after, humans), discrimination)
     criterion, binding = bench.recorded.criterion, bench.recorded.binding
     report = JudgeReport(
         name=bench.name,
@@ -50,6 +54,7 @@ def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeRepor
         fit_id=fit.id,
         calibrated=not bench.why,
         why=bench.why,
+        discrimination=discrimination,
         method=bench.method,
         fitted=fit.labels,
         held_out=len(rows),
@@ -84,10 +89,12 @@ def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeRepor
 
 
 def _build_fit(
-    bench: Bench, options: ReportOptions, after: Figures, humans: Figures | None, guarantee: Guarantee | None
+    bench: Bench, options: ReportOptions, figures: tuple[Figures, Figures | None], found: Discrimination
 ) -> Fit:
     """Build the fit that is served, with its figures on held-out items and its guarantee."""
     raw, binding = [bench.raw[item.key][0] for item in bench.fitted], bench.recorded.binding
+    guarantee = None if options.guarantee is None else bench.served.promises[options.guarantee]
+    after, humans = figures
     strata = {item.stratum for item in bench.fitted}
     answers = [[item.model_dump(mode="json"), list(bench.raw[item.key])] for item in bench.items]
     return Fit(
@@ -110,8 +117,9 @@ def _build_fit(
         threshold=bench.served.threshold,
         review_band=bench.served.band if guarantee is None else None,
         guarantee=guarantee,
-        statistics=read_metrics(after),
-        humans=read_metrics(humans),
+        discrimination=found,
+        statistics=read_metrics(after.measures),
+        humans=read_metrics(humans.measures if humans else {}),
         data=sha256(json.dumps(answers, sort_keys=True, separators=(",", ":")).encode()).hexdigest(),
         seed=options.seed,
         libraries=list_libraries(),

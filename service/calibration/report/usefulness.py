@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from service.calibration.report.wording import show_number, show_usd
 from service.calibration.results import CalibrationReport, JudgeReport, Promise
-from service.core.judging.fits import explain_useless
 from service.reporting.document import Section, Table
 
 MIN_TO_DECIDE = 0.5
@@ -26,14 +25,16 @@ def build_usefulness(report: CalibrationReport) -> Section:
     """Build the section: a row for each judge, and what it means."""
     rows = tuple([build_row(judge) for judge in report.all_judges])
     lines = [f"{one.name} on {one.criterion}: {describe_use(one)}" for one in report.all_judges]
+    certified = [one for one in report.all_judges if one.certificates]
+    lines += [f"{one.name} on {one.criterion}: {one.certificates[-1].explain()}" for one in certified]
     return Section("May I use it?", (Table(HEAD, rows),), text=(EXPLAINED,), lines=tuple(lines), level=2)
 
 
 def build_row(judge: JudgeReport) -> tuple[str, ...]:
     """Build the cells of the columns in `HEAD`; the second names in a word or two what the judge may be used for."""
     best = _find_best(judge)
-    if _is_useless(judge):
-        use = "useless"
+    if judge.discrimination.use != "useful":
+        use = judge.discrimination.use
     elif not judge.calibrated:
         use = "not yet"
     else:
@@ -44,18 +45,17 @@ def build_row(judge: JudgeReport) -> tuple[str, ...]:
     }
     human = judge.humans.of("kappa").value if judge.humans else None
     figures = map(show_number, (judge.after.of("kappa").value, human))
-    return (judge.name, use, *figures, *[coverage.get(one, "-") for one in SHOWN_SHARES], _show_price(judge.cost_usd))
+    return (
+        judge.name,
+        use,
+        *figures,
+        *[coverage.get(one, "none") for one in SHOWN_SHARES],
+        _show_price(judge.cost_usd),
+    )
 
 
 def _show_price(cost_usd: float | None) -> str:
     return show_usd(None if cost_usd is None else cost_usd * PRICED_ITEMS)
-
-
-def _is_useless(judge: JudgeReport) -> bool:
-    """Whether its AUROC does not lie above 0.5; of an uncalibrated judge, whether the whole interval does not."""
-    auroc = judge.after.of("auroc")
-    end = auroc.low if judge.calibrated else auroc.high
-    return bool(explain_useless(auroc.value, auroc.value if end is None else end))
 
 
 def _find_best(judge: JudgeReport) -> Promise | None:
@@ -69,14 +69,13 @@ def _find_best(judge: JudgeReport) -> Promise | None:
 
 def describe_use(judge: JudgeReport) -> str:
     """Describe in a sentence or two what the judge may be used for, and on which condition."""
-    auroc = judge.after.of("auroc")
-    refused = explain_useless(auroc.value, auroc.low)
-    if _is_useless(judge):
-        return f"useless: {refused}. `callgrade calibrate install` refuses its fit."
+    if judge.discrimination.use != "useful":
+        start = f"{judge.discrimination.explain()}. Use neither its verdicts nor rates from it; it is guaranteed nothing, and "
+        return start + "`callgrade calibrate install` refuses its fit."
     if not judge.calibrated:
         return f"not yet, {judge.why or 'it is uncalibrated'}."
     best = _find_best(judge)
-    fit = _describe_fit(judge) + (f" `callgrade calibrate install` refuses it: {refused}." if refused else "")
+    fit = _describe_fit(judge)
     if best is None:
         low = min((one.guarantee.share for one in judge.promises), default=0.8)
         return f"use it for rates corrected by labels, not for verdicts: at no threshold would {low:.0%} of them agree. {fit}"

@@ -13,6 +13,7 @@ from service.cli.options import build_command_group
 
 Labels = Annotated[Path, Option(metavar="FILE", help="The labelled set: JSON Lines (also gzipped) or CSV.")]
 Run = Annotated[Path, Argument(metavar="RUN", help="The report.json of a run, or its folder.")]
+JudgeOfRun = Annotated[str | None, Option("--judge", metavar="NAME", help="One judge of the run. [default: all]")]
 JudgedRubric = Annotated[str, Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked.")]
 Draws = Annotated[int, Option(metavar="N", min=0, max=100_000, help="Draws for each interval; 0 for none.")]
 
@@ -77,12 +78,30 @@ def calibrate_run(
 def calibrate_install(run: Run) -> int:
     """Install the fits of a run in CALLGRADE_HOME/fits, so that they turn judges' answers into verdicts.
 
-    Refuses the fit of a useless judge: one whose AUROC has no 95 % interval above 0.5. Warns about each judge and model whose
-    verdicts stay open because no fit is theirs.
+    Refuses the fit of a judge that is not useful: one that the held-out labels do not show to be better than chance. Warns about
+    each judge and model whose verdicts stay open because no fit is theirs.
     """
     from service.cli.fitted import install_fits
 
     return install_fits(run)
+
+
+@commands.command("certify")
+def calibrate_certify(
+    run: Run,
+    tpr: Annotated[float, Option(metavar="SHARE", min=0.5, max=0.999, help="Passes to recognise, at least.")] = 0.9,
+    tnr: Annotated[float, Option(metavar="SHARE", min=0.5, max=0.999, help="Failures to recognise, at least.")] = 0.9,
+    judge: JudgeOfRun = None,
+    output_format: options.TableOrJson = "table",
+) -> int:
+    """Certify with 95 % confidence that verdicts recognise these shares of passes and of failures; exit with 2 if not.
+
+    Stores the bounds in the fits and the report of the run; install the run again to take them along. Each further look at the
+    same labels may err half as often as the one before, so its bounds are lower.
+    """
+    from service.cli.certifying import certify_run
+
+    return certify_run(run, tpr=tpr, tnr=tnr, judge=judge, output_format=output_format)
 
 
 @commands.command("fits")
@@ -98,7 +117,7 @@ def calibrate_check(
     run: Run,
     labels: Labels,
     rubric: JudgedRubric = "four_step",
-    judge: Annotated[str | None, Option(metavar="NAME", help="One judge of the run. [default: all]")] = None,
+    judge: JudgeOfRun = None,
     size: Annotated[int, Option(metavar="N", min=2, help="Held-out items to judge, per criterion.")] = 200,
     output_format: options.TableOrJson = "table",
 ) -> int:

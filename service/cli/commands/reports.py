@@ -19,6 +19,7 @@ from service.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from service.cli.inputs import ReportFiles
+    from service.core.report import Report
     from service.reporting.summary.labelled import ReportLabel
     from service.web.trace.build import ScoredTrace
     from service.web.trace.stored import SentTrace
@@ -35,6 +36,7 @@ def summarize(
     by: Annotated[list[str] | None, Option(metavar="TAG", help="Tag to slice by; repeatable.")] = None,
     pass_k: Annotated[list[int] | None, Option(metavar="K", min=1, help="k for pass^k over the tag `task`.")] = None,
     labels: Annotated[Path | None, Option(metavar="FILE", help="Labels of reports, to correct the rates.")] = None,
+    require_certified: options.RequireCertified = False,
     output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table",
 ) -> int:
     """Sum up reports: rates with intervals, figures per tool, and pass^k. Optionally gate on them.
@@ -62,8 +64,17 @@ def summarize(
     if found.refused:
         return ExitCode.DATA
     if summary.gate is None or summary.gate.passed:
-        return ExitCode.PASSED
+        return _require_certified(found.reports) if require_certified else ExitCode.PASSED
     return ExitCode.UNDECIDED if summary.gate.undecided else ExitCode.FAILED
+
+
+def _require_certified(reports: Sequence[Report]) -> ExitCode:
+    from service.fits.files import lacks_certificate, read_certified
+
+    certified = read_certified(read_settings().home)
+    if count := sum(lacks_certificate(report, certified) for report in reports):
+        say(f"not certified: {pluralize(count, 'trace')} judged without a certified fit")
+    return ExitCode.UNDECIDED if count else ExitCode.PASSED
 
 
 def _read_labels(path: Path) -> tuple[ReportLabel, ...]:

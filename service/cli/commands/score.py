@@ -45,6 +45,7 @@ def score(
         float | None, Option(metavar="X", min=0, max=1, help="Exit 2 if the mean is below X, 3 if it may be.")
     ] = None,
     allow_undecided: options.AllowUndecided = False,
+    require_certified: options.RequireCertified = False,
     judges: Annotated[
         Literal["off", "cached", "live", "fresh"] | None,
         Option(
@@ -69,6 +70,7 @@ def score(
     from service.cli.inputs import Refusal, keep_refused, print_guesses, read_inputs
     from service.cli.scoring import score_records
     from service.cli.tally import Tally
+    from service.fits.files import read_certified
     from service.reading.places import Layout
 
     inputs = read_inputs(
@@ -81,6 +83,7 @@ def score(
     ).offer(tools)
     _check_no_input(rejected, files, "--rejected")
     tally, refusals, interrupted = Tally(), list[Refusal](), False
+    tally.certified = read_certified(inputs.settings.home) if require_certified else None
     model, asks = inputs.settings.judge_model, inputs.asks_judges
     fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
     with _open_output(output, files) as stream:
@@ -125,7 +128,7 @@ def choose_code(tally: Tally, fail_under: float | None = None, *, allow_undecide
         return ExitCode.FAILED
     allowed = verdicts["undecided"] - tally.unforgiven if allow_undecided else 0
     decided = verdicts["pass"] + verdicts["warn"] + allowed
-    undecided = verdicts["undecided"] > allowed or not decided
+    undecided = verdicts["undecided"] > allowed or not decided or tally.uncertified > 0
     return ExitCode.UNDECIDED if reached is None or undecided else ExitCode.PASSED
 
 

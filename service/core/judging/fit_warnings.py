@@ -51,6 +51,8 @@ def _explain_open(
     same = [fit for fit in same if fit.route == route]
     if not same:
         return "its fits were made by another way to the model: another address, other masks or another form of reply"
+    if refused := [fit.refusal for fit in same if fit.refusal]:
+        return f"its fit is {refused[0]}"
     usable = [fit for fit in same if fit.usable]
     if not usable:
         return "its fits rest on too few labels, or on constructed ones"

@@ -10,13 +10,11 @@ from service.core.judging.fits.fit import (
     Binding,
     Fit,
     Method,
-    Metric,
     Origin,
     Status,
     apply_fit,
     build_route,
     calibrate_value,
-    explain_useless,
     join_models,
     strip_version,
 )
@@ -29,12 +27,14 @@ from service.core.judging.fits.maps import (
     Share,
     sigmoid,
 )
+from service.core.judging.fits.usefulness import Discrimination, Metric
 
 __all__ = [
     "VERSION",
     "AppliedFit",
     "Binding",
     "Calibrator",
+    "Discrimination",
     "Fit",
     "Guarantee",
     "GuaranteedShare",
@@ -49,7 +49,6 @@ __all__ = [
     "apply_fit",
     "build_route",
     "calibrate_value",
-    "explain_useless",
     "join_models",
     "sigmoid",
     "strip_version",

@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import sha256
 from math import fsum
+from operator import not_
 from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from service.core.judging.fits.certificate import Certificate
 from service.core.judging.fits.guarantee import Guarantee
 from service.core.judging.fits.maps import NOISE, Calibrator, Share
+from service.core.judging.fits.usefulness import Discrimination, Metric
 from service.core.models.kinds import FrozenModel, Several, TaggedUnion
 from service.core.models.lazy import lazy
 
@@ -26,10 +29,8 @@ Method = Literal["identity", "platt", "isotonic"]
 Status = Literal["calibrated", "stale", "mismatched", "out_of_domain", "uncalibrated"]
 """calibrated: a fit for exactly this judge gave the value. stale: the fit is too old, or was made with another snapshot of
 the model. mismatched: the only fits are for another version of the judge or another model. out_of_domain: the fit does not
-cover the raw value or the stratum. uncalibrated: there is no fit, or it rests on too few labels or on constructed ones. All
-but the first leave the raw value unchanged."""
-
-
+cover the raw value or the stratum. uncalibrated: there is no fit, or it rests on too few labels or on constructed ones, or its
+judge is not useful. All but the first leave the raw value unchanged."""
 JOINT = "+"
 """Separates the models of a jury in one name."""
 
@@ -86,26 +87,14 @@ def build_route(*, api_base: str | None = None, mask: Iterable[str] = (), reply:
     return _hash_value([api_base, masked, reply]) if api_base or masked or reply != "auto" else ""
 
 
-CHANCE = 0.5
-"""The AUROC of a judge that tells nothing."""
 MAX_WEIGHT_ERROR = 1e-6
 """The largest allowed difference between 1 and the sum of a jury's weights."""
-
-
 MOST_NAME = 256
 """Most characters in the name of a judge or a criterion."""
 MOST_MODELS = 2_000
 """Most characters in the joined names of a jury's models."""
 PLAIN = r"^[^\x00-\x1f\x7f]+$"
 """Matches names without control characters."""
-
-
-class Metric(FrozenModel):
-    """A statistic on items that were held out, with its 95 % interval; None where it is undefined."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
 
 
 class Fit(FrozenModel):
@@ -142,6 +131,10 @@ class Fit(FrozenModel):
     guarantee, which leaves to others whatever it does not accept."""
     guarantee: Guarantee | None = None
     """What the fit guarantees about the verdicts it accepts; None: nothing."""
+    discrimination: Discrimination | None = None
+    """Whether its judge tells passes from failures; None: nobody tested it, and the fit does not apply."""
+    certificates: Several[Certificate] = Field(default=(), exclude_if=not_)
+    """Each look at labels that was to certify it, in order; the last one counts."""
     statistics: dict[str, Metric] = Field(default_factory=dict[str, Metric])
     """Statistics by name, on items scored while held out."""
     humans: dict[str, Metric] = Field(default_factory=dict[str, Metric])
@@ -158,15 +151,13 @@ class Fit(FrozenModel):
     """Whether it is too old to apply. The reader of the file, which has a clock, sets it; it is never stored."""
 
     @model_validator(mode="after")
-    def _weigh_each(self) -> Fit:
+    def _check_whole(self) -> Fit:
         if self.weights and join_models(self.weights) != join_models(self.model.split(JOINT)):
             raise ValueError(f"weights are of {join_models(self.weights)}, and the fit is of {self.model}")
         if self.weights and abs(fsum(self.weights.values()) - 1) > MAX_WEIGHT_ERROR:
             raise ValueError(f"weights sum to {fsum(self.weights.values()):g}, and not to 1")
-        return self
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Fit:
+        if self.guarantee is not None and self.refusal:
+            raise ValueError(f"a fit that is not useful guarantees nothing, and its judge is {self.refusal}")
         for name, bounds in (("domain", self.domain), ("review_band", self.review_band)):
             if bounds is not None and bounds[0] > bounds[1]:
                 raise ValueError(f"{name} goes from {bounds[0]:g} to {bounds[1]:g}: its first number is the lower one")
@@ -174,11 +165,16 @@ class Fit(FrozenModel):
 
     @lazy
     def id(self) -> str:
-        """The judge, the criterion, and 12 hex digits of the digest of everything but the day and the library versions."""
+        """The judge, the criterion, and 12 hex digits of the digest of all but the day, library versions and certificates."""
         left_out = {
             "libraries",
             "made",
-            *[name for name in ("weights", "evidence", "route", "guarantee") if not getattr(self, name)],
+            "certificates",
+            *[
+                name
+                for name in ("weights", "evidence", "route", "guarantee", "discrimination")
+                if not getattr(self, name)
+            ],
         }
         kept = self.model_dump(mode="json", exclude=left_out)
         return f"{self.judge}/{self.criterion}/{_hash_value(kept)[:12]}"
@@ -218,26 +214,16 @@ class Fit(FrozenModel):
         return self.enough and self.origin != "constructed"
 
     @property
-    def useless(self) -> str:
-        """Why its judge may not tell passes from failures; empty where the 95 % interval of its AUROC lies above 0.5."""
-        auroc = self.statistics.get("auroc", Metric(value=None))
-        return explain_useless(auroc.value, auroc.low)
+    def certified(self) -> bool:
+        """Whether its judge is useful, and the last look at labels certified it."""
+        return not self.refusal and bool(self.certificates) and self.certificates[-1].certified
 
-
-def explain_useless(auroc: float | None, low: float | None) -> str:
-    """Explain why this AUROC, with the low end of its 95 % interval, does not lie above 0.5; empty where it does.
-
-    >>> explain_useless(0.8, 0.7), explain_useless(0.29, 0.21)
-    ('', 'its AUROC is 0.290, and the 95 % interval, from 0.210, does not lie above 0.5')
-    """
-    if low is not None and low > CHANCE:
-        return ""
-    if auroc is None:
-        return "it has no AUROC, which takes labels of both kinds"
-    found = f"its AUROC is {auroc:.3f}, and "
-    return found + (
-        "has no 95 % interval" if low is None else f"the 95 % interval, from {low:.3f}, does not lie above {CHANCE}"
-    )
+    @property
+    def refusal(self) -> str:
+        """Why its judge is not useful, so that the fit is neither installed nor applied; empty where it is."""
+        if self.discrimination is None:
+            return "cannot tell: it was never tested against chance; run the calibration again"
+        return "" if self.discrimination.use == "useful" else self.discrimination.explain()
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +282,7 @@ def _is_snapshot(one: Binding, other: Binding) -> bool:
 
 def apply_fit(fit: Fit, raw: float, *, stratum: str | None = None) -> AppliedFit:
     """Apply a matching fit to a raw value in [0, 1]."""
-    if not fit.usable:
+    if not fit.usable or fit.refusal:
         return AppliedFit("uncalibrated", raw, raw, fit.id)
     if fit.stale:
         return AppliedFit("stale", raw, raw, fit.id)

@@ -1,0 +1,73 @@
+"""Certify fits: exact lower bounds of the passes and failures that their verdicts recognise, on the labels a run held out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from hashlib import sha256
+from math import ceil
+
+import numpy as np
+
+from service.calibration.results import HeldOutItem, JudgeReport
+from service.core.judging.fits.certificate import Certificate, Recognised, spend_error
+from service.stats.corrected import code_groups
+from service.stats.selective import compute_lower_bounds, estimate_icc
+
+MOST_NEEDED = 100_000
+
+
+def digest_labels(judges: Sequence[JudgeReport]) -> list[str]:
+    """Return 16 hex digits for each label that judges were held out on, whatever they said of it, in order."""
+    rows = {(judge.criterion, one.id, one.group, one.label) for judge in judges for one in judge.items}
+    return sorted([sha256(json.dumps(row).encode()).hexdigest()[:16] for row in rows])
+
+
+def certify(judges: Sequence[JudgeReport], *, tpr: float, tnr: float, look: int, made: date) -> dict[str, Certificate]:
+    """Certify the fits of judges, by id. `tpr`, `tnr`: the shares of passes and failures that they must recognise."""
+    labels, error = sha256("".join(digest_labels(judges)).encode()).hexdigest(), spend_error(look)
+
+    def bound(items: Sequence[HeldOutItem], floor: float, *, label: bool) -> Recognised:
+        return bound_recognised([one for one in items if one.label is label], floor, (error, error / len(judges)))
+
+    found: dict[str, Certificate] = {}
+    for one in judges:
+        passes, failures = bound(one.items, tpr, label=True), bound(one.items, tnr, label=False)
+        found[one.fit_id] = Certificate(
+            passes=passes, failures=failures, labels=labels, look=look, judges=len(judges), made=made
+        )
+    return found
+
+
+def bound_recognised(items: Sequence[HeldOutItem], floor: float, errors: tuple[float, float]) -> Recognised:
+    """Bound the share of these labels that verdicts match, at both errors; where groups repeat, by the effective sample size."""
+    right = np.array([one.passed is one.label for one in items], dtype=np.bool_)
+    if not len(right):
+        return Recognised(labels=0, recognised=0, low=0.0, low_in_all=0.0, floor=floor)
+    groups = code_groups([one.group for one in items])
+    effect = 1 + (float((np.bincount(groups) ** 2).sum()) / len(right) - 1) * estimate_icc(right, groups)
+    k, n = np.array([right.sum()]) / effect, np.array([len(right)]) / effect
+    low, low_in_all = [float(compute_lower_bounds(k, n, error)[0]) for error in errors]
+    needed = None if low_in_all >= floor else count_needed(float(right.mean()), floor, errors[1])
+    return Recognised(
+        labels=len(right),
+        recognised=int(right.sum()),
+        low=low,
+        low_in_all=low_in_all,
+        floor=floor,
+        needed=None if needed is None else max(len(right) + 1, ceil(needed * effect)),
+    )
+
+
+def count_needed(share: float, floor: float, error: float) -> int | None:
+    """Count the labels at which the exact lower bound of this share first reaches the floor; None where none would.
+
+    >>> count_needed(1.0, 0.9, 0.05), count_needed(0.95, 0.9, 0.05), count_needed(0.9, 0.9, 0.05)
+    (29, 116, None)
+    """
+    if share <= floor:
+        return None
+    n = np.arange(1, MOST_NEEDED + 1, dtype=np.float64)
+    enough = np.flatnonzero(compute_lower_bounds(np.floor(n * share + 1e-9), n, error) >= floor)
+    return int(enough[0]) + 1 if len(enough) else None

@@ -1,0 +1,94 @@
+"""Certificates: exact bounds against figures worked out apart from our code, looks that cost, and what is stored."""
+
+from __future__ import annotations
+
+from datetime import date
+from math import comb
+
+import pytest
+from pydantic import ValidationError
+
+from service.calibration.certifying import bound_recognised, certify, digest_labels
+from service.calibration.results import HeldOutItem
+from service.core.judging.fits.certificate import Certificate
+from tests.calibration.test_discrimination import run_judge
+from tests.fits import make_fit
+
+DAY = date(2026, 5, 2)
+
+CLOPPER_PEARSON = [
+    # Of n labels k are recognised; the p at which k or more of n happen in 5 % (2.5 %) of cases.
+    (10, 10, 0.05, 0.7411),  # 0.05 ** (1 / 10)
+    (29, 29, 0.05, 0.9019),  # 0.05 ** (1 / 29)
+    (28, 28, 0.05, 0.8985),
+    (9, 10, 0.05, 0.6058),
+    (8, 10, 0.05, 0.4931),
+    (1, 10, 0.05, 0.0051),  # 1 - 0.95 ** (1 / 10)
+    (0, 10, 0.05, 0.0),
+    (10, 10, 0.025, 0.6915),  # 0.025 ** (1 / 10)
+    (95, 100, 0.05, 0.8977),
+    (95, 100, 0.025, 0.8872),
+]
+
+
+def rows(right: int, count: int, *, size: int = 1) -> list[HeldOutItem]:
+    return [HeldOutItem(f"i{n}", f"g{n // size}", True, 1.0, 1.0, n < right) for n in range(count)]
+
+
+@pytest.mark.parametrize(("right", "count", "error", "low"), CLOPPER_PEARSON)
+def test_bounds_are_those_of_clopper_and_pearson(right: int, count: int, error: float, low: float) -> None:
+    found = bound_recognised(rows(right, count), 0.9, (error, error))
+    assert (found.labels, found.recognised) == (count, right)
+    assert found.low == found.low_in_all == pytest.approx(low, abs=5e-5)
+    if right:
+        tail = sum(comb(count, k) * found.low**k * (1 - found.low) ** (count - k) for k in range(right, count + 1))
+        assert tail == pytest.approx(error, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("right", "count", "needed"), [(28, 28, 29), (29, 29, None), (57, 60, 116), (90, 100, None), (0, 0, None)]
+)
+def test_how_many_labels_would_reach_the_floor(right: int, count: int, needed: int | None) -> None:
+    found = bound_recognised(rows(right, count), 0.9, (0.05, 0.05))
+    assert (found.needed, found.reached) == (needed, right == count == 29)
+
+
+def test_labels_that_are_alike_within_a_group_count_as_one() -> None:
+    """40 labels of 10 groups, all recognised: nothing shows how groups differ, so these are 10 labels."""
+    assert bound_recognised(rows(40, 40, size=4), 0.9, (0.05, 0.05)).low == pytest.approx(0.05 ** (1 / 10))
+
+
+def test_judges_that_are_certified_together_share_the_error_and_each_look_halves_it() -> None:
+    (judge,) = run_judge("as it is")[0].report.judges
+    alone = certify([judge], tpr=0.6, tnr=0.6, look=1, made=DAY)[judge.fit_id]
+    assert alone.passes.low == alone.passes.low_in_all
+    again = certify([judge], tpr=0.6, tnr=0.6, look=2, made=DAY)[judge.fit_id]
+    assert (alone.error, again.error, again.labels == alone.labels) == (0.05, 0.025, True)
+    assert again.passes.low < alone.passes.low
+    (other,) = run_judge("inverted")[0].report.judges
+    both = certify([judge, other], tpr=0.6, tnr=0.6, look=1, made=DAY)
+    assert both[judge.fit_id].passes.low == alone.passes.low
+    assert both[judge.fit_id].passes.low_in_all == again.passes.low
+    assert digest_labels([judge, other]) == digest_labels([judge])
+    assert "look 2 at these labels" in again.explain()
+
+
+def certificate(**changes: object) -> Certificate:
+    side = {"labels": 29, "recognised": 29, "low": 0.9019, "low_in_all": 0.9019, "floor": 0.9}
+    given = {"passes": side, "failures": side, "labels": "a" * 64, "look": 1, "judges": 1, "made": DAY, **changes}
+    return Certificate.model_validate(given)
+
+
+@pytest.mark.parametrize("wrong", [{"recognised": 30}, {"low": 0.89}, {"recognised": 20}, {"low_in_all": 0.95}])
+def test_bounds_above_what_was_seen_are_no_certificate(wrong: dict[str, float]) -> None:
+    side = {"labels": 29, "recognised": 29, "low": 0.9019, "low_in_all": 0.9019, "floor": 0.9, **wrong}
+    with pytest.raises(ValidationError, match="expected low_in_all"):
+        certificate(passes=side)
+
+
+def test_the_last_look_counts_and_a_judge_that_is_not_useful_is_never_certified() -> None:
+    good, bad = certificate(), certificate(failures={**certificate().failures.model_dump(), "floor": 0.95})
+    fits = [make_fit(certificates=given) for given in ((), (good,), (good, bad), (bad, good))]
+    assert [fit.certified for fit in fits] == [False, True, False, True]
+    assert len({fit.id for fit in fits}) == 1
+    assert not make_fit(certificates=(good,), discrimination=None).certified
