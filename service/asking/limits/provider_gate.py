@@ -11,7 +11,6 @@ from typing import NamedTuple
 from service.asking.failures import MAX_PAUSE_S
 from service.asking.faults import NotSentError, is_outage, is_rate_limit, wants_long_pause
 from service.asking.limits.policies import Breaker, Clock, ConcurrencyLimit, Cooldown, SystemClock
-from service.asking.limits.shared import Halt, RedisGate
 from service.errors import JudgeError
 
 
@@ -19,13 +18,12 @@ class _GateTicket(NamedTuple):
     tenant: str
     epoch: int
     probe: bool
-    lease: str
 
 
 class ProviderGate:
-    """What all callers of one model with one key share: those of this process, and through `shared` those of others.
+    """What all callers of one model with one key share in this process.
 
-    Each tenant has a breaker in each process, so what its questions do to a provider stops no others; a refused key opens it
+    Each tenant has a breaker, so what its questions do to a provider stops no others; a refused key opens it
     too. Only a pause that the provider asks for, or a used-up quota, stops all. Nothing stops anybody for longer than
     `longest_pause` seconds.
     """
@@ -36,9 +34,7 @@ class ProviderGate:
         *,
         concurrency: ConcurrencyLimit | None = None,
         longest_pause: float = MAX_PAUSE_S,
-        shared: RedisGate | None = None,
     ) -> None:
-        self.shared = shared
         self._clock = clock
         self._longest_pause = longest_pause
         self.concurrency = concurrency or ConcurrencyLimit()
@@ -56,11 +52,10 @@ class ProviderGate:
         longer than the longest pause. Raises NotSentError if a cooldown is longer, the breaker is open or the key is closed.
         """
         ticket = await self._enter(patience, tenant)
-        news: Halt | None = None
         try:
             yield
         except JudgeError as error:
-            news = self._note_fault(ticket, error)
+            self._note_fault(ticket, error)
             raise
         except BaseException:  # probably a cancellation
             self.breakers[tenant].note_abandonment(probe=ticket.probe)
@@ -69,11 +64,7 @@ class ProviderGate:
             self.concurrency.grow(ticket.epoch)
             self.breakers[tenant].note_success()
         finally:
-            try:
-                if self.shared is not None:
-                    await self.shared.leave(ticket.lease, news)
-            finally:
-                self.concurrency.release()
+            self.concurrency.release()
 
     async def _enter(self, patience: float, tenant: str) -> _GateTicket:
         patience = min(patience, self._longest_pause)
@@ -91,40 +82,10 @@ class ProviderGate:
             epoch = await self.concurrency.acquire(tenant)
             if epoch is None:
                 continue
-            ticket = None
-            try:
-                ticket = await self._admit(epoch, tenant)
-            finally:
-                if ticket is None:
-                    self.concurrency.release()
-            if ticket is not None:
-                return ticket
-
-    async def _admit(self, epoch: int, tenant: str) -> _GateTicket | None:
-        """Admit a request; None if the state has changed while it queued."""
-        if not self._is_free(tenant):
-            return None
-        answer = "" if self.shared is None else await self.shared.enter()
-        if isinstance(answer, Halt):
-            self._adopt(answer, epoch)
-            return None
-        if self.shared is not None and not self._is_free(tenant):
-            await self.shared.leave(answer, None)
-            return None
-        return _GateTicket(tenant, epoch, self.breakers[tenant].admit(), answer)
-
-    def _adopt(self, halt: Halt, epoch: int) -> None:
-        """Adopt what another process has learnt."""
-        seconds = min(halt.seconds, self._longest_pause)
-        if halt.kind == "pause":
-            self.cooldown.extend(seconds)
-            self.concurrency.shrink(epoch, to_one=True)
-            return
-        self._shut(halt.why, seconds)
-
-    def _is_free(self, tenant: str) -> bool:
-        stops = (self.cooldown, self._closed, self.breakers[tenant])
-        return not any(stop.get_seconds_left() for stop in stops)
+            breaker = self.breakers[tenant]
+            if not any(stop.get_seconds_left() for stop in (self.cooldown, self._closed, breaker)):
+                return _GateTicket(tenant, epoch, breaker.admit())
+            self.concurrency.release()  # the state has changed while it queued
 
     def _refuse_if_shut(self, tenant: str) -> None:
         """Raise NotSentError if no request may go out and waiting is useless."""
@@ -133,33 +94,26 @@ class ProviderGate:
             if left and why:
                 raise _build_refusal(left, why)
 
-    def _note_fault(self, ticket: _GateTicket, error: JudgeError) -> Halt | None:
-        """Record a fault; return what other processes should know of it."""
+    def _note_fault(self, ticket: _GateTicket, error: JudgeError) -> None:
         breaker = self.breakers[ticket.tenant]
         if isinstance(error, NotSentError) or error.cause == "budget_exhausted":  # no request was made after all
             breaker.note_abandonment(probe=ticket.probe)
-            return None
+            return
         if is_outage(error) or error.cause == "unauthorized":
             self._note_outage(breaker, ticket, error)
-            return None
+            return
         breaker.note_success()  # it answered, even if not as hoped
         if error.cause == "quota_exhausted" or wants_long_pause(error):
-            self._shut(error, self._longest_pause)
+            self._why = error
+            self._closed.extend(self._longest_pause)
+            self.concurrency.wake()
             self.concurrency.shrink(ticket.epoch, to_one=True)
-            return Halt("closed", self._longest_pause, error)
-        if is_rate_limit(error):
+        elif is_rate_limit(error):
             seconds = min(error.retry_after or 0.0, self._longest_pause)
             self.cooldown.extend(seconds)
             self.concurrency.shrink(ticket.epoch, to_one=bool(seconds))
-            return Halt("pause", seconds, error)
-        self.concurrency.grow(ticket.epoch)
-        return None
-
-    def _shut(self, why: JudgeError, seconds: float) -> None:
-        """Allow no request for so long, and send away those who wait for a place."""
-        self._why = why
-        self._closed.extend(seconds)
-        self.concurrency.wake()
+        else:
+            self.concurrency.grow(ticket.epoch)
 
     def _note_outage(self, breaker: Breaker, ticket: _GateTicket, error: JudgeError) -> None:
         was_open = breaker.is_open
@@ -177,27 +131,21 @@ def _build_refusal(left: float, why: JudgeError) -> NotSentError:
 
 
 class ProviderGates:
-    """The gates of a process, made on first use.
-
-    `shared` returns what a gate shares with other processes, by model and account; None: nothing.
-    """
+    """The gates of a process, made on first use."""
 
     def __init__(
         self,
         clock: Clock | None = None,
         *,
         make: Callable[[Clock], ProviderGate] = ProviderGate,
-        shared: Callable[[str, str], RedisGate] | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self._make = make
-        self._shared = shared
         self._gates: dict[tuple[str, str], ProviderGate] = {}
 
     def get(self, model: str, account: str) -> ProviderGate:
         """Return the gate of a model and an account. `account` identifies the key, and must not be the key itself."""
         place = (model, account)
         if place not in self._gates:
-            gate = self._gates[place] = self._make(self.clock)
-            gate.shared = self._shared(*place) if self._shared else gate.shared
+            self._gates[place] = self._make(self.clock)
         return self._gates[place]
