@@ -90,8 +90,7 @@ def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging 
         return None
     from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
     from service.asking.judging import Judges, Judging  # noqa: PLC0415
-    from service.asking.limits.policies import ConcurrencyLimit  # noqa: PLC0415
-    from service.asking.limits.provider_gate import ProviderGate, ProviderGates  # noqa: PLC0415
+    from service.asking.limits import ConcurrencyLimit, ProviderGate, ProviderGates  # noqa: PLC0415
     from service.asking.model import disconnect  # noqa: PLC0415
 
     model = _build_model(settings)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import RootModel
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
 from service.api.access import find_payer, find_tenant
@@ -17,7 +19,6 @@ from service.api.body import read_body
 from service.api.contract import BODY_PROBLEMS, JSON, build_router, describe_json
 from service.api.fairness import Threads
 from service.api.metrics import ServiceMetrics
-from service.api.presence import await_while_connected
 from service.api.readiness import Readiness
 from service.api.routes.scores import KeptScoreRoutes
 from service.asking.cache.guard import GuardedCache
@@ -35,6 +36,8 @@ from service.scoring_process import LARGE_BYTES, LargeScorer, ProcessRefusal, dr
 from service.store.labelling.drafts import ScoreDraft
 
 LOG = logging.getLogger("callgrade.api")
+
+T = TypeVar("T")
 
 OFF_LOOP_BYTES = 16 * 1024
 """Bodies over this size are processed in a thread, so that one large trace does not delay the small ones."""
@@ -224,3 +227,29 @@ def build_judging_headers(report: Report) -> dict[str, str]:
     counts |= {"tokens-out": provenance.tokens_out, "cost-usd": provenance.cost_usd}
     counts["unpriced-calls"] = provenance.unpriced_calls or None
     return {f"x-callgrade-judge-{name}": str(count) for name, count in counts.items() if count is not None}
+
+
+async def await_while_connected(request: Request, work: Awaitable[T]) -> T:
+    """Await `work`; raise ClientDisconnect if the client leaves first, and cancel the work.
+
+    Only for a request with its body already read: this consumes what comes next on the connection.
+    """
+    limit = asyncio.timeout(None)
+    try:
+        async with limit:
+            watcher = asyncio.create_task(_expire(request, limit))
+            try:
+                return await work
+            finally:
+                watcher.cancel()
+    except TimeoutError:
+        if limit.expired():
+            raise ClientDisconnect from None
+        raise
+
+
+async def _expire(request: Request, limit: asyncio.Timeout) -> None:
+    """Let the time limit of the work expire as soon as the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    limit.reschedule(asyncio.get_running_loop().time())
