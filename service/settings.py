@@ -225,7 +225,7 @@ class Settings:
     judge_deadline: int = _define("60", build_whole(1, 3_600))
     """Time for one reply of a model, in seconds."""
     judge_in_flight: int = _define("64", build_whole(1, 10_000))
-    """Most concurrent calls to one model, across all processes that share a Redis."""
+    """Most concurrent calls to one model, in each process that asks judges."""
     request_max_questions: int = _define("1000", build_whole(1, 10**6))
     """Most requests to judges for one request or batch item; every vote of every model counts."""
     request_max_usd: float | None = _define("20", DOLLARS)

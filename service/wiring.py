@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from service.asking.budget.days import Days
     from service.asking.cache.guard import Cache, GuardedCache
     from service.asking.judging import Judging
-    from service.asking.limits.shared import SharedLimits
     from service.asking.model import LiteLLM
     from service.core.judging.fits import Fit
     from service.outbound.sandbox import Sandboxes
@@ -91,16 +90,13 @@ def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging 
         return None
     from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
     from service.asking.judging import Judges, Judging  # noqa: PLC0415
-    from service.asking.limits.policies import ConcurrencyLimit  # noqa: PLC0415
-    from service.asking.limits.provider_gate import ProviderGate, ProviderGates  # noqa: PLC0415
+    from service.asking.limits import ConcurrencyLimit, ProviderGate, ProviderGates  # noqa: PLC0415
     from service.asking.model import disconnect  # noqa: PLC0415
 
     model = _build_model(settings)
     policy = RetryPolicy(settings.judge_attempts, settings.judge_deadline, 3.0 * settings.judge_deadline)
-    shared_limits = build_shared_limits(settings)
     gates = ProviderGates(
-        make=lambda clock: ProviderGate(clock, concurrency=ConcurrencyLimit(most=settings.judge_in_flight)),
-        shared=shared_limits.build_gate if shared_limits else None,
+        make=lambda clock: ProviderGate(clock, concurrency=ConcurrencyLimit(most=settings.judge_in_flight))
     )
     observers: list[Observer] = []
     caller = ModelCaller(
@@ -116,13 +112,8 @@ def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging 
         form=settings.judge_reply,
     )
 
-    async def close() -> None:
-        if shared_limits:
-            await shared_limits.close()
-        await disconnect()
-
     return Judging(
-        caller, cache or build_cache(settings), judges, pricing=model.worst_usd, closing=close, observers=observers
+        caller, cache or build_cache(settings), judges, pricing=model.worst_usd, closing=disconnect, observers=observers
     )
 
 
@@ -239,15 +230,6 @@ def build_cache(settings: Settings) -> GuardedCache:
         return RedisCache(settings.cache_url, ttl=ttl)
     except ValueError:
         raise SettingsError.at("CALLGRADE_CACHE_URL", "expected a URL that redis-py accepts") from None
-
-
-def build_shared_limits(settings: Settings) -> SharedLimits | None:
-    """Build the provider limits that processes share through Redis; None if no Redis is set."""
-    if not settings.cache_url:
-        return None
-    from service.asking.limits.shared import SharedLimits  # noqa: PLC0415 (likewise)
-
-    return SharedLimits(settings.cache_url, most=settings.judge_in_flight)
 
 
 def build_database(settings: Settings) -> Database:

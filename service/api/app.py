@@ -10,25 +10,26 @@ from threading import Event
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from service import __version__
 from service.api.access import Access
+from service.api.contract import describe_api, read_error
 from service.api.cross_site import is_loopback
-from service.api.fairness.tenants import Fairness, ProcessLoad
-from service.api.fairness.upload_disk import UploadDisk
+from service.api.fairness import Fairness, UploadDisk
 from service.api.key_cache import KeyCache
 from service.api.metrics import BacklogCollector, ServiceMetrics
 from service.api.middleware import RequestMiddleware
-from service.api.openapi import describe_api
 from service.api.parts import ApiParts
 from service.api.problems import render_refusal
 from service.api.readiness import Readiness, watch_stop_signals
 from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.docs import build_docs_route
-from service.api.routes.fits import FitRoutes
-from service.api.routes.labels import LabelRoutes
+from service.api.routes.fits import FitInstallRequest, FitRoutes
+from service.api.routes.jobs import ResumeRequest
+from service.api.routes.labels import LabelRequest, LabelRoutes
 from service.api.routes.operating import AuditRoutes, UsageRoutes
 from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scores import KeptScoreRoutes
@@ -39,6 +40,7 @@ from service.errors import CallgradeError
 from service.fits.manager import FitManager
 from service.jobs.admission import JobBounds
 from service.labelling.desk import LabelDesk
+from service.reading.request import ScoreRequest
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
 from service.store.access.audit import Audit
@@ -127,21 +129,29 @@ def create_app(
         # Passed directly: an included router would double the cost of every request.
         lifespan=_build_lifespan(engine, database, readiness, large_scorer),
         routes=[
-            *scoring.all(),
-            *UsageRoutes(engine.days).all(),
-            *batches.all(),
-            *calibrations.all(),
-            *parts.scores.all(),
-            *labels.all(),
-            *parts.fits.all(),
-            *parts.overview.all(),
-            *AuditRoutes(over(Audit)).all(),
+            *scoring.router.routes,
+            *scoring.probes.routes,
+            *UsageRoutes(engine.days).router.routes,
+            *batches.router.routes,
+            *calibrations.router.routes,
+            *parts.scores.router.routes,
+            *labels.router.routes,
+            *parts.fits.router.routes,
+            *parts.overview.router.routes,
+            *AuditRoutes(over(Audit)).router.routes,
             build_docs_route(),
         ],
     )
     app.state.stopping = stopping
     app.state.parts = parts
-    app.add_middleware(Fairness, load=_build_load(settings))
+    app.add_middleware(
+        Fairness,
+        requests=settings.max_concurrency,
+        each=settings.tenant_max_concurrency or None,
+        streams=settings.max_streams,
+        body_bytes=settings.max_bodies_bytes,
+        largest=settings.max_body_bytes,
+    )
     app.add_middleware(
         Access,
         routes=app.routes,
@@ -153,7 +163,9 @@ def create_app(
     app.add_middleware(RequestMiddleware, metrics=metrics)
     app.add_exception_handler(CallgradeError, _render_error)
     app.add_exception_handler(HTTPException, _render_error)
-    app.openapi = cache(partial(describe_api, app, keys=database is not None))
+    app.add_exception_handler(RequestValidationError, _render_misfit)
+    bodies = (ScoreRequest, LabelRequest, FitInstallRequest, ResumeRequest)
+    app.openapi = cache(partial(describe_api, app, bodies, keys=database is not None))
     return app
 
 
@@ -179,16 +191,6 @@ def _build_bounds(settings: Settings) -> JobBounds:
         default_hours=settings.batch_hours,
         max_usd=settings.batch_max_usd,
         max_questions=settings.batch_max_questions or None,
-    )
-
-
-def _build_load(settings: Settings) -> ProcessLoad:
-    return ProcessLoad(
-        requests=settings.max_concurrency,
-        each=settings.tenant_max_concurrency or None,
-        streams=settings.max_streams,
-        body_bytes=settings.max_bodies_bytes,
-        largest=settings.max_body_bytes,
     )
 
 
@@ -226,3 +228,7 @@ def _build_lifespan(
 
 async def _render_error(_: Request, error: Any) -> Response:
     return render_refusal(error)
+
+
+async def _render_misfit(_: Request, error: Any) -> Response:
+    return render_refusal(read_error(error))

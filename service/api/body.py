@@ -6,14 +6,19 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
+from pydantic import TypeAdapter
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
+from service.core.models.validation import validate
 from service.errors import InputError, TooLargeError
 from service.jobs.spool import Spool
-from service.reading.strict_json import Limits
+from service.reading.strict_json import Limits, parse_strictly
+
+T = TypeVar("T")
 
 PATIENCE_S = 30.0
 """Seconds until the first byte of a body, plus the time it may fall behind `MIN_BYTES_PER_S`."""
@@ -48,6 +53,14 @@ async def read_body(request: Request, limits: Limits, *, patience: float = PATIE
         if read_declared_length(request.headers) > limits.max_bytes:
             raise _build_too_large(limits)
         return await _receive(request, limits, extend)
+
+
+async def read_json(request: Request, limits: Limits, form: TypeAdapter[T], *, default: bytes = b"") -> T:
+    """Read the body into a value, with the one strict parser; `default` stands for an empty one.
+
+    Raises what `read_body` raises, and InputError naming every wrong place.
+    """
+    return validate(form, parse_strictly(await read_body(request, limits) or default, limits))
 
 
 def _refuse_media(headers: Headers) -> None:

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from service.api.access import find_payer, find_tenant
-from service.api.fairness.turns import Threads
+from service.api.fairness import Threads
 from service.jobs.admission import DATABASE_PATIENCE_S
 from service.store.database import insist
 from service.store.jobs.jobs import J, Jobs
@@ -55,10 +55,8 @@ class StoreAccess(Generic[S]):
 class JobStore(StoreAccess[Jobs[J]], Generic[J]):
     """Jobs, with threads separate from those that score: a large upload must not take those."""
 
-    def __init__(self, jobs: Jobs[J] | None, *, parameter: str) -> None:
-        """`parameter`: the path parameter with the id of a job."""
+    def __init__(self, jobs: Jobs[J] | None) -> None:
         super().__init__(jobs, "batches need", threads=8)
-        self._parameter = parameter
         self._long = Threads(4, name="submissions")
 
     @property
@@ -66,14 +64,14 @@ class JobStore(StoreAccess[Jobs[J]], Generic[J]):
         """The jobs; HTTPException 503 if there is no store."""
         return self.find_store()
 
-    async def find(self, request: Request) -> J:
-        """Find the job that a request names; UnknownJobError if there is none, or it is another tenant's."""
-        return await self.change(request, self.jobs.find)
+    async def find(self, request: Request, job_id: str) -> J:
+        """Find a job; UnknownJobError if there is none, or it is another tenant's."""
+        return await self.change(request, job_id, self.jobs.find)
 
-    async def change(self, request: Request, change: Callable[[str, str], T]) -> T:
-        """Call `change` with tenant and id of the job that a request names, and return its result."""
-        tenant, name = find_tenant(request), request.path_params[self._parameter]
-        return await self.run(request, lambda: change(tenant, name))
+    async def change(self, request: Request, job_id: str, change: Callable[[str, str], T]) -> T:
+        """Call `change` with the tenant of a request and the id of a job, and return its result."""
+        tenant = find_tenant(request)
+        return await self.run(request, lambda: change(tenant, job_id))
 
     async def run_long(self, request: Request, work: Callable[[], T]) -> T:
         """Run `work` that may take long: two of one tenant run at once."""

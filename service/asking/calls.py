@@ -11,7 +11,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
-from service.asking.limits.provider_gate import ProviderGate, ProviderGates
+from service.asking.limits import ProviderGate, ProviderGates
 from service.asking.model import Model
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.errors import JudgeError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import socket
 import sys
 import threading
@@ -20,7 +21,6 @@ from uvicorn.supervisors import Multiprocess
 from service import heap
 from service.api.app import create_app
 from service.api.cross_site import is_loopback
-from service.api.fairness.connections import Connection
 from service.cli.exits import ExitCode
 from service.cli.screen import say
 from service.errors import SettingsError
@@ -41,6 +41,15 @@ SWITCH_INTERVAL_S = 0.0005
 HEALTHCHECK_TIMEOUT_S = 30
 """Seconds without a sign of life after which a process is replaced. A process that is still loading gives none, and on a busy
 machine loading takes longer than uvicorn's default of 5 s, so processes were replaced for ever."""
+
+MAX_HEAD_BYTES = 65_536
+"""Most bytes of a head, or of a trailer."""
+
+MAX_CONNECTIONS = 8_192
+"""Connections of a process at once; on one more, a request is answered 503."""
+
+OPEN_FILES = 16_384
+"""Open files that a process allows itself, if it may; each connection is one."""
 
 CLOSING_S = 3.0
 """Seconds for closing connections and files, after the grace period of requests under way."""
@@ -96,6 +105,14 @@ def _tune_process() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
+def raise_file_limit() -> None:
+    """Raise this process's limit of open files to `OPEN_FILES`, or as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+
+
 def make_first_key(settings: Settings, keys: Keys) -> None:
     """Create the first key if the settings ask for it; SettingsError if the host is public and there is no key."""
     if settings.first_key and (first := keys.create_first()):
@@ -135,7 +152,9 @@ def _build_config(factory: object, settings: Settings, workers: int) -> uvicorn.
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        http=Connection,
+        http="h11",  # httptools, which is faster, bounds neither a head nor the requests that are sent ahead
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        limit_concurrency=MAX_CONNECTIONS,
         ws="none",
         timeout_graceful_shutdown=settings.graceful_seconds,
         timeout_worker_healthcheck=HEALTHCHECK_TIMEOUT_S,

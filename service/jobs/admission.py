@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Protocol
 
-from pydantic import JsonValue
 from pydantic_core import to_json
 
 from service.engine import Engine
@@ -17,6 +16,7 @@ from service.jobs.chunking import Cutter
 from service.jobs.spool import Spool
 from service.jobs.submissions import (
     BatchDefaults,
+    BatchOptions,
     ItemIntake,
     RunOptions,
     SubmittedEntry,
@@ -67,14 +67,13 @@ class Upload:
     tenant: str
     key: str | None
     """The Idempotency-Key header."""
-    options: Mapping[str, JsonValue]
-    """Options given in the query."""
+    options: RunOptions
     body: Spool
     """JSON Lines."""
 
     def compute_fingerprint(self, kind: Kind) -> str:
         """Hash the body, its options and the kind of job: equal submissions have equal fingerprints."""
-        content = to_json([dict(sorted(self.options.items())), self.body.digest])
+        content = to_json([self.options.model_dump(exclude_unset=True), self.body.digest])
         own = hashlib.sha256(content).hexdigest()
         return own if kind == "scores" else hashlib.sha256(f"{kind} {own}".encode()).hexdigest()
 
@@ -82,13 +81,8 @@ class Upload:
 class Draft(Protocol):
     """A job on its way from a body to a store: the part that differs between kinds of jobs."""
 
-    def __init__(self, raw_options: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
+    def __init__(self, options: Any, engine: Engine, bounds: JobBounds) -> None:
         """Raise InputError with pointers for options that cannot be used."""
-        ...
-
-    @property
-    def options(self) -> RunOptions:
-        """The options that every job has."""
         ...
 
     @property
@@ -104,11 +98,10 @@ class Draft(Protocol):
 class BatchDraft:
     """A batch: each item is a score request."""
 
-    def __init__(self, raw_options: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
-        self._defaults = BatchDefaults(raw_options, engine)
+    def __init__(self, options: BatchOptions, engine: Engine, bounds: JobBounds) -> None:
+        self._defaults = BatchDefaults(options, engine)
         self._max_items = bounds.max_items
-        self.options = self._defaults.options
-        self.dry = self.options.dry_run
+        self.dry = options.dry_run
 
     def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter) -> dict[str, Any]:
         """Cut the items, and return the options and the skipped items."""
@@ -133,8 +126,8 @@ class JobAdmission:
 
         Raises InputError for options that cannot be used, BadLinesError for items, and what `Jobs.submit` raises.
         """
-        draft = self._draft(dict(upload.options), self._engine, self._bounds)
-        options = draft.options
+        options = upload.options
+        draft = self._draft(options, self._engine, self._bounds)
         self._bounds.admit_spending(options.budget_usd, options.max_questions)
         if options.webhook is not None:
             if self._receivers is None:
@@ -149,13 +142,11 @@ class JobAdmission:
         own = draft.cut(read_line_entries(upload.body.file, self._bounds.limits), cutter)
         if draft.dry:
             return None
-        submission = self._build_submission(upload, options, fingerprint, own)
+        submission = self._build_submission(upload, fingerprint, own)
         return insist(lambda: jobs.submit(submission, cutter), give_up=DATABASE_PATIENCE_S)
 
-    def _build_submission(
-        self, upload: Upload, options: RunOptions, fingerprint: str, own: Mapping[str, Any]
-    ) -> JobSubmission:
-        bounds = self._bounds
+    def _build_submission(self, upload: Upload, fingerprint: str, own: Mapping[str, Any]) -> JobSubmission:
+        bounds, options = self._bounds, upload.options
         return JobSubmission(
             tenant=upload.tenant,
             # A submission without a key gets its own: if the reply to COMMIT is lost, the retry must not make a second job.

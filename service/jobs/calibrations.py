@@ -46,7 +46,6 @@ class CalibrationOptions(RunOptions):
     """The share of accepted verdicts that must agree with the labels. Absent: the fits promise nothing."""
 
 
-OPTIONS: TypeAdapter[CalibrationOptions] = TypeAdapter(CalibrationOptions)
 ITEM: TypeAdapter[LabelledItem] = TypeAdapter(LabelledItem)
 PREDICTION: TypeAdapter[Prediction] = TypeAdapter(Prediction)
 
@@ -56,8 +55,8 @@ class CalibrationDraft:
 
     dry = False
 
-    def __init__(self, raw_options: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
-        self.options = validate(OPTIONS, raw_options)
+    def __init__(self, options: CalibrationOptions, engine: Engine, bounds: JobBounds) -> None:
+        self.options = options
         self._engine = engine
         self._max_items = bounds.max_items
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from service.asking.budget.reservations import Spending
-from service.asking.limits.policies import ConcurrencyLimit
+from service.asking.limits import ConcurrencyLimit
 from service.jobs.items import Deferral, WaitingItem, build_quarantined_row, split_blocks
 from service.jobs.recorder import BatchAccount, Recorder
 from service.store.database import insist

@@ -7,10 +7,10 @@ stay in memory.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 
-from pydantic import Field, JsonValue, TypeAdapter
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter, WithJsonSchema
 from pydantic_core import to_json
 
 from service.core.json.members import find_text
@@ -48,8 +48,29 @@ class BatchItem(ScoreRequest):
     """Its name in the results, unique in the batch. Absent: `item-` and its position, from 0."""
 
 
+def _read_tags(value: object) -> object:
+    """Read tags as a query writes them: key:value with commas between, each key once."""
+    if not isinstance(value, str):
+        return value
+    pairs = [part.partition(":") for part in value.split(",")]
+    tags = {key: text for key, _, text in pairs}
+    if not all(key and colon for key, colon, _ in pairs) or len(tags) < len(pairs):
+        raise ValueError("expected key:value with commas between, each key once")
+    return tags
+
+
+Tags = Annotated[
+    dict[str, str],
+    Field(max_length=MAX_TAGS),
+    BeforeValidator(_read_tags),
+    WithJsonSchema({"type": "string", "pattern": "^[^:,]+:[^,]*$", "examples": ["suite:nightly"]}),
+]
+
+
 class RunOptions(FrozenModel):
-    """The options that every job has."""
+    """The options that every job has, as a query gives them."""
+
+    model_config = ConfigDict(strict=False, use_attribute_docstrings=True, defer_build=False)
 
     name: str = Field(default="", max_length=256)
     """A name for people."""
@@ -59,8 +80,8 @@ class RunOptions(FrozenModel):
     """Whether judges are asked, as in a score request."""
     judge_model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
     """The model that judges use where they name none."""
-    tags: Annotated[dict[str, str], Field(max_length=MAX_TAGS)] = Field(default_factory=dict[str, str])
-    """Labels of the batch and of all its items; an item's own take precedence."""
+    tags: Tags = Field(default_factory=dict[str, str])
+    """Labels of the batch and of all its items, key:value with commas between; an item's own take precedence."""
     budget_usd: Annotated[float, Field(ge=0)] | None = None
     """The most that the judges of all items may cost together. The batch pauses when it is reached."""
     max_questions: Annotated[int, Field(ge=0, le=MAX_QUESTION_LIMIT)] | None = None
@@ -82,10 +103,9 @@ class BatchOptions(RunOptions):
     """Whether only to report how many questions judges would get, and their cost."""
 
 
-OPTIONS: TypeAdapter[BatchOptions] = TypeAdapter(BatchOptions)
 ITEM: TypeAdapter[BatchItem] = TypeAdapter(BatchItem)
 
-ITEM_OPTIONS = ("rubric", "judges", "judge_model", "on_judge_error")
+ITEM_OPTIONS = {"rubric", "judges", "judge_model", "on_judge_error"}
 """The options that are also fields of an item."""
 
 RESTRICTED_FIELDS = frozenset({"rubric", "judges", "judge_model", "sandbox", "budget_usd"})
@@ -119,14 +139,12 @@ def read_line_entries(stream: BinaryIO, limits: Limits) -> Iterator[SubmittedEnt
 class BatchDefaults:
     """A batch's options, and the defaults that they give its items."""
 
-    def __init__(self, raw_options: Mapping[str, JsonValue], engine: Engine) -> None:
+    def __init__(self, options: BatchOptions, engine: Engine) -> None:
         """Raise InputError with pointers for options that cannot be used."""
-        self.options = validate(OPTIONS, dict(raw_options))
-        self.given = {name: raw_options[name] for name in ITEM_OPTIONS if raw_options.get(name) is not None}
-        read = {name: getattr(self.options, name) for name in self.given}
-        self._fields: dict[str, Any] = read
+        self.options = options
+        self.given: dict[str, Any] = options.model_dump(include=ITEM_OPTIONS, exclude_none=True)
         self._engine = engine
-        plain = ScoreRequest.model_construct(**read)
+        plain = ScoreRequest.model_construct(**self.given)
         engine.admit(plain)
         self._waits = engine.must_wait(plain)
 
@@ -140,7 +158,7 @@ class BatchDefaults:
         """Whether an item waits for judges or a sandbox. Raises InputError if it cannot be scored with these options."""
         named_fields, waits = item.model_fields_set, self._waits
         if named_fields & RESTRICTED_FIELDS:
-            others = {name: value for name, value in self._fields.items() if name not in named_fields}
+            others = {name: value for name, value in self.given.items() if name not in named_fields}
             complete_item = item.model_copy(update=others)
             self._engine.admit(complete_item)
             waits = self._engine.must_wait(complete_item)

@@ -6,10 +6,11 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import TypeVar, cast
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
+from pydantic import BaseModel, TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -18,11 +19,14 @@ from service import __version__
 from service.api.access import find_caller
 from service.api.page_route import PageHandler, PageRoute, make_csrf, read_cookie
 from service.api.parts import ApiParts
+from service.core.models.validation import validate
 from service.errors import CallgradeError
 from service.problems import ProblemDetails, build_details, describe_error
 from service.store.access.callers import UNKNOWN, Scope
 from service.web.forms import MAX_PUBLIC_BYTES, MAX_SIGNED_BYTES, read_fields
 from service.web.rendering import render_template
+
+M = TypeVar("M", bound=BaseModel)
 
 HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; object-src 'none'; frame-ancestors 'none'; "
@@ -83,6 +87,11 @@ def render(
         {"cache-control": "no-store"},
         "text/html",
     )
+
+
+def read_query(request: Request, model: type[M]) -> M:
+    """Read the query of a page as the operation does that returns the same; InputError if it cannot be used."""
+    return validate(TypeAdapter(model), dict(request.query_params))
 
 
 def read_form(request: Request) -> Mapping[str, str]:

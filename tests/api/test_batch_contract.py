@@ -13,7 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from service.api.app import create_app
 from service.api.routes.batches import EXAMPLE
-from service.api.routes.calibrations import EXAMPLE as LABELLED
+from service.api.routes.labels import LABELLED_EXAMPLE as LABELLED
 from service.store.access.keys import Keys
 from tests.api.test_contract import list_checks
 from tests.bulk import examples

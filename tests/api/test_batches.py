@@ -182,7 +182,7 @@ REFUSED: list[tuple[str, int, bytes, Mapping[str, str], dict[str, object]]] = [
     ("a line that is too large", 400, jsonl(item(tags={"a": "x" * 2_000})), LINES, {}),
     ("too many items", 413, jsonl(*[item()] * 51), LINES, {}),
     ("an unknown parameter", 422, FIVE, LINES, {"skip_invaild": "true"}),
-    ("a flag that is none", 422, FIVE, LINES, {"dry_run": "yes"}),
+    ("a flag that is none", 422, FIVE, LINES, {"dry_run": "perhaps"}),
     ("tags that are none", 422, FIVE, LINES, {"tags": "a"}),
     ("a tag given twice", 422, FIVE, LINES, {"tags": "a:1,a:2"}),
     ("an infinite budget", 422, FIVE, LINES, {"budget_usd": "inf"}),
@@ -191,9 +191,9 @@ REFUSED: list[tuple[str, int, bytes, Mapping[str, str], dict[str, object]]] = [
     ("an unknown rubric", 422, FIVE, LINES, {"rubric": "nope"}),
     ("judges where there is none", 422, FIVE, LINES, {"judges": "live"}),
     ("a webhook where there is none", 422, FIVE, LINES, {"webhook": "https://example.com/"}),
-    ("an empty key", 400, FIVE, {**LINES, "idempotency-key": ""}, {}),
-    ("a long key", 400, FIVE, {**LINES, "idempotency-key": "k" * 256}, {}),
-    ("a key of other letters", 400, FIVE, {**LINES, "idempotency-key": "é"}, {}),
+    ("an empty key", 422, FIVE, {**LINES, "idempotency-key": ""}, {}),
+    ("a long key", 422, FIVE, {**LINES, "idempotency-key": "k" * 256}, {}),
+    ("a key of other letters", 422, FIVE, {**LINES, "idempotency-key": "é"}, {}),
 ]
 
 

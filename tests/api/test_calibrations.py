@@ -212,7 +212,7 @@ BAD: dict[str, tuple[int, list[Any], dict[str, object], list[str]]] = {
     "no judges": (422, [GOOD], {"judges": "off"}, ["/judges"]),
     "an unknown rubric": (422, [GOOD], {"rubric": "none"}, ["/rubric"]),
     "a model that is not allowed": (422, [GOOD], {"judge_model": "openai/dear"}, ["/judge_model"]),
-    "an unknown option": (422, [GOOD], {"splits": 3}, [""]),
+    "an unknown option": (422, [GOOD], {"splits": 3}, ["/splits"]),
     "a webhook": (422, [GOOD], {"webhook": "https://example.com"}, ["/webhook"]),
     "too many questions": (413, [item(n) for n in range(21)], {"repeats": 10}, [""]),
 }

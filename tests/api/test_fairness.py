@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from service.api.fairness.connections import MAX_WAITING, raise_file_limit
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.wiring import prepare_database
@@ -149,37 +148,3 @@ def test_giants_of_one_tenant_let_the_small_ones_of_others_pass(two: Tenants) ->
         reader.join(2 * SOON)
     assert (found, answered) == ([200, 200], [200] * 8)
     assert meanwhile <= 4
-
-
-def test_heads_that_never_end_are_let_go_of(two: Tenants) -> None:
-    raise_file_limit()
-    heads = [two.server.connect() for _ in range(MAX_WAITING + 100)]
-    for one in heads:
-        one.send(b"POST /v1/score HTTP/1.1\r\nhost: local")
-    assert two.score("good") == 200
-    assert {ended(one) for one in heads} <= {b"HTTP/1.1 408 ", b""}
-    assert two.score("good") == 200
-
-
-def ended(connection: Connection) -> bytes:
-    """How the answer begins on a connection that the server closes."""
-    try:
-        return connection.stream.read()[:13]
-    except ConnectionResetError:
-        return b""
-
-
-def test_a_head_that_drips_is_let_go_of_too(two: Tenants) -> None:
-    connection = two.server.connect()
-    connection.sock.settimeout(0.2)
-    for _ in range(5 * SOON):
-        try:
-            connection.send(b"G")
-            assert connection.sock.recv(1) == b"H"
-            break
-        except TimeoutError:
-            continue
-        except (BrokenPipeError, ConnectionResetError):
-            break
-    else:
-        pytest.fail("it is still open")

@@ -1,15 +1,18 @@
-"""Heads as hostile clients write them, to a server of ours: what two readers could read in two ways is refused, and nothing
-that a client sends is kept without a bound."""
+"""Heads as hostile clients write them, to a server of ours: what is no HTTP is refused, and nothing that a client sends is
+kept without a bound. (What remains is for a proxy: docs/promises.md.)"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 
-from service.api.fairness.connections import MAX_AHEAD, MAX_HEAD_BYTES
+from service.cli.serving import MAX_HEAD_BYTES
 from tests.api.test_server import GOOD, Server, head, serving
+
+AHEAD = 100
 
 HOST = b"host: localhost\r\n"
 LIVE = b"GET /livez HTTP/1.1\r\n" + HOST + b"\r\n"
@@ -37,18 +40,12 @@ READ = [
     ("chunks with an extension", post(length=None) + CHUNK.replace(b"\r\n", b";a=b\r\n", 1) + b"\r\n"),
     ("no host in HTTP/1.0", get(b"GET /livez HTTP/1.0", b"")),
     ("a field without a value before the host", get(fields=b"x-empty:\r\n" + HOST)),
-    ("empty lines before", b"\r\n\r\n" + LIVE),
     ("a long path", get(b"GET /livez?" + b"a" * 60_000 + b" HTTP/1.1")),
     ("a long field", get(fields=HOST + b"x: " + b"a" * 60_000 + b"\r\n")),
     ("many fields", get(fields=HOST + b"x: a\r\n" * 5_000)),
-    ("a whole address", get(b"GET http://localhost/livez HTTP/1.1")),
 ]
 REFUSED = [
-    ("a length and chunks", post("transfer-encoding: chunked") + GOOD),
-    ("chunks and a length", post("content-length: 3", length=None) + CHUNK + b"\r\n"),
     ("two lengths", post("content-length: 3") + GOOD),
-    ("the same length twice", post(f"content-length: {len(GOOD)}") + GOOD),
-    ("a list of lengths", post().replace(b"%d" % len(GOOD), b"%d, %d" % (len(GOOD), len(GOOD))) + GOOD),
     ("a length below zero", post(length=-1) + GOOD),
     ("a length with a sign", post().replace(b"length: ", b"length: +") + GOOD),
     ("an endless length", post(length=10**30)),
@@ -56,26 +53,16 @@ REFUSED = [
     ("another encoding after chunks", post(length=None).replace(b"chunked", b"chunked, gzip") + CHUNK + b"\r\n"),
     ("an unknown encoding", post(length=None).replace(b"chunked", b"xchunked") + CHUNK + b"\r\n"),
     ("a chunk below zero", post(length=None) + b"-" + CHUNK),
-    ("an endless chunk", post(length=None) + b"f" * 17 + b"\r\n"),
     ("no host", get(fields=b"")),
     ("two hosts", get(fields=HOST + b"host: other\r\n")),
     ("a space before the colon", get(fields=HOST + b"x : a\r\n")),
     ("a field without a name", get(fields=HOST + b": a\r\n")),
-    ("a folded field", get(fields=HOST + b"x: a\r\n b\r\n")),
     ("a NUL", get(fields=HOST + b"x: a\0b\r\n")),
     ("a carriage return in a field", get(fields=HOST + b"x: a\rb: c\r\n")),
-    ("a line feed in a field", get(fields=HOST + b"x: a\nb: c\r\n")),
-    ("bare line feeds", LIVE.replace(b"\r\n", b"\n")),
     ("bytes in a path", get("GET /livéz HTTP/1.1".encode())),
     ("a space in a path", get(b"GET /li vez HTTP/1.1")),
-    ("a fragment", get(b"GET /livez#a HTTP/1.1")),
-    ("a tunnel", get(b"CONNECT localhost:80 HTTP/1.1")),
     ("HTTP/0.9", b"GET /livez\r\n\r\n"),
-    ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-    ("HTTP/9.9", get(b"GET /livez HTTP/9.9")),
     ("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"a" * 300),
-    ("too long a path", get(b"GET /livez?" + b"a" * (MAX_HEAD_BYTES + 1) + b" HTTP/1.1")),
-    ("too long a field", get(fields=HOST + b"x: " + b"a" * (MAX_HEAD_BYTES + 1) + b"\r\n")),
 ]
 ENDLESS = [
     ("a path", b"GET /livez?" + FLOOD),
@@ -100,20 +87,23 @@ def test_what_is_read(server: Server, sent: bytes) -> None:
     assert connection.answer()[0] == 200
 
 
-@pytest.mark.parametrize("sent", ids(REFUSED))
-def test_what_could_be_read_in_two_ways_is_refused(server: Server, sent: bytes) -> None:
+def read_statuses(server: Server, sent: bytes) -> list[bytes]:
+    """The statuses of all that is answered until the server closes the connection."""
     connection = server.connect()
-    connection.send(sent + LIVE)
-    assert [connection.answer()[0], connection.answer()[0]] == [400, 0]
+    with suppress(ConnectionError):  # it may be closed before all is sent
+        connection.send(sent)
+        return re.findall(rb"HTTP/1\.1 (\d+)", connection.stream.read())
+    return []
+
+
+@pytest.mark.parametrize("sent", ids(REFUSED))
+def test_what_is_no_http_is_refused(server: Server, sent: bytes) -> None:
+    assert read_statuses(server, sent + LIVE) == [b"400"]
 
 
 @pytest.mark.parametrize("sent", ids(ENDLESS))
 def test_what_never_ends_is_not_kept(server: Server, sent: bytes) -> None:
-    connection = server.connect()
-    with suppress(ConnectionError):  # it is closed before all is sent
-        connection.send(sent)
-        connection.answer()
-        assert connection.answer()[0] == 0
+    assert read_statuses(server, sent) in ([b"400"], [])
     assert server.ask("GET", "/livez")[0] == 200
 
 
@@ -136,16 +126,7 @@ def test_who_offers_another_protocol_is_answered_in_this_one(server: Server, to:
     assert [connection.answer()[0] for _ in range(3)] == [200] * 3
 
 
-def test_requests_may_be_sent_ahead_of_answers_and_not_too_many(server: Server) -> None:
-    few, many = server.connect(), server.connect()
-    few.send(LIVE * MAX_AHEAD)
-    assert [few.answer()[0] for _ in range(MAX_AHEAD)] == [200] * MAX_AHEAD
-    many.send(LIVE * 10 * MAX_AHEAD)
-    answers = [many.answer()[0] for _ in range(MAX_AHEAD + 1)]
-    assert (answers, many.answer()[0]) == ([200] * (MAX_AHEAD + 1), 0)
-
-
-def test_a_request_before_one_that_cannot_be_read_is_answered(server: Server) -> None:
+def test_requests_may_be_sent_ahead_of_answers(server: Server) -> None:
     connection = server.connect()
-    connection.send(post() + GOOD + b"canary\r\n\r\n")
-    assert [connection.answer()[0], connection.answer()[0]] == [200, 0]
+    connection.send(LIVE * AHEAD)
+    assert [connection.answer()[0] for _ in range(AHEAD)] == [200] * AHEAD

@@ -19,7 +19,7 @@ from service.asking.cache.guard import Cache
 from service.asking.cached_replies import NoCache
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.judging import Judges, Judging
-from service.asking.limits.provider_gate import ProviderGates
+from service.asking.limits import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.core.judging.fits import Fit
 from service.core.judging.questions import ASSEMBLY

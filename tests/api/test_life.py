@@ -21,7 +21,11 @@ from tests.faults.provider import Provider
 __all__ = ["loop", "send"]
 
 TOLD = re.findall(r"`(service(?:\.\w+)+)`", Page("CONTRIBUTING.md").section("## The life of a request"))
-BESIDE = {"service.scoring_process.ScoringProcess.score", "service.wiring.build_engine"}
+BESIDE = {
+    "service.api.fairness.Threads.run",
+    "service.scoring_process.ScoringProcess.score",
+    "service.wiring.build_engine",
+}
 """For large requests alone; at the start of the process."""
 WAITED_FOR = {
     name for name in TOLD if "asking" in name or name in ("service.engine.Engine.plan", "service.engine.Engine.finish")

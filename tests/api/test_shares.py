@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.api.fairness.shares import Shares
-from service.api.fairness.turns import MAX_ACCOUNTS, Threads, Turns
+from service.api.fairness import Shares, Threads
 
 EVENTS = st.lists(st.tuples(st.booleans(), st.sampled_from("abcd"), st.integers(1, 5)), max_size=60)
 
@@ -34,81 +34,57 @@ def test_a_name_has_no_more_than_it_is_allowed_in_any_case():
     assert shares.take("b", 3)
 
 
-async def order_of(turns: Turns, wanted: list[tuple[str, float]]) -> str:
-    """In which order names have their turns at one place, all of which are asked for while the place is taken."""
-    done: list[str] = []
+def order_of(wanted: str) -> str:
+    """In which order names get the one thread, all of which ask for it while it is taken."""
 
-    async def one(name: str, cost: float) -> None:
-        await turns.take(name, cost=cost)
-        done.append(name)
-        await asyncio.sleep(0)
-        turns.give(name)
-
-    assert turns.take_now("first")
-    tasks = [asyncio.create_task(one(name, cost)) for name, cost in wanted]
-    await asyncio.sleep(0)
-    turns.give("first")
-    await asyncio.gather(*tasks)
-    return "".join(done)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "order"),
-    [
-        ([("a", 1.0)] * 3 + [("b", 1.0)] * 3, "ababab"),
-        ([("a", 100.0)] * 3 + [("b", 1.0)] * 3, "abbbaa"),
-        ([("a", 2.0)] * 3 + [("b", 1.0)] * 4, "abbabba"),
-        ([("a", 1.0)] * 2 + [("b", 1.0)] * 2 + [("c", 1.0)], "abcab"),
-    ],
-)
-def test_who_has_had_the_least_comes_next(wanted, order):
-    assert asyncio.run(order_of(Turns(1), wanted)) == order
-
-
-def test_time_without_work_earns_nothing():
     async def run() -> str:
-        turns = Turns(1)
-        await order_of(turns, [("a", 1.0)] * 50)
-        return await order_of(turns, [("a", 1.0)] * 3 + [("b", 1.0)] * 3)
+        threads, go, done = Threads(1, name="test"), threading.Event(), list[str]()
+        first = asyncio.create_task(threads.run("first", lambda: go.wait(60)))
+        await asyncio.sleep(0)
+        rest = [asyncio.create_task(threads.run(name, lambda name=name: done.append(name))) for name in wanted]
+        await asyncio.sleep(0)
+        go.set()
+        await asyncio.gather(first, *rest)
+        return "".join(done)
 
-    assert asyncio.run(run()) in ("ababab", "bababa")
+    return asyncio.run(run())
 
 
-def test_who_stops_waiting_takes_no_turn_and_loses_none():
+@pytest.mark.parametrize(("wanted", "order"), [("aaabbb", "ababab"), ("aaaab", "abaaa"), ("aabbc", "abcab")])
+def test_names_take_turns_however_many_wait_of_one(wanted: str, order: str) -> None:
+    assert order_of(wanted) == order
+
+
+def test_of_several_threads_one_name_never_has_all() -> None:
     async def run() -> None:
-        turns = Turns(1)
-        assert turns.take_now("a")
-        gone, late, stays = (asyncio.create_task(turns.take(name)) for name in "bca")
+        threads, go = Threads(4, name="test"), threading.Event()
+        greedy = [asyncio.create_task(threads.run("a", lambda: go.wait(60))) for _ in range(10)]
         await asyncio.sleep(0)
-        gone.cancel()
-        turns.give("a")
-        await asyncio.sleep(0)
-        late.cancel()  # its turn may have come already
-        await asyncio.wait([gone, late])
-        if not late.cancelled():
-            turns.give("c")
-        await asyncio.wait_for(stays, 5)
-        turns.give("a")
-        assert turns.take_now("d")
+        assert await asyncio.wait_for(threads.run("b", lambda: "b"), 60) == "b"
+        go.set()
+        assert all(await asyncio.gather(*greedy))
 
     asyncio.run(run())
 
 
-def test_accounts_of_names_that_are_gone_are_forgotten():
-    turns = Turns(4)
-    assert turns.take_now("stays")
-    for number in range(3 * MAX_ACCOUNTS):
-        assert turns.take_now(f"{number}")
-        turns.give(f"{number}")
-    assert len(turns._accounts) <= MAX_ACCOUNTS + 1
-    turns.give("stays")
-    assert not turns._accounts
+def test_who_stops_waiting_takes_no_turn_and_loses_none() -> None:
+    async def run() -> None:
+        threads, go = Threads(1, name="test"), threading.Event()
+        first = asyncio.create_task(threads.run("a", lambda: go.wait(60)))
+        await asyncio.sleep(0)
+        gone, stays = (asyncio.create_task(threads.run(name, lambda name=name: name)) for name in "bc")
+        await asyncio.sleep(0)
+        gone.cancel()
+        go.set()
+        assert await asyncio.wait_for(stays, 60) == "c"
+        assert await first
+        assert await asyncio.wait_for(threads.run("d", lambda: "d"), 60) == "d"
+
+    asyncio.run(run())
 
 
 def test_work_that_nobody_waits_for_keeps_its_turn_until_it_is_done():
     async def run() -> None:
-        import threading
-
         threads, go, began = Threads(1, name="test"), threading.Event(), threading.Event()
 
         def slow() -> None:

@@ -16,7 +16,7 @@ from service.asking.budget.days import NO_CAPS, Days
 from service.asking.cached_replies import NoCache
 from service.asking.calls import ModelCaller, Observer
 from service.asking.judging import Judges, Judging
-from service.asking.limits.provider_gate import ProviderGates
+from service.asking.limits import ProviderGates
 from service.engine import Engine, plan
 from service.registry import Registry
 from service.settings import Settings

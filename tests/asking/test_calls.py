@@ -15,8 +15,7 @@ import pytest
 from service.asking.budget.reservations import Spending
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.faults import CallError, NotSentError
-from service.asking.limits.policies import ConcurrencyLimit
-from service.asking.limits.provider_gate import ProviderGate, ProviderGates
+from service.asking.limits import ConcurrencyLimit, ProviderGate, ProviderGates
 from service.asking.model import LiteLLM
 from service.core.judging.prompts import Completion, Prompt, Turn
 from service.errors import JudgeError

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from service.asking.budget.reservations import Spending
 from service.asking.failures import MAX_RETRY_AFTER_S, read_retry_after
 from service.asking.faults import CallError, NotSentError
-from service.asking.limits.policies import Breaker, ConcurrencyLimit, Cooldown
-from service.asking.limits.provider_gate import ProviderGate
+from service.asking.limits import Breaker, ConcurrencyLimit, Cooldown, ProviderGate
 from service.core.judging.prompts import Usage
 from service.errors import FaultCause, JudgeError
 from tests.faults.clock import Clock

@@ -97,11 +97,9 @@ def serve_echo() -> Any:
 def _serve(make: Callable[[], Any], sock: socket.socket) -> None:
     import uvicorn
 
-    from service.api.fairness.connections import Connection
-
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {0})
-    config = uvicorn.Config(make(), access_log=False, log_level="error", server_header=False, http=Connection)
+    config = uvicorn.Config(make(), access_log=False, log_level="error", server_header=False, http="h11")
     uvicorn.Server(config).run(sockets=[sock])
 
 

@@ -21,7 +21,7 @@ from service.asking.cache.disk import DiskCache
 from service.asking.cached_replies import NoCache
 from service.asking.calls import ModelCaller
 from service.asking.judging import Judges, Judging
-from service.asking.limits.provider_gate import ProviderGates
+from service.asking.limits import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine
 from service.reading.request import ScoreRequest, read_request

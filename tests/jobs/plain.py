@@ -10,7 +10,7 @@ import httpx
 from service.asking.calls import ModelCaller
 from service.asking.faults import CallError
 from service.asking.judging import Judges, Judging
-from service.asking.limits.provider_gate import ProviderGates
+from service.asking.limits import ProviderGates
 from service.cli.working import work
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.engine import Engine

@@ -11,7 +11,7 @@ from functools import partial
 
 from service.asking.calls import ModelCaller
 from service.asking.judging import Judges, Judging
-from service.asking.limits.provider_gate import ProviderGates
+from service.asking.limits import ProviderGates
 from service.cli.working import work
 from service.core.judging.prompts import Completion, Prompt
 from service.core.plan import Plan

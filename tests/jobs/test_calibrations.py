@@ -7,13 +7,12 @@ import os
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from service.engine import Engine
 from service.jobs.admission import JobAdmission, JobBounds, Upload
-from service.jobs.calibrations import CalibrationDraft
+from service.jobs.calibrations import CalibrationDraft, CalibrationOptions
 from service.jobs.chunking import Cutter
 from service.jobs.spool import Spool
 from service.reading.strict_json import Limits
@@ -35,7 +34,7 @@ def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple
     with Spool(max_bytes=2**20) as spool, Cutter(size=50) as cutter:
         spool.write("\n".join(json.dumps(item(n)) for n in range(items)).encode())
         spool.finish()
-        options: dict[str, Any] = {"repeats": repeats, "judges": "fresh"}
+        options = CalibrationOptions(repeats=repeats, judges="fresh")
         sent = Upload(tenant="", key=None, options=options, body=spool)
         made = JobAdmission(CalibrationDraft, engine, bounds).admit(sent, kept, cutter)
         assert made is not None

@@ -1,4 +1,4 @@
-"""Two workers that share a Redis: one limit of calls for both of them, and one cache."""
+"""Two workers that share a Redis: a limit of calls for each of them, and one cache."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def at_work(run: Service, batch: str = "") -> int:
     return sum(any(f'"{name}"' in run.log(number) for name in found) for number in range(len(run.workers)))
 
 
-def test_two_workers_keep_to_one_limit_and_find_what_the_other_has_paid_for(
+def test_each_worker_keeps_to_the_limit_and_finds_what_the_other_has_paid_for(
     postgres_url: str, own_redis: str, tmp_path: Path
 ) -> None:
     provider = Counting(latency=0.1)
@@ -89,7 +89,7 @@ def test_two_workers_keep_to_one_limit_and_find_what_the_other_has_paid_for(
         assert (first.status, first.request_counts.completed, first.cache_hits) == ("completed", ITEMS, 0)
         assert at_work(run, first.id) == 2
         assert (len(provider.requests), set(run.paid().values())) == (before + ITEMS, {1})
-        assert provider.most <= MOST, run.logs()
+        assert provider.most <= 2 * MOST, run.logs()
         run.until(run.is_idle)
         gone.kill()
         gone.wait()

@@ -19,7 +19,7 @@ from service.asking.judging import Judges, Judging
 from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, TooLargeError
 from service.jobs.admission import BatchDraft, Draft, JobAdmission, JobBounds, Upload
-from service.jobs.calibrations import CalibrationDraft
+from service.jobs.calibrations import CalibrationDraft, CalibrationOptions
 from service.jobs.chunking import MAX_CHUNK_BYTES, Cutter
 from service.jobs.items import widen_limits
 from service.jobs.spool import Spool
@@ -28,7 +28,9 @@ from service.jobs.submissions import (
     MAX_LISTED_PROBLEMS,
     MAX_TAGS,
     BatchDefaults,
+    BatchOptions,
     ItemIntake,
+    RunOptions,
     read_line_entries,
 )
 from service.reading.request import read_request
@@ -63,7 +65,7 @@ def taken(
 ) -> tuple[list[dict[str, Any]], SkippedItems]:
     """The items as a worker finds them, and those left out."""
     with Cutter(size=size) as cutter:
-        left_out = ItemIntake(BatchDefaults(given or {}, ENGINE), cutter, max_items=max_items).take(
+        left_out = ItemIntake(BatchDefaults(BatchOptions(**(given or {})), ENGINE), cutter, max_items=max_items).take(
             read_line_entries(io.BytesIO(jsonl(items)), LIMITS)
         )
         return kept(cutter), left_out
@@ -204,7 +206,7 @@ def test_small_items_that_wait_for_nobody_come_in_larger_chunks(line: bytes, wai
 )
 def test_an_item_waits_where_it_or_its_batch_asks_judges(given: Any, own: Any, waits: bool) -> None:
     value = item(**own)
-    assert BatchDefaults(given, JUDGED).check(ITEM.validate_python(value)) is waits
+    assert BatchDefaults(BatchOptions(**given), JUDGED).check(ITEM.validate_python(value)) is waits
 
 
 def test_an_item_at_the_limits_can_be_read_where_it_is_kept() -> None:
@@ -219,7 +221,7 @@ def test_an_item_at_the_limits_can_be_read_where_it_is_kept() -> None:
         parse_strictly(jsonl([{"more": json.loads(line)}]), limits)
     with Cutter(size=2) as cutter:
         tags = {str(n): "x" * 60 for n in range(40)}
-        ItemIntake(BatchDefaults({"tags": tags}, ENGINE), cutter, max_items=9).take(
+        ItemIntake(BatchDefaults(BatchOptions(tags=tags), ENGINE), cutter, max_items=9).take(
             read_line_entries(io.BytesIO(line), limits)
         )
         for chunk in cutter:
@@ -315,7 +317,7 @@ def test_a_batch_has_what_it_asks_for_or_all_that_is_allowed(
     with Spool(max_bytes=9_999) as spool, Cutter(size=1) as cutter:
         spool.write(jsonl([item()]))
         spool.finish()
-        sent = Upload(tenant="t", key=None, options=given, body=spool)
+        sent = Upload(tenant="t", key=None, options=BatchOptions(**given), body=spool)
         admission = JobAdmission(BatchDraft, ENGINE, bounds)
         if isinstance(outcome, str):
             with pytest.raises(InputError, match="CALLGRADE_BATCH_MAX") as error:
@@ -332,7 +334,7 @@ def test_memory_does_not_grow_with_the_items_but_by_their_names() -> None:
     tracemalloc.start()
     try:
         with Cutter(size=100) as cutter:
-            intake = ItemIntake(BatchDefaults({}, ENGINE), cutter, max_items=100_000)
+            intake = ItemIntake(BatchDefaults(BatchOptions(), ENGINE), cutter, max_items=100_000)
             before = tracemalloc.get_traced_memory()[0]
             intake.take(read_line_entries(io.BytesIO(items), LIMITS))
             assert tracemalloc.get_traced_memory()[1] - before < 2**21 < len(items)
@@ -346,10 +348,14 @@ LABELLED = [labelled(0), {"id": "i000", "criterion": "result_groundedness", "raw
 
 
 @pytest.mark.parametrize(
-    ("kind", "draft", "rows"), [(Batches, BatchDraft, [item()]), (Calibrations, CalibrationDraft, LABELLED)]
+    ("kind", "draft", "options", "rows"),
+    [
+        (Batches, BatchDraft, BatchOptions(), [item()]),
+        (Calibrations, CalibrationDraft, CalibrationOptions(), LABELLED),
+    ],
 )
 def test_an_answer_to_commit_that_gets_lost_makes_no_second_job(
-    database: Database, kind: type[Jobs[Any]], draft: type[Draft], rows: list[Any]
+    database: Database, kind: type[Jobs[Any]], draft: type[Draft], options: RunOptions, rows: list[Any]
 ) -> None:
     class Losing(kind):
         """A connection that breaks after the first commit, before the answer."""
@@ -368,6 +374,6 @@ def test_an_answer_to_commit_that_gets_lost_makes_no_second_job(
     with Spool(max_bytes=9_999) as spool, Cutter(size=2) as cutter:
         spool.write(jsonl(rows))
         spool.finish()
-        sent = Upload(tenant="t", key=None, options={}, body=spool)
+        sent = Upload(tenant="t", key=None, options=options, body=spool)
         assert JobAdmission(draft, ENGINE, bounds).admit(sent, jobs, cutter) == jobs.made
     assert jobs.page("t", limit=9).data == (jobs.made,)

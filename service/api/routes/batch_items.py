@@ -5,20 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from fastapi import APIRouter, Path, Query
 from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from service.api.queries import read_query
+from service.api.contract import JobId, QueryModel
 from service.api.routes.batch_reading import MAX_ITEMS
 from service.api.store_access import JobStore
-from service.core.models.kinds import FrozenModel
 from service.core.rubric import Stage
 from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
 from service.store.database import Database
 from service.store.jobs.batches import Batch
 from service.store.jobs.items import (
-    ALL_ITEMS,
     FailureGroup,
     ItemChoice,
     ListedItems,
@@ -33,7 +32,7 @@ DEFAULT_LIMIT = 50
 """Items in a list if the query does not say."""
 
 
-class ItemChoiceQuery(FrozenModel):
+class ItemChoiceQuery(QueryModel):
     """Which items of a batch to take."""
 
     verdict: Literal["pass", "warn", "fail", "undecided", "not_applicable", "error"] | None = None
@@ -69,32 +68,38 @@ class BatchBreakdown:
 class BatchItemReading:
     """The handlers over one store."""
 
-    def __init__(self, store: JobStore[Batch]) -> None:
+    def __init__(self, router: APIRouter, store: JobStore[Batch]) -> None:
         self._store = store
+        router.get("/v1/batches/{batch_id}/breakdown")(self.break_down_batch)
+        router.get("/v1/batches/{batch_id}/items")(self.list_batch_items)
+        router.get("/v1/batches/{batch_id}/items/{index}")(self.show_batch_item)
 
-    async def list_batch_items(self, request: Request) -> ListedItems:
+    async def list_batch_items(
+        self, request: Request, batch_id: JobId, query: Annotated[ItemPageQuery, Query()]
+    ) -> ListedItems:
         """List the items of a batch that have an outcome, by outcome."""
-        query = read_query(request.query_params, ItemPageQuery)
         limit, after, choice = query.limit, query.after, build_choice(query)
-        batch, database = await self._store.find(request), self._store.jobs.database
+        batch, database = await self._store.find(request, batch_id), self._store.jobs.database
         return await self._store.run(request, lambda: list_items(database, batch.id, choice, limit=limit, after=after))
 
-    async def show_batch_item(self, request: Request) -> WholeItem:
+    async def show_batch_item(
+        self,
+        request: Request,
+        batch_id: JobId,
+        index: Annotated[int, Path(ge=0, description="The position of the item in its batch, from 0")],
+        query: Annotated[ItemChoiceQuery, Query()],
+    ) -> WholeItem:
         """Show one item of a batch: what was sent, and its report or why it has none."""
-        return await self.find_item(request, build_choice(read_query(request.query_params, ItemChoiceQuery)))
-
-    async def find_item(self, request: Request, choice: ItemChoice = ALL_ITEMS) -> WholeItem:
-        """Find the item that a path names, if `choice` takes it; HTTPException 404 if there is none."""
-        index = _read_index(request)
-        batch, database = await self._store.find(request), self._store.jobs.database
-        found = await self._store.run(request, lambda: find_item(database, batch.id, index, choice))
+        batch, database = await self._store.find(request, batch_id), self._store.jobs.database
+        choice, place = build_choice(query), min(index, MAX_ITEMS)
+        found = await self._store.run(request, lambda: find_item(database, batch.id, place, choice))
         if found is None:
             raise HTTPException(404, "no item at that index of the batch")
         return found
 
-    async def break_down_batch(self, request: Request) -> BatchBreakdown:
+    async def break_down_batch(self, request: Request, batch_id: JobId) -> BatchBreakdown:
         """Count the outcomes of a batch so far: verdicts, stages, and where items broke first."""
-        batch, database = await self._store.find(request), self._store.jobs.database
+        batch, database = await self._store.find(request, batch_id), self._store.jobs.database
         return await self._store.run(request, lambda: _break_down(database, batch))
 
 
@@ -107,10 +112,3 @@ def _break_down(database: Database, batch: Batch) -> BatchBreakdown:
 def build_choice(query: ItemChoiceQuery) -> ItemChoice:
     """Build the choice that a query makes."""
     return ItemChoice(query.verdict, query.stage, query.finding, query.tool, query.failed)
-
-
-def _read_index(request: Request) -> int:
-    index: str = request.path_params["index"]
-    if not (index.isascii() and index.isdigit() and len(index) <= 9 and int(index) <= MAX_ITEMS):
-        raise HTTPException(404, "no item at that index of the batch")
-    return int(index)

@@ -6,16 +6,15 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
+from fastapi import APIRouter, Query
 from pydantic import Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from service.api.operations import JSON
-from service.api.queries import read_given, read_query
+from service.api.contract import JSON, JobId, LinesResponse, QueryModel, describe_problems
 from service.api.store_access import JobStore
-from service.core.models.kinds import FrozenModel
 from service.core.report import Report
 from service.errors import InputError, JobStateError, UnknownJobError
 from service.reading.strict_json import Limits, parse_strictly
@@ -29,9 +28,6 @@ from service.reporting.summaries import (
 from service.reporting.summary import Summary, SummaryOptions
 from service.store.jobs.batches import BATCH, Batch
 from service.store.jobs.results import Window, find_window, read_error_pages, read_result_pages
-
-NDJSON = "application/x-ndjson"
-EVENTS = "text/event-stream"
 
 POLL_S = 0.5
 """Seconds between two looks at a batch that is watched."""
@@ -47,7 +43,28 @@ MAX_SUMMARIZED_REPORTS = 25_000
 """Most reports that one request summarizes: they are all in memory at once, some 8 KB for a small one."""
 
 
-class WindowQuery(FrozenModel):
+_WINDOW_HEADERS = (
+    ("Next-Offset", "The offset to go on with: that of the first item not looked at", {"type": "integer"}),
+    ("Unfinished", "Items of the batch that were not done yet", {"type": "integer"}),
+    ("Complete", "Whether nothing comes after it, now or later", {"type": "string", "enum": ["true", "false"]}),
+)
+LINES: dict[int | str, Any] = {
+    200: {
+        "description": "A JSON object a line: `custom_id`, `index` (from 0), and `report` or `error`",
+        "headers": {
+            f"X-Callgrade-{name}": {"description": text, "schema": form} for name, text, form in _WINDOW_HEADERS
+        },
+    }
+}
+
+
+class EventsResponse(StreamingResponse):
+    """Server-sent events."""
+
+    media_type = "text/event-stream"
+
+
+class WindowQuery(QueryModel):
     """Which items of a batch to look at."""
 
     offset: Annotated[int, Field(ge=0, le=MAX_ITEMS)] | None = None
@@ -56,7 +73,7 @@ class WindowQuery(FrozenModel):
     """How many items to look at; each has a line in the results or in the errors"""
 
 
-class BatchSummaryQuery(FrozenModel):
+class BatchSummaryQuery(QueryModel):
     """What to put into the summary."""
 
     by: str | None = None
@@ -70,27 +87,32 @@ class BatchSummaryQuery(FrozenModel):
 class BatchReading:
     """The handlers over one store."""
 
-    def __init__(self, limits: Limits, store: JobStore[Batch], *, poll: float = POLL_S) -> None:
-        """`poll`: seconds between two looks at a batch that is watched."""
+    def __init__(self, router: APIRouter, limits: Limits, store: JobStore[Batch]) -> None:
         self._limits = limits
         self._store = store
-        self._poll = poll
+        one = "/v1/batches/{batch_id}"
+        router.get(f"{one}/results", response_class=LinesResponse, responses=LINES)(self.read_results)
+        router.get(f"{one}/errors", response_class=LinesResponse, responses=LINES)(self.read_errors)
+        router.get(f"{one}/summary", response_model=Summary, responses=describe_problems(409))(self.summarize_batch)
+        router.get(f"{one}/events", response_class=EventsResponse)(self.watch_batch)
 
-    async def read_results(self, request: Request) -> Response:
+    async def read_results(self, request: Request, batch_id: JobId, query: Annotated[WindowQuery, Query()]) -> Response:
         """Read the reports of a batch in the order of its items; while it runs, those so far.
 
         With an `offset` or a `limit`, up to the first item that is not done: so the same ones always give the same bytes.
         """
-        return await self._send_lines(request, read_result_pages)
+        return await self._send_lines(request, batch_id, query, read_result_pages)
 
-    async def read_errors(self, request: Request) -> Response:
+    async def read_errors(self, request: Request, batch_id: JobId, query: Annotated[WindowQuery, Query()]) -> Response:
         """Read why items have no report; of an ended batch, also for the items that were never run."""
-        return await self._send_lines(request, read_error_pages)
+        return await self._send_lines(request, batch_id, query, read_error_pages)
 
-    async def summarize_batch(self, request: Request) -> Response:
+    async def summarize_batch(
+        self, request: Request, batch_id: JobId, query: Annotated[BatchSummaryQuery, Query()]
+    ) -> Response:
         """Summarize the reports so far, with a gate on them if assertions are given."""
-        batch = await self._store.find(request)
-        summary_request = _read_summary_query(read_given(request.query_params, BatchSummaryQuery), self._limits)
+        batch = await self._store.find(request, batch_id)
+        summary_request = _read_summary_query(query.model_dump(exclude_none=True), self._limits)
         return Response(render_json(await self.summarize(request, batch, summary_request)), media_type=JSON)
 
     async def summarize(self, request: Request, batch: Batch, summary_request: SummaryRequest) -> Summary:
@@ -102,16 +124,17 @@ class BatchReading:
             raise InputError.at("", f"{excess}; read the results, and use `callgrade summarize`")
         return await self._store.run_long(request, lambda: self._summarize(batch, summary_request))
 
-    async def watch_batch(self, request: Request) -> Response:
+    async def watch_batch(self, request: Request, batch_id: JobId) -> EventsResponse:
         """Watch a batch: an event with the whole batch whenever it changes, until it has ended."""
-        batch = await self._store.find(request)
+        batch = await self._store.find(request, batch_id)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(self._send_events(request, batch), headers=headers, media_type=EVENTS)
+        return EventsResponse(self._send_events(request, batch), headers=headers)
 
-    async def _send_lines(self, request: Request, pages: Callable[..., Iterator[bytes]]) -> Response:
-        database = self._store.jobs.database
-        offset, limit = read_query(request.query_params, WindowQuery).model_dump().values()
-        batch = await self._store.find(request)
+    async def _send_lines(
+        self, request: Request, batch_id: str, query: WindowQuery, pages: Callable[..., Iterator[bytes]]
+    ) -> LinesResponse:
+        database, offset, limit = self._store.jobs.database, query.offset, query.limit
+        batch = await self._store.find(request, batch_id)
         window = await self._store.run(request, lambda: find_window(database, batch, offset=offset or 0, limit=limit))
         counts = batch.request_counts
         headers = {
@@ -122,7 +145,7 @@ class BatchReading:
         }
         shown = Window(0, counts.total, complete=window.complete) if offset is None and limit is None else window
         lines = self._store.stream(request, pages(database, batch, shown))
-        return StreamingResponse(lines, headers=headers, media_type=NDJSON)
+        return LinesResponse(lines, headers=headers)
 
     def _summarize(self, batch: Batch, summary_request: SummaryRequest) -> Summary:
         reports = tuple(self._read_reports(batch))
@@ -160,11 +183,11 @@ class BatchReading:
             if now() - sent_at >= KEEP_ALIVE_S:
                 yield b": still here\n\n"
                 sent_at = now()
-            await asyncio.sleep(self._poll)
+            await asyncio.sleep(POLL_S)
             if request.app.state.stopping.is_set():  # the watcher asks again, and another process answers
                 return
             try:
-                batch = await self._store.find(request)
+                batch = await self._store.find(request, batch.id)
             except UnknownJobError:  # deleted meanwhile
                 return
 
@@ -178,5 +201,5 @@ def _read_summary_query(query: Mapping[str, JsonValue], limits: Limits) -> Summa
         try:
             body[name] = parse_strictly(str(query[name]).encode(), limits)
         except InputError as error:  # the URL is wrong, not the body
-            raise InputError.at("", f"query parameter {name}: {error.problems[0].message}") from None
+            raise InputError.at(f"/{name}", f"{error.problems[0].message} (in the query)") from None
     return read_summary_request(body)

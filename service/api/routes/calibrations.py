@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import Field
+from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.operations import JSON, TEXT, Answer, Operation, RequestBody
-from service.api.queries import read_query
-from service.api.routes.jobs import JobPageQuery, JobRoutes
+from service.api.contract import JSON, JobId, QueryModel, describe_lines
+from service.api.routes.jobs import IdempotencyKey, JobRoutes
+from service.api.routes.labels import LABELLED_EXAMPLE, LABELLED_LINES
 from service.core.judging.fits import Fit
 from service.core.models.kinds import FrozenModel, Several
 from service.jobs.calibrations import MAX_BODY_BYTES, CalibrationDraft, CalibrationOptions
 from service.store.jobs.calibrations import Calibration, CalibrationList, Calibrations
 
 T = TypeVar("T")
-
-EXAMPLE = [
-    {
-        "id": "refund-1",
-        "criterion": "result_groundedness",
-        "group": "refund-1",
-        "payload": {"amount_cents": 5400},
-        "answer": "Refunded $54.00.",
-        "labels": [{"annotator": "ana", "label": True}],
-    },
-    {"id": "refund-1", "criterion": "result_groundedness", "raw": 1.0},
-]
 
 REPORT_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -55,14 +42,7 @@ class Fits(FrozenModel):
     data: Several[FitFile]
 
 
-class CalibrationPageQuery(JobPageQuery):
-    """Which calibrations to list."""
-
-    after: Annotated[str, Field(pattern="^calibration_[0-9a-f]{32}$")] | None = None
-    """The id of a calibration; only older ones are listed"""
-
-
-class ReportQuery(FrozenModel):
+class ReportQuery(QueryModel):
     """The format of a report."""
 
     format: Literal["json", "markdown", "html"] = "json"
@@ -74,46 +54,47 @@ class CalibrationRoutes(JobRoutes[Calibration]):
 
     noun, plural = "calibration", "calibrations"
     record, listed, draft = Calibration, CalibrationList, CalibrationDraft
-    options, page = CalibrationOptions, CalibrationPageQuery
-    body = RequestBody(None, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)", example=EXAMPLE)
     max_job_bytes = MAX_BODY_BYTES
 
-    def list_own(self) -> list[Operation]:
-        """List its report and its fits."""
-        report = [Answer({JSON: REPORT_SCHEMA, "text/markdown": TEXT, "text/html": TEXT})]
-        return [
-            self.build("GET", "/{job_id}/report", self.read_calibration_report, report, 409, query=ReportQuery),
-            self.build("GET", "/{job_id}/fits", self.read_fits, Fits, 409),
-        ]
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        text = {"schema": {"type": "string"}}
+        report: dict[int | str, Any] = {
+            200: {"content": {JSON: {"schema": REPORT_SCHEMA}, "text/markdown": text, "text/html": text}}
+        }
+        one = "/v1/calibrations/{calibration_id}"
+        self.router.get(f"{one}/report", responses=report)(self.read_calibration_report)
+        self.router.get(f"{one}/fits", response_model=Fits)(self.read_fits)
+        self.add_submission(self.submit_calibration, describe_lines(LABELLED_LINES, LABELLED_EXAMPLE))
 
-    async def submit_job(self, request: Request) -> Response:
+    async def submit_calibration(
+        self, request: Request, options: Annotated[CalibrationOptions, Query()], idempotency_key: IdempotencyKey = None
+    ) -> Response:
         """Submit labelled items as JSON Lines, with options in the query. Gzip is accepted.
 
         Judges are asked about the items as in a batch, unless there are recorded predictions; then calibration maps are
         fitted.
         """
-        return await super().submit_job(request)
+        return await self.submit(request, options, idempotency_key)
 
-    async def cancel_job(self, request: Request) -> Calibration:
+    async def cancel_job(self, request: Request, job_id: JobId) -> Calibration:
         """Cancel a calibration: nothing is fitted. One that has ended stays as it is."""
-        return await super().cancel_job(request)
+        return await super().cancel_job(request, job_id)
 
-    async def read_calibration_report(self, request: Request) -> Response:
+    async def read_calibration_report(
+        self, request: Request, calibration_id: JobId, query: Annotated[ReportQuery, Query()]
+    ) -> Response:
         """Read the report of a completed calibration, as JSON, Markdown or one HTML page."""
-        form = read_query(request.query_params, ReportQuery).format
-        report = await self.store.change(request, self._calibrations.report)
+        form = query.format
+        report = await self.store.change(request, calibration_id, self._calibrations.report)
         if form == "json":
             return Response(report, media_type=JSON)
         page = await self.store.run_long(request, lambda: _render_report(report, form))
         return Response(page, headers=SANDBOX_HEADERS, media_type=f"text/{form}")
 
-    async def read_report(self, request: Request, work: Callable[[Callable[[str, str], str]], T]) -> T:
-        """Call `work` with a reader of the tenant's reports, and return its result; it may take long."""
-        return await self.store.run_long(request, lambda: work(self._calibrations.report))
-
-    async def read_fits(self, request: Request) -> Response:
+    async def read_fits(self, request: Request, calibration_id: JobId) -> Response:
         """Read the fits of a completed calibration. Reading does not apply them."""
-        files = await self.store.change(request, self._calibrations.fits)
+        files = await self.store.change(request, calibration_id, self._calibrations.fits)
         return Response(f'{{"data":{files}}}', media_type=JSON)
 
     @property

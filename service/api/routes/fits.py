@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from pydantic import Field, TypeAdapter, model_validator
 from starlette.requests import Request
-from starlette.responses import Response
 
 from service.api.access import find_actor, find_tenant
-from service.api.body import read_body
-from service.api.operations import Answer, Operation, RequestBody
+from service.api.body import read_json
+from service.api.contract import BODY_PROBLEMS, build_router, describe_json
 from service.api.store_access import StoreAccess
 from service.core.judging.fits import Fit
 from service.core.models.kinds import FrozenModel, Several
-from service.core.models.validation import validate
 from service.errors import InputError
 from service.fits.manager import FitInstallation, FitManager, FitStates, read_fit_files
-from service.reading.strict_json import Limits, parse_strictly
+from service.reading.strict_json import Limits
 from service.store.jobs.calibrations import Calibrations
 
 EXAMPLE = {"calibration": "calibration_019aa5b3c4d000112233445566778899"}
@@ -46,16 +44,11 @@ class FitRoutes(StoreAccess[FitManager]):
         super().__init__(manager, "fits are installed in", threads=2)
         self._calibrations = calibrations
         self._limits = limits
-
-    def all(self) -> list[Operation]:
-        """List the routes."""
-        deleted = [Answer({}, 204, "The fit is no longer in place")]
-        body = RequestBody(FitInstallRequest, EXAMPLE)
-        return [
-            Operation("GET", "/v1/fits", self.list_fits, FitStates),
-            Operation("POST", "/v1/fits", self.install_fits, FitInstallation, 404, 409, 507, body=body),
-            Operation("DELETE", "/v1/fits/{fit_id:path}", self.roll_back_fit, deleted, 409, 507),
-        ]
+        self.router = router = build_router("fits", 404, 409, 507)
+        body = describe_json(FitInstallRequest, EXAMPLE)
+        router.get("/v1/fits")(self.list_fits)
+        router.post("/v1/fits", responses=BODY_PROBLEMS, openapi_extra=body)(self.install_fits)
+        router.delete("/v1/fits/{fit_id:path}", status_code=204)(self.roll_back_fit)
 
     async def list_fits(self, request: Request) -> FitStates:
         """List the fits in place, whether each applies, and how it has held in checks since."""
@@ -66,7 +59,7 @@ class FitRoutes(StoreAccess[FitManager]):
 
         The answer names judges whose verdicts stay open nevertheless. Installing the same again changes nothing.
         """
-        body = validate(REQUEST, parse_strictly(await read_body(request, self._limits), self._limits))
+        body = await read_json(request, self._limits, REQUEST)
         return await self.install(request, body.calibration, body.fits)
 
     async def install(self, request: Request, calibration: str | None, fits: Several[Fit]) -> FitInstallation:
@@ -79,12 +72,7 @@ class FitRoutes(StoreAccess[FitManager]):
                 raise InputError.at("/calibration", "the calibration has no fit: nothing could be fitted")
         return await self.run(request, lambda: manager.install(fits, calibration=calibration or "", by=by))
 
-    async def roll_back_fit(self, request: Request) -> Response:
+    async def roll_back_fit(self, request: Request, fit_id: str) -> None:
         """Take an installed fit out of its place: the one before it decides again, if there was one."""
-        await self.roll_back(request, request.path_params["fit_id"])
-        return Response(status_code=204)
-
-    async def roll_back(self, request: Request, name: str) -> None:
-        """Roll back as `roll_back_fit` does, by the fit's name."""
         manager, by = self.find_store(), find_actor(request)
-        await self.run(request, lambda: manager.roll_back(name, by=by))
+        await self.run(request, lambda: manager.roll_back(fit_id, by=by))

@@ -5,19 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
+from fastapi import Query
 from pydantic import Field, TypeAdapter, model_validator
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
 
 from service.api.access import find_actor, find_caller, find_payer, find_tenant
-from service.api.body import is_packed, read_body, receive, refuse_other_than_lines
-from service.api.fairness.upload_disk import UploadDisk
-from service.api.operations import TEXT, Answer, Operation, RequestBody
-from service.api.queries import read_query
+from service.api.body import is_packed, read_json, receive, refuse_other_than_lines
+from service.api.contract import (
+    BODY_PROBLEMS,
+    LinesResponse,
+    QueryModel,
+    build_router,
+    describe_json,
+    describe_lines,
+)
+from service.api.fairness import UploadDisk
 from service.api.store_access import StoreAccess
 from service.core.models.kinds import FrozenModel
-from service.core.models.validation import validate
 from service.jobs.calibrations import MAX_BODY_BYTES
 from service.jobs.spool import Spool
 from service.labelling.desk import (
@@ -28,13 +33,12 @@ from service.labelling.desk import (
     LabelTask,
     RevealedJudge,
 )
-from service.reading.strict_json import Limits, parse_strictly
+from service.reading.strict_json import Limits
 from service.store.labelling.drafts import LabelDraft, LabelSource, Word
 from service.store.labelling.labels import HumanLabel, LabelList
 
 T = TypeVar("T")
 
-NDJSON = "application/x-ndjson"
 Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f]+$")]
 
 EXAMPLE = {
@@ -43,6 +47,21 @@ EXAMPLE = {
     "label": "fail",
     "claim": "cost $77.00",
 }
+
+
+LABELLED_LINES = "lines of `LabelledItem`, and of `Prediction` (those with `raw`)"
+
+LABELLED_EXAMPLE: list[dict[str, Any]] = [
+    {
+        "id": "refund-1",
+        "criterion": "result_groundedness",
+        "group": "refund-1",
+        "payload": {"amount_cents": 5400},
+        "answer": "Refunded $54.00.",
+        "labels": [{"annotator": "ana", "label": True}],
+    },
+    {"id": "refund-1", "criterion": "result_groundedness", "raw": 1.0},
+]
 
 
 class LabelRequest(FrozenModel):
@@ -93,7 +112,7 @@ class LabelImport:
     predictions: int
 
 
-class LabelPageQuery(FrozenModel):
+class LabelPageQuery(QueryModel):
     """Which labels to list."""
 
     limit: int = Field(default=100, ge=1, le=1_000)
@@ -108,7 +127,7 @@ class LabelPageQuery(FrozenModel):
     """The item of the labels to list"""
 
 
-class NextQuery(FrozenModel):
+class NextQuery(QueryModel):
     """Who labels what."""
 
     criterion: str | None = None
@@ -117,14 +136,14 @@ class NextQuery(FrozenModel):
     """Absent: the key of the request"""
 
 
-class CriterionQuery(FrozenModel):
+class CriterionQuery(QueryModel):
     """Which labels to look at."""
 
     criterion: str | None = None
     """Absent: all"""
 
 
-class DisagreementQuery(FrozenModel):
+class DisagreementQuery(QueryModel):
     """Which disagreements to list."""
 
     criterion: str | None = None
@@ -147,70 +166,58 @@ class LabelRoutes(StoreAccess[LabelDesk]):
         super().__init__(desk, "labels need")
         self._disk = disk
         self._limits = limits
-
-    def all(self) -> list[Operation]:
-        """List the routes."""
-        export = [Answer({NDJSON: TEXT | {"description": "Lines of `LabelledItem`, and of `Prediction`"}})]
-        imported = RequestBody(None, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)")
-        deleted, one = [Answer({}, 204, "The label is deleted")], RequestBody(LabelRequest, EXAMPLE)
-        disputes = DisagreementQuery
-        return [
-            Operation("POST", "/v1/labels", self.put_label, LabelReply, 404, 507, body=one),
-            Operation("GET", "/v1/labels", self.list_labels, LabelList, query=LabelPageQuery),
-            Operation("GET", "/v1/labels/next", self.choose_next_label, LabelTask, 404, query=NextQuery),
-            Operation("GET", "/v1/labels/agreement", self.measure_agreement, LabelSummary, query=CriterionQuery),
-            Operation("GET", "/v1/labels/disagreements", self.list_disagreements, LabelledPage, query=disputes),
-            Operation("GET", "/v1/labels/export", self.export_labels, export, query=CriterionQuery),
-            Operation("POST", "/v1/labels/import", self.import_labels, LabelImport, 429, 507, body=imported),
-            Operation("DELETE", "/v1/labels/{label_id}", self.delete_label, deleted, 507),
-        ]
+        self.router = router = build_router("labels", 404, 507)
+        one, several = describe_json(LabelRequest, EXAMPLE), describe_lines(LABELLED_LINES, LABELLED_EXAMPLE)
+        router.post("/v1/labels", responses=BODY_PROBLEMS, openapi_extra=one)(self.put_label)
+        router.get("/v1/labels")(self.list_labels)
+        router.get("/v1/labels/next")(self.choose_next_label)
+        router.get("/v1/labels/agreement")(self.measure_agreement)
+        router.get("/v1/labels/disagreements")(self.list_disagreements)
+        router.get("/v1/labels/export", response_class=LinesResponse)(self.export_labels)
+        router.post("/v1/labels/import", responses=BODY_PROBLEMS, openapi_extra=several)(self.import_labels)
+        router.delete("/v1/labels/{label_id}", status_code=204)(self.delete_label)
 
     async def put_label(self, request: Request) -> LabelReply:
         """Label an item, and learn the judge's verdict. Sending the same again changes nothing."""
-        body = validate(REQUEST, parse_strictly(await read_body(request, self._limits), self._limits))
+        body = await read_json(request, self._limits, REQUEST)
         draft, by = build_draft(body, choose_annotator(request, body.annotator)), find_actor(request)
         label = await self.ask(request, lambda desk, tenant: desk.put(tenant, draft, by=by))
         judge = await self.ask(request, lambda desk, tenant: desk.reveal(tenant, label.item, label.criterion))
         return LabelReply(label, judge)
 
-    async def list_labels(self, request: Request) -> LabelList:
+    async def list_labels(self, request: Request, query: Annotated[LabelPageQuery, Query()]) -> LabelList:
         """List labels, newest first."""
-        query = read_query(request.query_params, LabelPageQuery).model_dump()
-        return await self.ask(request, lambda desk, tenant: desk.labels.page(tenant, **query))
+        return await self.ask(request, lambda desk, tenant: desk.labels.page(tenant, **query.model_dump()))
 
-    async def choose_next_label(self, request: Request) -> LabelTask:
+    async def choose_next_label(self, request: Request, query: Annotated[NextQuery, Query()]) -> LabelTask:
         """Choose what an annotator labels next, without the judge's verdict. 404 if nothing is left for them.
 
         First come the items that a fit leaves to humans, then second opinions on a fifth of all items, then random
         draws where a label narrows the interval of the pass rate most. Nothing comes up twice for one annotator.
         """
-        query = read_query(request.query_params, NextQuery)
         annotator = query.annotator or name_annotator(request)
         task = await self.ask(request, lambda desk, tenant: desk.choose(tenant, query.criterion, annotator))
         if task is None:
             raise HTTPException(404, "nothing is left to label for this annotator")
         return task
 
-    async def measure_agreement(self, request: Request) -> LabelSummary:
+    async def measure_agreement(self, request: Request, query: Annotated[CriterionQuery, Query()]) -> LabelSummary:
         """Report how far the labelling is, and how far annotators agree, criterion by criterion."""
-        criterion, annotator = read_query(request.query_params, CriterionQuery).criterion, name_annotator(request)
-        return await self.ask(request, lambda desk, tenant: desk.summarize(tenant, criterion, annotator))
+        annotator = name_annotator(request)
+        return await self.ask(request, lambda desk, tenant: desk.summarize(tenant, query.criterion, annotator))
 
-    async def list_disagreements(self, request: Request) -> LabelledPage:
+    async def list_disagreements(self, request: Request, query: Annotated[DisagreementQuery, Query()]) -> LabelledPage:
         """List items on which people differ from each other or from the judge, in the order of their first labels."""
-        query = read_query(request.query_params, DisagreementQuery).model_dump()
-        return await self.ask(request, lambda desk, tenant: desk.list_disagreements(tenant, **query))
+        return await self.ask(request, lambda desk, tenant: desk.list_disagreements(tenant, **query.model_dump()))
 
-    async def export_labels(self, request: Request) -> Response:
+    async def export_labels(self, request: Request, query: Annotated[CriterionQuery, Query()]) -> LinesResponse:
         """Export labelled items as a labelled set for `callgrade calibrate`, with the judges' predictions.
 
         Unsure labels are left out, and so are items whose trace was deleted. A labelled step is an item of its own,
         with its run and place.
         """
-        criterion = read_query(request.query_params, CriterionQuery).criterion
-        lines = await self.ask(request, lambda desk, tenant: desk.export(tenant, criterion))
-        headers = {"cache-control": "no-store"}
-        return StreamingResponse(self.stream(request, lines), headers=headers, media_type=NDJSON)
+        lines = await self.ask(request, lambda desk, tenant: desk.export(tenant, query.criterion))
+        return LinesResponse(self.stream(request, lines), headers={"cache-control": "no-store"})
 
     async def import_labels(self, request: Request) -> LabelImport:
         """Import a labelled set, as JSON Lines; gzip is accepted. Items that exist already only get the labels."""
@@ -226,11 +233,10 @@ class LabelRoutes(StoreAccess[LabelDesk]):
             counts = await self.run(request, lambda: desk.import_labels(tenant, body, by=by, annotator=own))
         return LabelImport(*counts)
 
-    async def delete_label(self, request: Request) -> Response:
+    async def delete_label(self, request: Request, label_id: str) -> None:
         """Delete a label: one's own, or as an admin anybody's."""
-        by, own, name = find_actor(request), find_own_name(request), request.path_params["label_id"]
-        await self.ask(request, lambda desk, tenant: desk.labels.delete(tenant, name, by=by, annotator=own))
-        return Response(status_code=204)
+        by, own = find_actor(request), find_own_name(request)
+        await self.ask(request, lambda desk, tenant: desk.labels.delete(tenant, label_id, by=by, annotator=own))
 
 
 def build_draft(body: LabelRequest, annotator: str) -> LabelDraft:

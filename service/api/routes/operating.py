@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from fastapi import Query
 from pydantic import Field
 from starlette.requests import Request
 
 from service.api.access import find_caller
-from service.api.operations import Operation
-from service.api.queries import read_query
+from service.api.contract import QueryModel, build_router
 from service.api.store_access import StoreAccess
 from service.asking.budget.days import Days
-from service.core.models.kinds import FrozenModel
 from service.store.access.audit import Act, Audit, AuditLog
 from service.store.access.usage import UsageReport, format_day
 
 
-class AuditPageQuery(FrozenModel):
+class AuditPageQuery(QueryModel):
     """Which entries to list."""
 
     limit: int = Field(default=100, ge=1, le=1_000)
@@ -33,15 +32,13 @@ class AuditRoutes(StoreAccess[Audit]):
 
     def __init__(self, audit: Audit | None) -> None:
         super().__init__(audit, "the audit log needs", threads=1)
+        self.router = build_router("audit")
+        self.router.get("/v1/audit")(self.read_audit)
 
-    def all(self) -> list[Operation]:
-        """List the routes."""
-        return [Operation("GET", "/v1/audit", self.read_audit, AuditLog, query=AuditPageQuery)]
-
-    async def read_audit(self, request: Request) -> AuditLog:
+    async def read_audit(self, request: Request, query: Annotated[AuditPageQuery, Query()]) -> AuditLog:
         """Read the audit log, newest first: what somebody changed (keys, jobs, fits, labels), and files that changed."""
-        audit, query = self.find_store(), read_query(request.query_params, AuditPageQuery).model_dump()
-        return await self.run(request, lambda: audit.page(**query))
+        audit = self.find_store()
+        return await self.run(request, lambda: audit.page(**query.model_dump()))
 
 
 class UsageRoutes(StoreAccess[Days]):
@@ -49,10 +46,8 @@ class UsageRoutes(StoreAccess[Days]):
 
     def __init__(self, days: Days | None) -> None:
         super().__init__(days, "usage is counted in", threads=2)
-
-    def all(self) -> list[Operation]:
-        """List the routes."""
-        return [Operation("GET", "/v1/usage", self.show_usage, UsageReport)]
+        self.router = build_router("usage")
+        self.router.get("/v1/usage")(self.show_usage)
 
     async def show_usage(self, request: Request) -> UsageReport:
         """Show what judges were asked today and in the 31 days before: for the caller's tenant, or for all to an admin."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from fastapi import Query
 from pydantic import Field
 from starlette.requests import Request
 
 from service.api.access import find_caller, find_tenant
-from service.api.operations import Operation
-from service.api.queries import read_query
+from service.api.contract import QueryModel, build_router
 from service.api.routes.labels import LabelRoutes
 from service.api.store_access import JobStore
-from service.core.models.kinds import FrozenModel
 from service.core.report import STAND_IN
 from service.engine import Engine
-from service.labelling.standings import JudgeStanding, JudgeStandings, list_standings
+from service.labelling.standings import JudgeStandings, list_standings
 from service.store.jobs.batches import Batch
 from service.store.jobs.calibrations import Calibration
 from service.store.jobs.job import ENDED_STATUSES, STATUSES
@@ -56,7 +55,7 @@ class Overview:
     judge: JudgeHealth
 
 
-class JudgeQuery(FrozenModel):
+class JudgeQuery(QueryModel):
     """Which judges to list."""
 
     judge: Annotated[str, Field(max_length=256)] | None = None
@@ -73,13 +72,9 @@ class OverviewRoutes:
         self._labels = labels
         self._batches = batches
         self._calibrations = calibrations
-
-    def all(self) -> list[Operation]:
-        """List the routes."""
-        return [
-            Operation("GET", "/v1/overview", self.show_overview, Overview),
-            Operation("GET", "/v1/judges", self.list_judges, JudgeStandings, query=JudgeQuery),
-        ]
+        self.router = build_router("overview")
+        self.router.get("/v1/overview")(self.show_overview)
+        self.router.get("/v1/judges")(self.list_judges)
 
     async def show_overview(self, request: Request) -> Overview:
         """Show what is running, what ran last and the state of the judge.
@@ -94,16 +89,11 @@ class OverviewRoutes:
             waiting = await self._labels.ask(request, lambda desk, tenant: desk.count_waiting(tenant))
         return Overview(running, batches, fitting, fitted, waiting, self._describe_judge())
 
-    async def list_judges(self, request: Request) -> JudgeStandings:
+    async def list_judges(self, request: Request, query: Annotated[JudgeQuery, Query()]) -> JudgeStandings:
         """List judges beside people: how often they agree, on which side they differ, and by the judge's value."""
-        return await self._list_judges(request, read_query(request.query_params, JudgeQuery).judge)
-
-    async def read_standing(self, request: Request, judge: str) -> tuple[JudgeStanding, ...]:
-        """Read the standing of one judge, by criterion."""
-        return (await self._list_judges(request, judge)).data
-
-    async def _list_judges(self, request: Request, judge: str | None) -> JudgeStandings:
-        return await self._labels.ask(request, lambda desk, tenant: list_standings(desk, self._engine, tenant, judge))
+        return await self._labels.ask(
+            request, lambda desk, tenant: list_standings(desk, self._engine, tenant, query.judge)
+        )
 
     def _describe_judge(self) -> JudgeHealth:
         judging = self._engine.judging

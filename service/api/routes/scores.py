@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
+from fastapi import Query
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.api.access import find_actor
-from service.api.operations import JSON, Answer, Operation
-from service.api.queries import read_query
+from service.api.contract import JSON, build_router
 from service.api.routes.batch_items import ItemChoiceQuery, build_choice
 from service.api.store_access import StoreAccess
 from service.errors import BusyError, InputError
@@ -71,6 +71,12 @@ class KeptScoreRoutes(StoreAccess[KeptScores]):
         """`always`: keep a score of /v1/score also if its request does not say."""
         super().__init__(scores, "scores are kept in")
         self._always = always and scores is not None
+        self.router = router = build_router("scores", 404, 507)
+        shown: dict[int | str, Any] = {200: {"content": {JSON: {"schema": SCORE_SCHEMA}}}}
+        router.get("/v1/scores")(self.list_scores)
+        router.get("/v1/scores/breakdown")(self.break_down_scores)
+        router.get("/v1/scores/{score_id}", responses=shown)(self.show_score)
+        router.delete("/v1/scores/{score_id}", status_code=204)(self.delete_score)
 
     def should_keep(self, store: bool | None) -> bool:  # noqa: FBT001 (the request's own field)
         """Whether to keep a score, by the request's `store`; InputError if it asks for that and there is no store."""
@@ -90,19 +96,8 @@ class KeptScoreRoutes(StoreAccess[KeptScores]):
             return {}
         return {"x-callgrade-score-id": name}
 
-    def all(self) -> list[Operation]:
-        """List the routes."""
-        deleted = [Answer({}, 204, "It is deleted, with its labels")]
-        return [
-            Operation("GET", "/v1/scores", self.list_scores, KeptScoreList, query=ScorePageQuery),
-            Operation("GET", "/v1/scores/breakdown", self.break_down_scores, ScoreBreakdown),
-            Operation("GET", "/v1/scores/{score_id}", self.show_score, SCORE_SCHEMA),
-            Operation("DELETE", "/v1/scores/{score_id}", self.delete_score, deleted, 507),
-        ]
-
-    async def list_scores(self, request: Request) -> KeptScoreList:
+    async def list_scores(self, request: Request, query: Annotated[ScorePageQuery, Query()]) -> KeptScoreList:
         """List kept scores, newest first, by outcome."""
-        query = read_query(request.query_params, ScorePageQuery)
         choice, limit, after = build_choice(query), query.limit, query.after
         return await self.ask(request, lambda scores, tenant: scores.page(tenant, choice, limit=limit, after=after))
 
@@ -116,17 +111,15 @@ class KeptScoreRoutes(StoreAccess[KeptScores]):
 
         return await self.ask(request, break_down)
 
-    async def show_score(self, request: Request) -> Response:
+    async def show_score(self, request: Request, score_id: str) -> Response:
         """Show a kept score: the request as it was sent, and the report in its original bytes."""
-        name: str = request.path_params["score_id"]
-        sent, report = await self.ask(request, lambda scores, tenant: scores.read(tenant, name))
-        return Response(b'{"id":"%b","request":%b,"report":%b}' % (name.encode(), sent, report), media_type=JSON)
+        sent, report = await self.ask(request, lambda scores, tenant: scores.read(tenant, score_id))
+        return Response(b'{"id":"%b","request":%b,"report":%b}' % (score_id.encode(), sent, report), media_type=JSON)
 
-    async def delete_score(self, request: Request) -> Response:
+    async def delete_score(self, request: Request, score_id: str) -> None:
         """Delete a kept score with its labels."""
-        by, name = find_actor(request), request.path_params["score_id"]
-        await self.ask(request, lambda scores, tenant: scores.delete(tenant, name, by=by))
-        return Response(status_code=204)
+        by = find_actor(request)
+        await self.ask(request, lambda scores, tenant: scores.delete(tenant, score_id, by=by))
 
 
 def _build_breakdown(counts: Mapping[tuple[str, str, str], int]) -> Breakdown:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
-from pydantic import JsonValue, RootModel
+from pydantic import RootModel
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
 
-from service.api.access import find_tenant
+from service.api.access import find_payer, find_tenant
 from service.api.body import read_body
-from service.api.fairness.workroom import Workroom
+from service.api.contract import BODY_PROBLEMS, JSON, build_router, describe_json
+from service.api.fairness import Threads
 from service.api.metrics import ServiceMetrics
-from service.api.operations import (
-    JSON,
-    TEXT,
-    Answer,
-    Operation,
-    RequestBody,
-)
-from service.api.presence import await_while_connected
 from service.api.readiness import Readiness
 from service.api.routes.scores import KeptScoreRoutes
 from service.asking.cache.guard import GuardedCache
@@ -35,12 +30,20 @@ from service.errors import (
     UnknownRubricError,
 )
 from service.reading.request import ScoreRequest, read_request
-from service.reading.strict_json import Limits
+from service.reading.strict_json import Limits, parse_strictly
 from service.reporting.breaks import count_report
-from service.scoring_process import LargeScorer, ProcessRefusal, draft_score
+from service.scoring_process import LARGE_BYTES, LargeScorer, ProcessRefusal, draft_score
 from service.store.labelling.drafts import ScoreDraft
 
 LOG = logging.getLogger("callgrade.api")
+
+T = TypeVar("T")
+
+OFF_LOOP_BYTES = 16 * 1024
+"""Bodies over this size are processed in a thread, so that one large trace does not delay the small ones."""
+
+THREAD_COUNT = 4
+"""They share one interpreter: more of them would finish nothing sooner, and slow the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +128,15 @@ class ScoringRoutes:
         self.readiness = readiness
         self.keeper = keeper
         self.large_scorer = large_scorer
-        self.workroom = Workroom()
-
-    def all(self) -> list[Operation]:
-        """List the routes."""
-        exposition = [Answer({"text/plain": TEXT})]
-        return [
-            Operation("POST", "/v1/score", self.score, Report, 507, body=RequestBody(ScoreRequest, EXAMPLE)),
-            Operation("GET", "/v1/rubrics", self.list_rubrics, RubricList),
-            Operation("GET", "/v1/rubrics/{rubric_id}", self.show_rubric, Rubric),
-            Operation("GET", "/livez", self.livez, Health),
-            Operation("GET", "/readyz", self.readyz, Health, 503),
-            Operation("GET", "/metrics", self.show_metrics, exposition),
-        ]
+        self._threads = Threads(THREAD_COUNT, name="scoring")
+        self.router, self.probes = router, probes = build_router("score", 404, 507), build_router("service")
+        body = describe_json(ScoreRequest, EXAMPLE)
+        router.post("/v1/score", response_model=Report, responses=BODY_PROBLEMS, openapi_extra=body)(self.score)
+        router.get("/v1/rubrics")(self.list_rubrics)
+        router.get("/v1/rubrics/{rubric_id}")(self.show_rubric)
+        probes.get("/livez", openapi_extra={"security": []})(self.livez)
+        probes.get("/readyz", openapi_extra={"security": []})(self.readyz)
+        probes.get("/metrics", response_class=PlainTextResponse)(self.show_metrics)
 
     async def score(self, request: Request) -> Response:
         """Score one trace: a verdict for each step, with findings and their places."""
@@ -145,8 +144,11 @@ class ScoringRoutes:
 
     async def score_data(self, request: Request, data: bytes) -> Response:
         """Answer the body of POST /v1/score, wherever it came from."""
-        handle_large = None if self.large_scorer is None else partial(self._score_large, self.large_scorer)
-        result = await self.workroom.handle(request, data, self.limits, self._begin, handle_large)
+        if len(data) > OFF_LOOP_BYTES:
+            work = self._threads.run(find_payer(request.scope), partial(self._begin, data))
+            result = await await_while_connected(request, work)
+        else:
+            result = self._begin(data)
         if isinstance(result, ScoredRequest):
             return Response(result.report, headers=await self.keeper.keep(request, result.kept, data), media_type=JSON)
         report = await await_while_connected(request, self._finish(result, find_tenant(request)))
@@ -154,23 +156,23 @@ class ScoringRoutes:
         headers = build_judging_headers(report) | await self.keeper.keep(request, scored.kept, data)
         return Response(scored.report, headers=headers, media_type=JSON)
 
-    async def list_rubrics(self, _: Request) -> RubricList:
+    async def list_rubrics(self) -> RubricList:
         """List the available rubrics."""
         infos = [RubricInfo(r.id, r.version, r.digest, r.title, r.description) for r in self.engine.registry]
         return RubricList(tuple(infos))
 
-    async def show_rubric(self, request: Request) -> Rubric:
+    async def show_rubric(self, rubric_id: str) -> Rubric:
         """Show one rubric whole, as it scores."""
         try:
-            return self.engine.registry.find(request.path_params["rubric_id"])
+            return self.engine.registry.find(rubric_id)
         except UnknownRubricError as error:
             raise HTTPException(404, error.problems[0].message) from None
 
-    async def livez(self, _: Request) -> Health:
+    async def livez(self) -> Health:
         """Say that the process answers."""
         return Health("ok", ENGINE)
 
-    async def readyz(self, _: Request) -> Health:
+    async def readyz(self) -> Health:
         """Say that the process is ready: what requests need is loaded. A judge that is down does not stop scoring."""
         await self.readiness.check()
         judging = self.engine.judging
@@ -178,13 +180,17 @@ class ScoringRoutes:
         warning = f"the cache of judgements failed when last used ({trouble}); judges are asked again"
         return Health("ok", ENGINE, (warning,) if trouble else ())
 
-    async def show_metrics(self, _: Request) -> Response:
+    async def show_metrics(self) -> Response:
         """Return metrics for Prometheus."""
         return await self.metrics.render_exposition()
 
-    def _begin(self, body: JsonValue) -> ScoredRequest | WaitingRequest:
-        """Score a request, or return it with its plan if it must wait for somebody."""
-        request = read_request(body)
+    def _begin(self, data: bytes) -> ScoredRequest | WaitingRequest:
+        """Score a body, or return its request with its plan if it must wait for somebody."""
+        if self.large_scorer is not None and len(data) >= LARGE_BYTES:
+            scored = self._score_large(self.large_scorer, data)
+            if scored is not None:
+                return scored
+        request = read_request(parse_strictly(data, self.limits))
         self.keeper.should_keep(request.store)
         if not self.engine.must_wait(request):
             return self._record_report(request, self.engine.answer(request))
@@ -203,8 +209,8 @@ class ScoringRoutes:
             return ScoredRequest(text, None)
         return ScoredRequest(text, draft_score(self.engine.registry.find(request.rubric), request, report, text))
 
-    def _score_large(self, large_scorer: LargeScorer, data: bytes, limits: Limits) -> ScoredRequest | None:
-        answer = large_scorer.score(data, limits)
+    def _score_large(self, large_scorer: LargeScorer, data: bytes) -> ScoredRequest | None:
+        answer = large_scorer.score(data, self.limits)
         if isinstance(answer, ProcessRefusal):
             raise answer.error(answer.problems)
         if answer is None:
@@ -221,3 +227,29 @@ def build_judging_headers(report: Report) -> dict[str, str]:
     counts |= {"tokens-out": provenance.tokens_out, "cost-usd": provenance.cost_usd}
     counts["unpriced-calls"] = provenance.unpriced_calls or None
     return {f"x-callgrade-judge-{name}": str(count) for name, count in counts.items() if count is not None}
+
+
+async def await_while_connected(request: Request, work: Awaitable[T]) -> T:
+    """Await `work`; raise ClientDisconnect if the client leaves first, and cancel the work.
+
+    Only for a request with its body already read: this consumes what comes next on the connection.
+    """
+    limit = asyncio.timeout(None)
+    try:
+        async with limit:
+            watcher = asyncio.create_task(_expire(request, limit))
+            try:
+                return await work
+            finally:
+                watcher.cancel()
+    except TimeoutError:
+        if limit.expired():
+            raise ClientDisconnect from None
+        raise
+
+
+async def _expire(request: Request, limit: asyncio.Timeout) -> None:
+    """Let the time limit of the work expire as soon as the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    limit.reschedule(asyncio.get_running_loop().time())

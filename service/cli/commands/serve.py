@@ -30,7 +30,6 @@ def serve(
 ) -> int:
     """Serve the HTTP API and the pages. Settings come from CALLGRADE_* variables; logs are JSON lines on standard error."""
     from service.api.app import create_app
-    from service.api.fairness.connections import raise_file_limit
     from service.cli import serving
     from service.cli.working import supervised_workers
     from service.fits.own_files import note_own_files
@@ -43,7 +42,7 @@ def serve(
     read = read_settings()
     settings = replace(read, host=host or read.host)
     configure(settings.log_level)
-    raise_file_limit()
+    serving.raise_file_limit()
     database = prepare_database(settings)
     serving.make_first_key(settings, Keys(database))
     engine = build_engine(settings, database)
@@ -75,7 +74,7 @@ def worker(
     check: Annotated[bool, Option("--check", help="Exit 0 if a worker on this machine is alive, else 2.")] = False,
 ) -> int:
     """Work on batches until told to stop. Any number of workers share the work: with SQLite on one machine."""
-    # Without Redis only the first process asks judges: limits of providers hold for a process.
+    # Only the first process asks judges: limits of providers hold for a process, and one keeps a provider busy.
     import asyncio
     import threading
     from functools import partial
@@ -98,10 +97,9 @@ def worker(
         if not beside:  # else the parent process has done it
             note_own_files(settings, database)
         heap.claim_process()
-        options = ("--workers", "1", *([] if settings.cache_url else ["--code"]))
         more, grace = (workers or count_cores()) - 1, settings.graceful_seconds
         build_chunks = partial(Chunks, judges=not code)
-        with supervised_workers(more, *options, grace=grace, stopping=stopping):
+        with supervised_workers(more, "--workers", "1", "--code", grace=grace, stopping=stopping):
             asyncio.run(work(settings, database, beside=beside, stopping=stopping, build_chunks=build_chunks))
     finally:
         database.close()

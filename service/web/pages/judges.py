@@ -14,6 +14,7 @@ from service.api.access import find_caller
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
 from service.api.routes.fits import REQUEST
+from service.api.routes.overview import JudgeQuery
 from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
 from service.core.models.validation import validate
@@ -37,7 +38,7 @@ class JudgePages:
     async def list_judges(self, request: Request) -> Response:
         """List the judges, each with its fits and its agreement with people."""
         states = (await self._fits.list_fits(request)).data
-        standings = (await self._standings.list_judges(request)).data
+        standings = (await self._standings.list_judges(request, JudgeQuery())).data
         criteria = list_criteria(self._engine)
         judges = [
             (
@@ -70,7 +71,7 @@ class JudgePages:
     async def roll_back_fit(self, request: Request) -> Response:
         """Take a fit out of its place. For admins."""
         judge = self._find_judge(request)
-        await self._fits.roll_back(request, read_form(request).get("fit", ""))
+        await self._fits.roll_back_fit(request, read_form(request).get("fit", ""))
         return redirect(f"/judges/{judge.id}")
 
     async def _render(
@@ -80,7 +81,7 @@ class JudgePages:
         criteria = sorted(list_criteria(self._engine).get(judge.id, ()))
         fits = [one for one in (await self._fits.list_fits(request)).data if one.judge == judge.id]
         fits_by_id = {fit.id: fit for fit in self._engine.fits}
-        standings = await self._standings.read_standing(request, judge.id)
+        standings = (await self._standings.list_judges(request, JudgeQuery(judge=judge.id))).data
         pages = [
             await self._labels.run(
                 request, lambda one=one: desk.list_disagreements(tenant, criterion=one, between="judge", limit=50)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
+from service.api.routes.batch_reading import WindowQuery
 from service.errors import InputError, JobStateError
 from service.problems import find_status
 from service.reporting.summaries import read_summary_request
@@ -32,8 +33,8 @@ class RunPages:
         run_id: str = request.path_params["batch_id"]
         if run_id.startswith("calibration_"):
             return redirect(f"/calibrations/{run_id}")
-        batch = await self._batches.store.find(request)
-        breakdown = await self._batches.items.break_down_batch(request)
+        batch = await self._batches.store.find(request, request.path_params["batch_id"])
+        breakdown = await self._batches.items.break_down_batch(request, run_id)
         small = batch.ended and 0 < batch.request_counts.completed <= MAX_INLINE_REPORTS
         return render(
             request,
@@ -51,7 +52,7 @@ class RunPages:
 
     async def show_summary(self, request: Request) -> Response:
         """Show the summary of its reports, with a gate on them if something is asserted."""
-        batch = await self._batches.store.find(request)
+        batch = await self._batches.store.find(request, request.path_params["batch_id"])
         asserted = request.query_params.get("assert", "")
         assertions = [line.strip() for line in asserted.splitlines() if line.strip()]
         query = {"assertions": json.dumps(assertions)} if assertions else {}
@@ -82,12 +83,18 @@ class RunPages:
 def build_run_pages(parts: ApiParts) -> Sequence[PageRoute]:
     """Build the page of a run, and what is below it."""
     pages, reading = RunPages(parts), parts.batches.reading
+
+    def name(request: Request) -> str:
+        return request.path_params["batch_id"]
+
     return [
         page("/runs/{batch_id}", pages.show_run, needs="batch"),
         page("/runs/{batch_id}/summary", pages.show_summary, needs="batch"),
-        page("/runs/{batch_id}/events", reading.watch_batch, needs="batch"),
-        page("/runs/{batch_id}/results", reading.read_results, needs="batch"),
-        page("/runs/{batch_id}/errors", reading.read_errors, needs="batch"),
+        page("/runs/{batch_id}/events", lambda one: reading.watch_batch(one, name(one)), needs="batch"),
+        page(
+            "/runs/{batch_id}/results", lambda one: reading.read_results(one, name(one), WindowQuery()), needs="batch"
+        ),
+        page("/runs/{batch_id}/errors", lambda one: reading.read_errors(one, name(one), WindowQuery()), needs="batch"),
     ]
 
 

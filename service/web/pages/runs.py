@@ -9,8 +9,10 @@ from starlette.responses import Response
 
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
+from service.api.routes.calibrations import ReportQuery
+from service.api.routes.jobs import JobPageQuery
 from service.store.jobs.job import STATUSES
-from service.web.page import NavLink, PageSet, build_twin, page, render
+from service.web.page import NavLink, PageSet, build_twin, page, read_query, render
 
 
 class RunLists:
@@ -22,15 +24,17 @@ class RunLists:
 
     async def list_batches(self, request: Request) -> Response:
         """List batches, newest first."""
-        return self._render(request, await self._batches.list_jobs(request), "/runs", "Batches")
+        jobs = await self._batches.list_jobs(request, read_query(request, JobPageQuery))
+        return self._render(request, jobs, "/runs", "Batches")
 
     async def list_calibrations(self, request: Request) -> Response:
         """List calibration runs, newest first."""
-        return self._render(request, await self._calibrations.list_jobs(request), "/calibrations", "Calibration runs")
+        jobs = await self._calibrations.list_jobs(request, read_query(request, JobPageQuery))
+        return self._render(request, jobs, "/calibrations", "Calibration runs")
 
     async def show_calibration(self, request: Request) -> Response:
         """Show a calibration: its progress, what was fitted, and its report."""
-        calibration = await self._calibrations.show_job(request)
+        calibration = await self._calibrations.show_job(request, request.path_params["calibration_id"])
         return render(request, "calibration.html", twin=f"/v1/calibrations/{calibration.id}", job=calibration)
 
     def _render(self, request: Request, jobs: object, base: str, title: str) -> Response:
@@ -51,12 +55,20 @@ class RunLists:
 def build_run_lists(parts: ApiParts) -> Sequence[PageRoute]:
     """Build both lists, and the page of a calibration, its report and its fits."""
     lists, routes = RunLists(parts), parts.calibrations
+
+    async def read_report(request: Request) -> Response:
+        job_id, query = request.path_params["calibration_id"], read_query(request, ReportQuery)
+        return await routes.read_calibration_report(request, job_id, query)
+
+    async def read_fits(request: Request) -> Response:
+        return await routes.read_fits(request, request.path_params["calibration_id"])
+
     return [
         page("/runs", lists.list_batches, needs="batch"),
         page("/calibrations", lists.list_calibrations, needs="calibrate"),
         page("/calibrations/{calibration_id}", lists.show_calibration, needs="calibrate"),
-        page("/calibrations/{calibration_id}/report", routes.read_calibration_report, needs="calibrate"),
-        page("/calibrations/{calibration_id}/fits", routes.read_fits, needs="calibrate"),
+        page("/calibrations/{calibration_id}/report", read_report, needs="calibrate"),
+        page("/calibrations/{calibration_id}/fits", read_fits, needs="calibrate"),
     ]
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from service.api.access import WRONG_KEY, find_actor, find_caller
-from service.api.fairness.turns import Threads
+from service.api.fairness import Threads
 from service.api.key_cache import find_peer
 from service.api.page_route import COOKIE, CSRF_HEADER, PageRoute, make_csrf, read_cookie
 from service.api.parts import ApiParts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
@@ -12,10 +13,11 @@ from starlette.responses import Response
 
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
-from service.api.queries import read_query
 from service.api.routes.batch_items import ItemChoiceQuery, ItemPageQuery, build_choice
+from service.api.routes.batch_reading import MAX_ITEMS
+from service.api.routes.scores import ScorePageQuery
 from service.store.jobs.items import count_items
-from service.web.page import PageSet, build_twin, page, render
+from service.web.page import PageSet, build_twin, page, read_query, render
 from service.web.trace.stored import build_stored_view
 
 
@@ -28,9 +30,9 @@ class TracePages:
 
     async def list_traces(self, request: Request) -> Response:
         """List the traces of a run, by outcome."""
-        batch = await self._batches.store.find(request)
-        items = await self._batches.items.list_batch_items(request)
-        choice = build_choice(read_query(request.query_params, ItemPageQuery))
+        batch = await self._batches.store.find(request, request.path_params["batch_id"])
+        query = read_query(request, ItemPageQuery)
+        items, choice = await self._batches.items.list_batch_items(request, batch.id, query), build_choice(query)
         database = self._batches.store.jobs.database
         count = await self._batches.store.run(request, lambda: count_items(database, batch.id, choice))
         chosen = _read_choice(request)
@@ -48,8 +50,10 @@ class TracePages:
 
     async def show_trace(self, request: Request) -> Response:
         """Show one trace of a run, with links to its neighbours in the list that it was opened from."""
-        batch = await self._batches.store.find(request)
-        item = await self._batches.items.show_batch_item(request)
+        batch = await self._batches.store.find(request, request.path_params["batch_id"])
+        place, choice = request.path_params["index"], read_query(request, ItemChoiceQuery)
+        index = int(place) if re.fullmatch("[0-9]{1,9}", place) else MAX_ITEMS  # where no item is
+        item = await self._batches.items.show_batch_item(request, batch.id, index, choice)
         base, query = f"/runs/{batch.id}/traces", urlencode(_read_choice(request))
         view = None
         if item.report is not None:
@@ -73,7 +77,7 @@ class TracePages:
             request,
             "scores.html",
             twin=build_twin(request, "/v1/scores" if request.url.query else "/v1/scores/breakdown"),
-            scores=await self._scores.list_scores(request),
+            scores=await self._scores.list_scores(request, read_query(request, ScorePageQuery)),
             breakdown=await self._scores.break_down_scores(request),
             chosen=chosen,
             query=urlencode(chosen),
@@ -82,7 +86,7 @@ class TracePages:
 
     async def show_score(self, request: Request) -> Response:
         """Show a kept score with its trace, and a way to label it."""
-        score = json.loads(bytes((await self._scores.show_score(request)).body))
+        score = json.loads(bytes((await self._scores.show_score(request, request.path_params["score_id"])).body))
         view = await asyncio.to_thread(build_stored_view, score["request"], score["report"], "")
         criteria = [one["id"] for one in score["report"]["criteria"]]
         name: str = score["id"]

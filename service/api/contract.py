@@ -1,0 +1,175 @@
+"""What all routes of the contract share, and its OpenAPI document.
+
+FastAPI reads paths, queries and headers. A body is read by `read_json` and others of `service.api.body`, within limits, and
+described here, because FastAPI would read it first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Depends, FastAPI, Path
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from pydantic import AliasChoices, BaseModel, ConfigDict, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from service.api.problems import MEDIA_TYPE
+from service.core.models.kinds import FrozenModel
+from service.core.models.validation import MESSAGES
+from service.errors import InputError, Problem
+from service.problems import ProblemDetails
+
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+
+PROBLEMS: Mapping[int, str] = {
+    400: "The body is not the JSON we accept: syntax, a key given twice, NaN, a number out of range, NUL, a lone surrogate",
+    401: "No key, or an invalid one",
+    403: "The key lacks the scope that this needs; or no key is needed, and the request comes from a page of another site or "
+    "names a host that is not the service's",
+    404: "No such thing",
+    408: "The body came too slowly",
+    409: "Its state does not allow this",
+    410: "The batch of that Idempotency-Key was deleted",
+    413: "A limit was exceeded: bytes, depth, digits, string length, number of values or items",
+    415: "The body is not declared as what is accepted, or is compressed in another way",
+    422: "The request cannot be used; `errors` names every place. Or the Idempotency-Key was used for another one",
+    429: "More than this tenant may send: requests, bytes, waiting items, or questions in a day",
+    500: "An internal error",
+    503: "Too much is running, or not ready",
+    507: "A disk has no room for it; nothing was kept",
+}
+
+BEARER = {
+    "type": "http",
+    "scheme": "bearer",
+    "bearerFormat": "cg_<id>_<secret>",
+    "description": "A key from `callgrade keys create`; the header `X-Api-Key` works too. While no key was ever made and "
+    "the service listens on a loopback address, none is needed.",
+}
+
+
+class QueryModel(FrozenModel):
+    """The base of the models of queries: text is read as what it stands for, and unknown parameters are refused."""
+
+    model_config = ConfigDict(strict=False, use_attribute_docstrings=True, defer_build=False)
+
+
+class LinesResponse(StreamingResponse):
+    """JSON Lines, sent while they are read."""
+
+    media_type = NDJSON
+
+
+JobId = Annotated[
+    str,
+    Path(
+        validation_alias=AliasChoices("batch_id", "calibration_id"),
+        description="The id of the job, such as batch_019aa5b3c4d000112233445566778899",
+    ),
+]
+
+
+def build_router(tag: str, *statuses: int) -> APIRouter:
+    """Build the router of a resource. `statuses`: those of its problems besides those that every route may have."""
+    return APIRouter(
+        tags=[tag],
+        responses=describe_problems(401, 403, 422, 429, 500, 503, *statuses),
+        dependencies=[Depends(refuse_doubtful_query)],
+        generate_unique_id_function=lambda route: route.name,
+    )
+
+
+def describe_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the responses of errors."""
+    retry = {"headers": {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "string"}}}}
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
+    return {
+        status: {"description": PROBLEMS[status], "content": content, **(retry if status in (429, 503, 507) else {})}
+        for status in sorted(statuses)
+    }
+
+
+BODY_PROBLEMS = describe_problems(400, 408, 413, 415)
+"""The responses to a body that is refused before it is looked into."""
+
+
+def describe_json(model: type[BaseModel], example: object = None, *, required: bool = True) -> dict[str, Any]:
+    """Describe a body of JSON, for `openapi_extra`; `describe_api` must be given the model too."""
+    schema = {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}
+    content = schema if example is None else schema | {"example": example}
+    return {"requestBody": {"content": {JSON: content}, "required": required}}
+
+
+def describe_lines(lines: str, examples: list[dict[str, Any]]) -> dict[str, Any]:
+    """Describe a body of JSON Lines, for `openapi_extra`."""
+    schema = {"type": "string", "description": f"{lines}, one JSON object a line; gzip is accepted"}
+    content = {"schema": schema, "example": "".join(f"{json.dumps(one)}\n" for one in examples)}
+    return {"requestBody": {"content": {NDJSON: content, "application/jsonl": content}, "required": True}}
+
+
+async def refuse_doubtful_query(request: Request) -> None:
+    """Refuse what FastAPI would take: a parameter that is given twice, and NUL, which not every database can hold."""
+    query = request.query_params
+    names = [name for name, _ in query.multi_items()]
+    problems = [Problem(f"/{name[:100]}", "given twice (in the query)") for name in query if names.count(name) > 1]
+    problems += [Problem(f"/{name[:100]}", "holds NUL (in the query)") for name, text in query.items() if "\0" in text]
+    if problems:
+        raise InputError(problems)
+
+
+def read_error(error: RequestValidationError) -> InputError:
+    """Turn FastAPI's error into ours: a problem for each parameter that cannot be used."""
+    return InputError(
+        Problem(
+            f"/{'/'.join(str(part)[:100] for part in one['loc'][1:])}", f"{_describe(one)} (in the {one['loc'][0]})"
+        )
+        for one in error.errors()
+    )
+
+
+def _describe(error: Mapping[str, Any]) -> str:
+    if error["type"] == "extra_forbidden":
+        return "no parameter of that name is known here"
+    message = MESSAGES.get(error["type"])
+    return error["msg"].removeprefix("Value error, ") if message is None else message.format_map(error.get("ctx", {}))
+
+
+def describe_api(app: FastAPI, bodies: tuple[type[BaseModel], ...], *, keys: bool) -> dict[str, Any]:
+    """Build the document of an application. `bodies`: the models of its bodies; `keys`: whether it asks for a key."""
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=app.summary,
+        description=app.description,
+        routes=app.routes,
+        separate_input_output_schemas=False,
+    )
+    _, more = TypeAdapter[Any].json_schemas(
+        [(one, "validation", TypeAdapter[Any](one)) for one in (*bodies, ProblemDetails)],
+        ref_template="#/components/schemas/{model}",
+    )
+    schemas = document["components"]["schemas"] | more["$defs"]
+    document["components"] = {"schemas": dict(sorted(schemas.items()))}
+    if keys:
+        document["components"]["securitySchemes"] = {"key": BEARER}
+        document["security"] = [{"key": []}]
+    _loosen(document["components"])
+    return document
+
+
+def _loosen(node: object) -> None:
+    """Let forms overlap that nothing in JSON Schema tells apart: an object with `kind` looks like any object."""
+    if isinstance(node, list):
+        for one in cast("list[object]", node):
+            _loosen(one)
+    elif isinstance(node, dict):
+        members = cast("dict[str, object]", node)
+        if "oneOf" in members and "discriminator" not in members:
+            members["anyOf"] = members.pop("oneOf")
+        for one in members.values():
+            _loosen(one)

@@ -1,1 +1,0 @@
-"""How tenants share a process: requests, threads, bytes, connections, turns."""

@@ -1,1 +1,0 @@
-"""Limits on requests to a provider: how many, when, and whose turn it is."""
