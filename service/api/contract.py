@@ -69,7 +69,8 @@ JobId = Annotated[
     str,
     Path(
         validation_alias=AliasChoices("batch_id", "calibration_id"),
-        description="The id of the job, such as batch_019aa5b3c4d000112233445566778899",
+        description="The id of the job",
+        examples=["batch_019aa5b3c4d000112233445566778899"],
     ),
 ]
 

@@ -68,7 +68,7 @@ const sent = async (method, path, operation, form, shown) => {
 }
 const asking = (method, path, operation) => {
   const inputs = (operation.parameters || []).map((one) => make("label", {}, one.name + " ",
-    make("input", {name: one.in + " " + one.name, value: one.in === "path" && one.example || ""})))
+    make("input", {name: one.in + " " + one.name, value: one.in === "path" && (one.schema.examples || [])[0] || ""})))
   const taken = Object.entries((operation.requestBody || {}).content || {})
   const example = taken.map(([, one]) => one.example).find((one) => one !== undefined)
   const body = taken.length ? [make("input", {name: "media", value: taken[0][0], "aria-label": "media type"}),

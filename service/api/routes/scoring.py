@@ -7,8 +7,9 @@ import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
+from fastapi import Path
 from pydantic import RootModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -161,7 +162,9 @@ class ScoringRoutes:
         infos = [RubricInfo(r.id, r.version, r.digest, r.title, r.description) for r in self.engine.registry]
         return RubricList(tuple(infos))
 
-    async def show_rubric(self, rubric_id: str) -> Rubric:
+    async def show_rubric(
+        self, rubric_id: Annotated[str, Path(description="`id` or `id@version`", examples=["four_step"])]
+    ) -> Rubric:
         """Show one rubric whole, as it scores."""
         try:
             return self.engine.registry.find(rubric_id)
