@@ -240,7 +240,8 @@ def _has_words(rest: Rest) -> bool:
         rest.silent
         and not (_ASIDE.search(rest.name) or _LABEL.search(rest.name))
         and any(
-            isinstance(leaf.value, str) and leaf.value.strip() and not _LABEL.search(leaf.key)
+            (leaf.value.strip() if isinstance(leaf.value, str) else rest.about == "result" and leaf.value is not None)
+            and not _LABEL.search(leaf.key)
             for leaf in list_leaves(rest.value, limit=50)
         )
     )

@@ -23,6 +23,7 @@ _SIGNS = (
     *("trunc", "redact", "filter", "mask", "hidden", "omitted", "removed", "scrubbed", "elided", "skipped", "captured"),
     *("...", "…", "more "),
 )
+_ELSEWHERE = re.compile(r"\s*(?:attachment|artifact|blob|ref)://\S+\s*")
 _ELLIPSIS = re.compile(r"(?:\.\.\.|…)[\"'\s\])}]*\Z")
 
 
@@ -71,5 +72,9 @@ def drop_lost_arguments(call: ToolCall) -> ToolCall:
 
 
 def is_lost(text: str) -> bool:
-    """Whether a result or a reply was hidden, or cut at its end."""
-    return is_hidden(text) or is_cut(text[-200:])
+    """Whether a result or a reply was hidden, cut at its end, or is kept elsewhere.
+
+    >>> is_lost("attachment://a1f9"), is_lost("https://example.com/a1f9")
+    (True, False)
+    """
+    return is_hidden(text) or is_cut(text[-200:]) or _ELSEWHERE.fullmatch(text) is not None
