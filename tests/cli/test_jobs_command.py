@@ -187,7 +187,7 @@ def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -
         (["show", ID, "--key", "k\u00e9y"], 4, "--key: expected a key as"),
         (["watch", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
         (["results", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
-        (["list", "--status", "odd"], 5, "status: expected one of in_progress"),
+        (["list", "--status", "odd"], 5, "status: expected 'in_progress'"),
         (["list", "--after", "x"], 5, "after: expected the id of a batch"),
         (["submit", "none.jsonl"], 5, "none.jsonl: cannot be read"),
         (["submit", "-", "--tag", "x"], 4, "--tag: expected key=value"),

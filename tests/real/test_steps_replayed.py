@@ -47,7 +47,7 @@ from tests.real.test_process_bench import read
 pytestmark = pytest.mark.shared_data
 
 JUDGE = Registry().judges["step_quality"]
-NAME = "gemini-3-flash-preview-thinking"
+NAME = "deepseek-v3.2-thinking"  # of those who were recorded, one that the labels show to be useful
 LABELS = {1.0: "right", 0.5: "neutral", 0.0: "wrong"}
 RUN = re.compile(r"Run ([0-9]+)\.")
 STEP = re.compile(r'^result: .*?"path": "/steps/([0-9]+)/result', re.MULTILINE)
