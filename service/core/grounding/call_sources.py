@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple, cast
 
 from service.core.grounding.clock import find_reference_date
@@ -40,10 +42,12 @@ _SPOKEN = {"oh": "0", "dot": ".", "at": "@", "dash": "-", "hyphen": "-"} | {
     word: str(n) for word, n in list_number_words("en").items() if n < 10
 }
 _SPOKEN_WORDS = re.compile(rf"\b(?:{'|'.join(_SPOKEN)})\b")
+_BETWEEN = re.compile(r"[\W_]+")
 LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=[1-9])")
 """Zeros before a number, which a code may have or not."""
 
 
+@lru_cache(maxsize=256)
 def _compile_pieces(code: str) -> re.Pattern[str]:
     inner = r"[\W_]*".join(re.escape(c) for c in code)
     return re.compile(rf"(?<![a-z0-9])0*{inner}(?![a-z0-9])")
@@ -66,6 +70,8 @@ class CallSources:
         self.index = FactIndex(self._today)
         self.deriver = Deriver(self.index, self._today)
         self._squeezed: list[_Spoken] = []
+        self._joined, self._starts = "", list[int]()
+        """These texts without what may stand between the characters of a code, and where each begins."""
         self._size = 0
         self._messages = self._steps = 0
         self.counts_cents = any(says_minor(message.text) for message in trace.messages if message.role == "system")
@@ -79,12 +85,18 @@ class CallSources:
     def find_squeezed(self, code: str) -> tuple[str, Source] | None:
         """Find a text with the characters of a code in order, whatever stands between them, and zeros before its numbers."""
         self._meter.spend("looks", 1 + self._size // _CHARS_OF_A_LOOK)
-        pattern = _compile_pieces(code)
-        found: list[tuple[str, Source]] = [
-            (one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)
-        ]
-        strong = [one for one in found if one[1] in STRONG]
-        return next(iter([*strong, *found]), None)
+        bare = _BETWEEN.sub("", code)
+        weak: tuple[str, Source] | None = None
+        at = self._joined.find(bare)
+        while at >= 0:  # only in these texts may it stand
+            n = bisect_right(self._starts, at) - 1
+            _, pointer, source = one = self._squeezed[n]
+            if _compile_pieces(code).search(one.text):
+                if source in STRONG:
+                    return pointer, source
+                weak = weak or (pointer, source)
+            at = self._joined.find(bare, self._starts[n + 1]) if n + 1 < len(self._starts) else -1
+        return weak
 
     def name_writer(self, pointer: str) -> str:
         """Name who wrote what stands at a pointer, of several agents by name."""
@@ -130,7 +142,10 @@ class CallSources:
     def _squeeze(self, text: str, pointer: str, source: Source) -> None:
         if self._size < MAX_SQUEEZED:
             self._size += len(text)
-            self._squeezed.append(_Spoken(_type_out(text), pointer, source))
+            spoken = _type_out(text)
+            self._squeezed.append(_Spoken(spoken, pointer, source))
+            self._starts.append(len(self._joined))
+            self._joined += _BETWEEN.sub("", spoken) + "\n"
 
 
 def _find_told(trace: Trace) -> dict[int, str | None]:
