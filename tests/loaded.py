@@ -24,7 +24,7 @@ WHEN_NEEDED = (
     "uvicorn.lifespan.on",
     "uvicorn.loops.asyncio",
     "uvicorn.loops.auto",
-    "uvicorn.protocols.http.httptools_impl",
+    "uvicorn.protocols.http.h11_impl",
 )
 """What some modules import in the middle of their work."""
 
