@@ -1,7 +1,6 @@
 # Needs make and a Python of at least 3.11; all else goes into .venv, as uv.lock has it.
 PYTHON ?= python3
-# One more than there are cores: many tests wait for processes that they have started.
-PYTEST_FLAGS ?= -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))) --dist loadfile --no-loadscope-reorder
+PYTEST_FLAGS ?= -n auto --dist loadfile --no-loadscope-reorder
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet
