@@ -369,7 +369,7 @@ def _block_criterion(before: CriterionPlan, blockers: _Blockers) -> CriterionPla
     return CriterionPlan(
         criterion,
         outcomes,
-        before.open and any(list_asks(found) for _, found in outcomes),
+        before.open and any(isinstance(found, PendingOutcome) or list_asks(found) for _, found in outcomes),
         before.questions_saved,
         blocked=True,
     )

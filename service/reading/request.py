@@ -189,7 +189,10 @@ def find_expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:
     expected = request.expected
     if isinstance(expected, Expectation):
         return expected
-    gold = expected if expected is not None else read_gold(request.trace)
+    try:
+        gold = expected if expected is not None else read_gold(request.trace)
+    except InputError as error:
+        raise error.below("/trace") from None
     if gold is None:
         return None
     try:

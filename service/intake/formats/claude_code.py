@@ -45,7 +45,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
         uuid = line.text("uuid")
         if line.flag("isSidechain") or (uuid and uuid in seen):
             line.drop()
-        elif line.peek("type") not in _ASIDE:
+        elif as_text(line.peek("type")) not in _ASIDE:
             message = line.child("message")
             goes_on = bool(spoken) and message.peek("id") == spoken
             spoken = as_text(message.peek("id")) or ""

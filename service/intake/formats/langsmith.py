@@ -35,7 +35,7 @@ def _walk(run: Cursor) -> Iterator[Cursor]:
 
 
 def _read_run(node: Cursor, *, outermost: bool) -> LoggedRun:
-    kind = node.peek("run_type")
+    kind = as_text(node.peek("run_type"))
     parameters = node.child("extra").child("invocation_params")
     if kind not in _TYPES:
         node.leave("a run of an unknown type", keep=True)

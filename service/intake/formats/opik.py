@@ -40,7 +40,7 @@ def _read_span(span: Cursor, *, outermost: bool = False) -> LoggedRun:
 
 def _recognise(record: JsonObject) -> bool:
     spans = [*list_objects(record.get("spans")), record]
-    return any("trace_id" in span and span.get("type") in _TYPES and "input" in span for span in spans)
+    return any("trace_id" in span and as_text(span.get("type")) in _TYPES and "input" in span for span in spans)
 
 
 FORMAT = Format(
