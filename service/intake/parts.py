@@ -170,7 +170,7 @@ def leave_part(part: Cursor, kind: str, *, of_user: bool = False) -> None:
     """
     called = isinstance(part.raw, dict) and looks_like_call(part.raw)
     inner = [name for name, value in part.raw.items() if isinstance(value, dict)] if isinstance(part.raw, dict) else []
-    if kind == "?" and inner and not called and "name" not in part.raw:  # a name beside arguments may be a call
+    if kind == "?" and inner and not called and "name" not in part:  # a name beside arguments may be a call
         for name in inner:
             leave_part(part.member(name), to_snake(name), of_user=of_user)
         return
