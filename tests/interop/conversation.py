@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,9 @@ def get_order_or_error(order_id: str) -> dict[str, str]:
     return ORDERS.get(order_id) or {"error": f"there is no order {order_id}"}
 
 
-def converse(client: Any) -> list[Any]:
+def converse(client: Any, look_up: Callable[..., Any] = get_order_or_error, question: str = QUESTION) -> list[Any]:
     """Have the conversation with a client of OpenAI's form, for libraries that run no loop; return its messages."""
-    messages: list[Any] = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": QUESTION}]
+    messages: list[Any] = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": question}]
     while True:
         completion = client.chat.completions.create(model=MODEL, messages=messages, tools=[TOOL])
         message = completion.choices[0].message
@@ -64,7 +64,10 @@ def converse(client: Any) -> list[Any]:
         if not message.tool_calls:
             return messages
         for call in message.tool_calls:
-            result = json.dumps(get_order_or_error(**json.loads(call.function.arguments)))
+            try:
+                result = json.dumps(look_up(**json.loads(call.function.arguments)))
+            except LookupError as error:
+                result = str(error)
             messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
 
 
