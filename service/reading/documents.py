@@ -73,6 +73,7 @@ class Elements:
             if not self._read_more(start):
                 if self._data[start:].strip():
                     yield self._take(start, len(self._data))
+                self._count_lines(len(self._data.rstrip()))
                 return
             start, at = 0, at - start
 
