@@ -19,9 +19,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from service.asking.own_judges import judge
     from service.client.client import Client
     from service.client.failures import ForeignError, RefusedError, Retries, UnreachableError
     from service.core.conclusion.conclude import conclude
+    from service.core.judging.own_answers import Answer, Evidence
     from service.core.outcome import Finding, Scored, Skipped
     from service.core.plan import Plan
     from service.core.report import Report
@@ -36,9 +38,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Answer": "service.core.judging.own_answers",
     "CallgradeError": "service.errors",
     "Client": "service.client.client",
     "Engine": "service.engine",
+    "Evidence": "service.core.judging.own_answers",
     "Finding": "service.core.outcome",
     "ForeignError": "service.client.failures",
     "InputError": "service.errors",
@@ -56,15 +60,18 @@ _HOMES = {
     "assert_passes": "service.testing.checks",
     "check": "service.own_checks",
     "conclude": "service.core.conclusion.conclude",
+    "judge": "service.asking.own_judges",
     "plan": "service.engine",
     "report_json": "service.engine",
     "score": "service.engine",
 }
 
 __all__ = [
+    "Answer",
     "CallgradeError",
     "Client",
     "Engine",
+    "Evidence",
     "Finding",
     "ForeignError",
     "InputError",
@@ -82,6 +89,7 @@ __all__ = [
     "assert_passes",
     "check",
     "conclude",
+    "judge",
     "plan",
     "report_json",
     "score",

@@ -106,7 +106,9 @@ class Engine:
         evidence = _list_evidence(self.registry)
         targets = self.judging.judges
         return list(
-            warn_unfitted(self.fits if fits is None else fits, judges, targets.models, evidence, route=targets.route)
+            warn_unfitted(
+                self.fits if fits is None else fits, judges, targets.list_models, evidence, route=targets.route
+            )
         )
 
     async def close(self) -> None:

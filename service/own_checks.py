@@ -1,7 +1,7 @@
 """Checks of the user's own in Python: `@callgrade.check`, and where they are found.
 
 A check is registered when its module is imported: by the program itself, by `--plugin FILE`, or by an entry point of the group
-`callgrade.checks`. On a server only the operator installs packages, so only their entry points count there.
+`callgrade.plugins`. On a server only the operator installs packages, so only their entry points count there.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import JsonValue, TypeAdapter
 
+from service.asking.own_judges import OWN_JUDGES
 from service.core.gates.custom import (
     OWN_CHECKS,
     CheckFailedError,
@@ -112,8 +113,11 @@ def name_checks(functions: Iterable[Callable[..., object]]) -> list[str]:
 
 
 def load_plugin(file: Path) -> list[str]:
-    """Import a Python file and return the names of the checks that it registers; SettingsError if it cannot be used."""
-    before = set(OWN_CHECKS)
+    """Import a Python file and return the names of the checks that it registers; SettingsError if it cannot be used.
+
+    It may register judges too (`service.asking.own_judges`), or only judges.
+    """
+    before, judges = set(OWN_CHECKS), dict(OWN_JUDGES)
     spec = spec_from_file_location(f"callgrade_plugin_{file.stem}", file)
     if spec is None or spec.loader is None:
         raise SettingsError.at("--plugin", f"{file}: expected a Python file")
@@ -123,19 +127,20 @@ def load_plugin(file: Path) -> list[str]:
         LOG.debug("the plugin failed", exc_info=error)
         raise SettingsError.at("--plugin", f"{file}: {type(error).__name__}: {error}") from None
     added = sorted(set(OWN_CHECKS) - before)
-    if not added:
-        raise SettingsError.at("--plugin", f"{file}: it registers no check; decorate one with @callgrade.check")
+    if not added and judges == OWN_JUDGES:
+        message = f"{file}: it registers no check and no judge; decorate one with @callgrade.check or @callgrade.judge"
+        raise SettingsError.at("--plugin", message)
     return added
 
 
 @cache
 def load_installed() -> None:
-    """Import the checks that installed packages offer, once per process. SettingsError for one that cannot be imported."""
-    for one in entry_points(group="callgrade.checks"):
+    """Import the checks and judges of installed packages, once per process. SettingsError if one cannot be imported."""
+    for one in entry_points(group="callgrade.plugins"):
         try:
             one.load()
         except Exception as error:
-            raise SettingsError.at("", f"the entry point {one.name} of callgrade.checks: {error}") from error
+            raise SettingsError.at("", f"the entry point {one.name} of callgrade.plugins: {error}") from error
 
 
 def _build_criterion(own: OwnCheck) -> Criterion:

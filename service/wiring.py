@@ -85,8 +85,10 @@ def build_days(settings: Settings, database: Database) -> Days:
 
 
 def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging | None:
-    """Build what answers judges' questions; None if no model is set. `cache`: where judgements are kept, if not as set."""
-    if not settings.judge_model:
+    """Build what answers judges' questions; None without a model and a judge in Python. `cache`: in place of the one set."""
+    from service.asking.own_judges import OWN_JUDGES  # noqa: PLC0415 (likewise)
+
+    if not settings.judge_model and not OWN_JUDGES:
         return None
     from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
     from service.asking.judging import Judges, Judging  # noqa: PLC0415

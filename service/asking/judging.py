@@ -16,13 +16,15 @@ from service.asking.budget.reservations import Spending
 from service.asking.cache.guard import Cache
 from service.asking.cached_replies import CACHED_REPLY, CachedReply, parse_cached
 from service.asking.calls import Observer, Pricing, find_no_price
+from service.asking.own_judges import OWN_JUDGES, PREFIX, OwnJudges, find_own_judges
 from service.asking.single_flight import SingleFlight
+from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.judges import Ask
-from service.core.judging.masking import UNMASKED, Masks, build_masks
+from service.core.judging.masking import UNMASKED, build_masks
 from service.core.judging.notes import CacheUse, JudgeReply, Vote, is_same_model, sum_costs, sum_counts
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.core.judging.questions import Question, build_question
-from service.core.judging.replies import Judgement, read_judgement
+from service.core.judging.replies import read_judgement, unmask_judgement
 from service.core.judging.sensitive_values import SensitiveKind
 from service.core.judging.voting import is_split
 from service.core.outcome import Errored, Skipped
@@ -39,6 +41,7 @@ REPAIRABLE = frozenset({"unparseable", "invalid_judgement"})
 FALLBACK_CAUSES = frozenset({*SETUP_CAUSES, "provider_error", "timeout", "quota_exhausted"})
 """Faults after which the fallback model is asked, where one is set."""
 
+NO_MODEL = Skipped("not_asked", NO_JUDGE)
 NOT_CACHED = Skipped("not_asked", "the cache has no answer, and no model is asked")
 
 
@@ -70,7 +73,7 @@ class Judges:
     """Which models judge, and where they are."""
 
     model: str
-    """Answers where a judge names no model."""
+    """Answers where a judge names no model; empty: only judges in Python answer."""
     allowed: frozenset[str] = frozenset()
     """Other models that requests may name."""
     fallback: str | None = None
@@ -83,10 +86,10 @@ class Judges:
     form: str = "auto"
     """How the models are made to reply with an object."""
 
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The models that may answer where a judge names none, the default one first."""
-        return tuple(dict.fromkeys([self.model, *([self.fallback] if self.fallback else []), *sorted(self.allowed)]))
+    def list_models(self, criterion: str, judge: str) -> tuple[str, ...]:
+        """List the models that may answer a criterion where its judge names none, the one that does by default first."""
+        named = [*find_own_judges(criterion, judge), self.model, self.fallback or "", *sorted(self.allowed)]
+        return tuple(dict.fromkeys([one for one in named if one]))
 
 
 class Judging:
@@ -113,6 +116,7 @@ class Judging:
         self._draw_nonces = nonces
         self._now = now
         self._closing = closing
+        self._own_judges = OwnJudges()
         self._single_flight: SingleFlight[tuple[CachedReply, CacheUse]] = SingleFlight()
 
     async def close(self) -> None:
@@ -123,7 +127,7 @@ class Judging:
 
     def may_ask(self, model: str) -> bool:
         """Whether a request may name this model."""
-        return model == self.judges.model or model in self.judges.allowed
+        return model == self.judges.model or model in self.judges.allowed or model in OWN_JUDGES
 
     async def answer(  # noqa: PLR0913 (each is needed by somebody)
         self,
@@ -143,26 +147,30 @@ class Judging:
         tenants apart.
         """
         questions = await _build_questions(asks, trace, self.judges.mask)
-        default_model = model or self.judges.model
-        rounds_by_question = [_list_rounds(one, default_model, repeat, tenant) for one in questions]
+        rounds_by_question = [_list_rounds(one, self._choose_models(one, model), repeat, tenant) for one in questions]
         votes = await asyncio.gather(*[self._collect_votes(rounds, mode, spending) for rounds in rounds_by_question])
         return {one.ask.key: tuple(found) for one, found in zip(questions, votes, strict=True)}
 
     async def estimate(self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None) -> dict[str, AskEstimate]:
         """Estimate the most that asking would take, by `Ask.key`, if nothing were cached."""
         questions = await _build_questions(asks, trace, self.judges.mask)
-        return {one.ask.key: await self._estimate_one(one, model or self.judges.model) for one in questions}
+        return {one.ask.key: await self._estimate_one(one, self._choose_models(one, model)) for one in questions}
+
+    def _choose_models(self, question: Question, model: str | None) -> tuple[str, ...]:
+        """Choose who answers: the models of the rubric, else that of the request, else a judge in Python, else the default."""
+        if question.judge.models or model:
+            return question.judge.models or (str(model),)
+        return find_own_judges(question.ask.criterion, question.judge.id) or (self.judges.model,)
 
     async def find_cached(
         self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None, tenant: str = ""
     ) -> frozenset[str]:
         """Return which questions, by `Ask.key`, the cache answers completely. Asks no model."""
         questions = await _build_questions(asks, trace, self.judges.mask)
-        default_model = model or self.judges.model
-        return frozenset([one.ask.key for one in questions if await self._is_cached(one, default_model, tenant)])
+        return frozenset([one.ask.key for one in questions if await self._is_cached(one, model, tenant)])
 
-    async def _is_cached(self, question: Question, model: str, tenant: str) -> bool:
-        rounds = _list_rounds(question, model, 0, tenant)
+    async def _is_cached(self, question: Question, model: str | None, tenant: str) -> bool:
+        rounds = _list_rounds(question, self._choose_models(question, model), 0, tenant)
         replies = [reply for ask in rounds.first if (reply := await self._find_reply(ask)) is not None]
         if len(replies) < len(rounds.first):
             return False
@@ -174,9 +182,8 @@ class Judging:
         cached = await self._read_cached(self._build_key(ask), ask.question)
         return None if cached is None else self._build_reply(ask, cached, "hit", self._now())
 
-    async def _estimate_one(self, question: Question, model: str) -> AskEstimate:
-        judge = question.judge
-        models = judge.models or (model,)
+    async def _estimate_one(self, question: Question, models: Sequence[str]) -> AskEstimate:
+        judge, models = question.judge, [one for one in models if one and not one.startswith(PREFIX)]
         prices = [await self._pricing(question.prompt(one, *self._draw_nonces())) for one in models]
         price = sum_costs(prices)
         tokens = (question.size + question.max_tokens) * judge.samples * len(models)
@@ -225,6 +232,8 @@ class Judging:
         return None if any(is_same_model(one, other) for one in jury if one != ask.model) else other
 
     async def _reply(self, ask: _ModelAsk, mode: JudgeMode, spending: Spending) -> Vote:
+        if not ask.model:
+            return NO_MODEL
         key = self._build_key(ask)
         start = self._now()
         cached = None if mode == "fresh" else await self._read_cached(key, ask.question)
@@ -238,7 +247,7 @@ class Judging:
     def _build_key(self, ask: _ModelAsk) -> str:
         return ask.question.key(
             tenant=ask.tenant,
-            model=ask.model,
+            model=OWN_JUDGES[ask.model].cache_name if ask.model in OWN_JUDGES else ask.model,
             api_base=self.judges.api_base,
             sample=ask.sample,
             form=self.judges.form,
@@ -272,7 +281,10 @@ class Judging:
 
     async def _ask_model(self, ask: _ModelAsk, key: str, spending: Spending) -> CachedReply:
         """Ask the model, and cache its answer. Raises JudgeError."""
-        reply = await self._ask_and_repair(ask, spending)
+        if ask.model.startswith(PREFIX):
+            reply = await self._own_judges.reply(ask.model, ask.question)
+        else:
+            reply = await self._ask_and_repair(ask, spending)
         await self.cache.set(key, CACHED_REPLY.dump_json(reply).decode())
         return reply
 
@@ -305,7 +317,7 @@ class Judging:
     def _build_reply(self, ask: _ModelAsk, reply: CachedReply, use: CacheUse, start: float) -> JudgeReply:
         paid = reply.usage if use == "miss" else replace(reply.usage, cost_usd=0.0)
         return JudgeReply(
-            judgement=_unmask(reply.judgement, ask.question.masks),
+            judgement=unmask_judgement(reply.judgement, ask.question.masks),
             requested=ask.model,
             model=reply.model,
             cache=use,
@@ -337,11 +349,10 @@ class _Rounds(NamedTuple):
     further: tuple[_ModelAsk, ...]
 
 
-def _list_rounds(question: Question, model: str, repeat: int, tenant: str) -> _Rounds:
+def _list_rounds(question: Question, models: Sequence[str], repeat: int, tenant: str) -> _Rounds:
     judge = question.judge
     start = repeat * judge.samples
     samples = range(start, start + judge.votes), range(start + judge.votes, start + judge.samples)
-    models = judge.models or (model,)
     first, further = ([_ModelAsk(question, one, n, tenant) for one in models for n in some] for some in samples)
     return _Rounds(tuple(first), tuple(further))
 
@@ -358,18 +369,6 @@ async def _build_questions(asks: Iterable[Ask], trace: Trace, mask: frozenset[Se
         return [build_question(ask, trace, masks) for ask in asks]
 
     return put() if len(trace.messages) + len(trace.steps) < LONG_TRACE_PARTS else await asyncio.to_thread(put)
-
-
-def _unmask(judgement: Judgement, masks: Masks) -> Judgement:
-    """Put a judgement into the words of the trace; the cache keeps the masked words."""
-    if not masks:
-        return judgement
-    claims = [
-        claim._replace(quote=masks.unmask(claim.quote), reason=masks.unmask(claim.reason)) for claim in judgement.claims
-    ]
-    quotes, left_out = (tuple(map(masks.unmask, texts)) for texts in (judgement.quotes, judgement.left_out))
-    reason = masks.unmask(judgement.reason)
-    return replace(judgement, reason=reason, quotes=quotes, claims=tuple(claims), left_out=left_out)
 
 
 _REPAIR_REASONS = {

@@ -28,12 +28,14 @@ from service.cli.inputs import read_text
 from service.cli.options import read_settings
 from service.cli.screen import build_console, pluralize, print_document, say, show
 from service.cli.sections import build_section
+from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.models.validation import find_problems
 from service.core.report import JudgeMode
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.fits.files import build_file_name, read_fits
 from service.labelling.predictions import AskSettings, collect_predictions
+from service.own_checks import load_plugin
 from service.reporting.document import Section, Table
 from service.wiring import build_engine
 
@@ -145,13 +147,21 @@ def build_judging_engine() -> tuple[Engine, Judges]:
 
 
 def judge_labels(
-    labels: Path, out: Path, *, rubric: str = "four_step", judges: JudgeMode = "live", repeats: int = 1
+    labels: Path,
+    out: Path,
+    *,
+    rubric: str = "four_step",
+    judges: JudgeMode = "live",
+    repeats: int = 1,
+    plugins: Sequence[Path] = (),
 ) -> ExitCode:
     """Have the judges of a rubric answer the labelled items, and write the predictions.
 
     The cache keeps each answer as it arrives, so a second run asks only for what is missing. Items without an answer are listed
     and left out; the exit code is then 5.
     """
+    for plugin in plugins:
+        load_plugin(plugin)
     engine, model = build_judging_engine()
     items = read_labelled(labels).labels.items
     asking = AskSettings(engine.registry.find(rubric), judges, repeats)
@@ -170,10 +180,13 @@ def judge_labels(
     finally:
         draft.unlink(missing_ok=True)
     unanswered = [one for one in answers if isinstance(one, UnansweredItem)]
-    missing = [one for one in unanswered if not one.nothing_to_ask]
+    judgeless = [one for one in unanswered if one.reason == NO_JUDGE]
+    missing = [one for one in unanswered if not one.nothing_to_ask and one not in judgeless]
     for one in missing:
         say(f"not judged: {one}")
-    if decided := len(unanswered) - len(missing):
+    if judgeless:
+        say(f"{pluralize(len(judgeless), 'item')} not asked about: no judge is set up for their criteria")
+    if decided := len(unanswered) - len(missing) - len(judgeless):
         say(f"{pluralize(decided, 'item')} not asked about: code decides them, or they contain no call")
     say(f"wrote {pluralize(len(found), 'prediction')} to {out}")
     return ExitCode.DATA if missing else ExitCode.PASSED

@@ -19,6 +19,7 @@ import typer
 from pydantic import JsonValue, TypeAdapter
 from pydantic_core import to_json
 
+from service.asking.own_judges import OWN_JUDGES
 from service.cli.options import read_settings
 from service.cli.screen import pluralize, print_refusal, print_refusals, say
 from service.core.models.kinds import DEFERRED
@@ -175,7 +176,7 @@ def read_inputs(
     """
     settings = read_settings()
     checks = frozenset(name for plugin in plugins for name in load_plugin(plugin))
-    if judges not in (None, "off") and not settings.judge_model:
+    if judges not in (None, "off") and not settings.judge_model and not OWN_JUDGES:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     engine = build_engine(settings)
     limits = build_limits(settings)

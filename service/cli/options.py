@@ -101,7 +101,7 @@ def read_columns(columns: str | None) -> dict[str, str]:
 
 
 Plugin = Annotated[
-    list[Path] | None, Option("--plugin", metavar="FILE", help="File with checks of your own; repeatable.")
+    list[Path] | None, Option("--plugin", metavar="FILE", help="File with checks or judges of your own; repeatable.")
 ]
 Output = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="File to write to.")]
 RequireCertified = Annotated[

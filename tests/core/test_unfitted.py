@@ -45,6 +45,10 @@ def test_what_stays_open_is_said(
     changes: list[dict[str, Any]], judge: Judge, models: list[str], expected: list[str]
 ) -> None:
     fits = [make_fit(**{**FIT, **change}) for change in changes]
-    found = list(warn_unfitted(fits, [judge], models))
+
+    def list_models(*_: str) -> list[str]:
+        return models
+
+    found = list(warn_unfitted(fits, [judge], list_models))
     assert len(found) == len(expected)
     assert all(part in sentence for part, sentence in zip(expected, found, strict=True))

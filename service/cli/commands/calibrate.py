@@ -31,6 +31,7 @@ def calibrate_judge(
     repeats: Annotated[
         int, Option(metavar="K", min=1, max=100, help="Answers per question; several measure its noise.")
     ] = 1,
+    plugin: options.Plugin = None,
 ) -> int:
     """Have judges answer the labelled items, and write the predictions that `calibrate run` fits.
 
@@ -38,7 +39,7 @@ def calibrate_judge(
     """
     from service.cli.calibrating import judge_labels
 
-    return judge_labels(labels, out, rubric=rubric, judges=judges, repeats=repeats)
+    return judge_labels(labels, out, rubric=rubric, judges=judges, repeats=repeats, plugins=plugin or ())
 
 
 @commands.command("run")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from service.core.judging.fits import Fit
@@ -14,14 +14,14 @@ from service.core.judging.questions import ASSEMBLY
 def warn_unfitted(
     fits: Collection[Fit],
     judges: Iterable[Judge],
-    models: Sequence[str],
+    list_models: Callable[[str, str], Sequence[str]],
     shown: Mapping[tuple[str, str], Collection[str]] = MappingProxyType({}),
     *,
     route: str = "",
 ) -> Iterator[str]:
     """Yield a sentence for each judge and model whose verdicts stay open, in a fixed order.
 
-    `models`: the models that answer where a judge names none, by their names in litellm. `shown`: for each judge and
+    `list_models`: returns the models that may answer a criterion where its judge names none. `shown`: for each judge and
     criterion, the evidence digests (`JudgeCheck.evidence_digest`) in the rubrics at hand. `route`: the route to the models
     (`build_route`). A judge without any fit gets no warning: its own value counts, and every report says `uncalibrated`.
     """
@@ -30,7 +30,8 @@ def warn_unfitted(
     for name, criterion in pairs:
         own = [fit for fit in fits if (fit.judge, fit.criterion) == (name, criterion)]
         for judge in [judge for (one, *_), judge in sorted(known.items()) if one == name]:
-            for jury in [judge.models] if judge.models else [(model,) for model in models]:
+            alone = [(model,) for model in list_models(criterion, name)]
+            for jury in [judge.models] if judge.models else alone:
                 if reason := _explain_open(own, judge, jury, shown.get((name, criterion), ()), route):
                     who = " + ".join(jury)
                     yield f"{name} on {criterion}: what {who} says stays open, for {reason}. Fit it, or remove these fits"

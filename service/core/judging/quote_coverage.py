@@ -35,13 +35,23 @@ def list_left_out(texts: Iterable[str], quotes: Sequence[str]) -> tuple[str, ...
     >>> list_left_out(["It cost $54. It came on May 3, at 5 p.m. today.  Thanks!"], ["cost $54", "Thanks"])
     ('It came on May 3, at 5 p.m. today.',)
     """
-    text = "\n".join(" ".join(line.split()) for one in texts for line in one.splitlines())
+    text = _join(texts)
     marks = bytearray(len(text))
     for quote in quotes:
         _mark(text, quote, marks)
     places = list(_iter_sentences(text))
     quoted = {text[start:end] for start, end in places if _is_quoted(text, start, end, marks)}
     return tuple(dict.fromkeys([one for start, end in places if (one := text[start:end]) not in quoted]))
+
+
+def list_sentences(texts: Iterable[str]) -> list[str]:
+    """List the sentences that state something, in order, with whitespace collapsed to single spaces."""
+    text = _join(texts)
+    return [text[start:end] for start, end in _iter_sentences(text)]
+
+
+def _join(texts: Iterable[str]) -> str:
+    return "\n".join(" ".join(line.split()) for one in texts for line in one.splitlines())
 
 
 def _is_quoted(text: str, start: int, end: int, marks: bytearray) -> bool:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
-from math import exp, fsum
 from typing import Annotated, NamedTuple, cast
 
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
@@ -16,9 +13,11 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from service.core.json.pointers import build_pointer, split_pointer
 from service.core.json.values import format_value
 from service.core.judging.excerpts import has_note, is_note
-from service.core.judging.grades import CANNOT_TELL, Worth, grade_claims, shade_value
+from service.core.judging.grades import CANNOT_TELL, Worth, grade_claims
 from service.core.judging.judges import Judge
-from service.core.judging.prompts import Completion, Token
+from service.core.judging.likely_values import read_likely_values
+from service.core.judging.masking import Masks
+from service.core.judging.prompts import Completion
 from service.core.judging.questions import Question
 from service.core.judging.quote_coverage import list_left_out
 from service.core.models.kinds import FrozenModel
@@ -31,11 +30,9 @@ MAX_QUOTE_CHARS = 2_000
 Text = Annotated[str, Field(max_length=20_000)]
 
 
-MAX_VAGUE_SHARE = 0.01
-"""The largest share of probability on tokens that could begin more than one label."""
+class ClaimForm(FrozenModel):
+    """One claim as a judge gives it."""
 
-
-class _ClaimForm(FrozenModel):
     quote: Text
     reason: Text = ""
     path: Text | None = None
@@ -51,7 +48,7 @@ class _WholeForm(FrozenModel):
 
 class _ClaimsForm(FrozenModel):
     token: Text
-    claims: Annotated[list[_ClaimForm], Field(min_length=1, max_length=200)]
+    claims: Annotated[list[ClaimForm], Field(min_length=1, max_length=200)]
 
 
 class JudgedClaim(NamedTuple):
@@ -100,8 +97,8 @@ def read_judgement(completion: Completion, question: Question, token: str) -> Ju
     """Read the verdict from the model's own message. Raise JudgeError if it holds no usable one."""
     found = read_reply(completion.text, question, token)
     if isinstance(found, _ClaimsForm):
-        return _judge_claims(found, question, completion)
-    judged = _judge_whole(found, question)
+        return _read_claims(found, question, completion)
+    judged = _read_whole(found, question)
     if found.label == CANNOT_TELL or not question.judge.logprobs:
         return judged
     [value] = read_likely_values(completion, question.judge, [found.label]) or [None]
@@ -166,7 +163,7 @@ def _refuse_constant(name: str) -> JsonValue:
 _DECODER = json.JSONDecoder(object_pairs_hook=_read_unique, parse_constant=_refuse_constant)
 
 
-def _judge_whole(form: _WholeForm, question: Question) -> Judgement:
+def _read_whole(form: _WholeForm, question: Question) -> Judgement:
     judge = question.judge
     if form.label not in judge.menu:
         raise _build_menu_error(form.label, question)
@@ -174,27 +171,41 @@ def _judge_whole(form: _WholeForm, question: Question) -> Judgement:
     if form.label != CANNOT_TELL and not any(_is_evidence(quote, question) for quote in form.quotes):
         words = "nothing but single words" if form.quotes else "nothing"
         raise JudgeError("invalid_judgement", f"the reply quotes {words}")
-    quotes = tuple([quote[:MAX_QUOTE_CHARS] for quote in form.quotes])
+    return judge_whole(form.label, form.reason, form.quotes, judge)
+
+
+def judge_whole(label: str, reason: str, quotes: Sequence[str], judge: Judge) -> Judgement:
+    """Build the judgement of one label, which is on the menu, for the whole."""
     worst, best = judge.ends
-    if form.label == CANNOT_TELL:
-        return Judgement(CANNOT_TELL, worst, form.reason[:MAX_QUOTE_CHARS], quotes, best=Worth(best, best))
-    return Judgement(form.label, judge.scale[form.label].value, form.reason[:MAX_QUOTE_CHARS], quotes)
+    short = tuple([quote[:MAX_QUOTE_CHARS] for quote in quotes])
+    if label == CANNOT_TELL:
+        return Judgement(CANNOT_TELL, worst, reason[:MAX_QUOTE_CHARS], short, best=Worth(best, best))
+    return Judgement(label, judge.scale[label].value, reason[:MAX_QUOTE_CHARS], short)
 
 
-def _judge_claims(form: _ClaimsForm, question: Question, completion: Completion) -> Judgement:
+def _read_claims(form: _ClaimsForm, question: Question, completion: Completion) -> Judgement:
     judge = question.judge
     _check_quotes([claim.quote for claim in form.claims], _list_haystacks(question))
     for claim in form.claims:
         if claim.label not in judge.menu:
             raise _build_menu_error(claim.label, question)
-        if claim.path is not None and not _list_shown_at(claim.path, question):
+        if claim.path is not None and not list_shown_at(claim.path, question):
             raise JudgeError("invalid_judgement", f"{format_value(claim.path, 120)} points at nothing that was shown")
-    left_out = list_left_out(question.judged_texts, [claim.quote for claim in form.claims])
     likely = read_likely_values(completion, judge, [claim.label for claim in form.claims]) if judge.logprobs else None
-    claims = [_open_unseen(claim, question) for claim in form.claims]
+    return judge_claims(form.claims, question, likely)
+
+
+def judge_claims(
+    given: Sequence[ClaimForm], question: Question, likely: Sequence[float | None] | None = None
+) -> Judgement:
+    """Build the judgement of at least one claim, whose labels are on the menu. `likely`: as `weigh_labels` takes it."""
+    judge = question.judge
+    left_out = list_left_out(question.judged_texts, [claim.quote for claim in given])
+    claims = [_open_unseen(claim, question) for claim in given]
     if likely is not None:
-        each = zip(likely, claims, form.claims, strict=True)
-        likely = [value if claim is given else None for value, claim, given in each]
+        likely = [
+            value if claim is before else None for value, claim, before in zip(likely, claims, given, strict=True)
+        ]
     low, high = weigh_labels(judge, [claim.label for claim in claims], likely, unquoted=len(left_out))
     spokesman = _find_spokesman(claims, judge)
     return Judgement(
@@ -209,7 +220,7 @@ def _judge_claims(form: _ClaimsForm, question: Question, completion: Completion)
     )
 
 
-def _open_unseen(claim: _ClaimForm, question: Question) -> _ClaimForm:
+def _open_unseen(claim: ClaimForm, question: Question) -> ClaimForm:
     """Leave a claim open that fails by what was shown in part: what was left out may bear it out.
 
     It fails only by a value that it points at and that was shown in full.
@@ -217,17 +228,17 @@ def _open_unseen(claim: _ClaimForm, question: Question) -> _ClaimForm:
     is_cut = any(part.cut for part in question.parts if part.name in _WITH_RESULTS)
     if not is_cut or claim.label == CANNOT_TELL or question.judge.scale[claim.label].value >= question.judge.threshold:
         return claim
-    if claim.path is not None and not any(has_note(value) for value in _list_shown_at(claim.path, question)):
+    if claim.path is not None and not any(has_note(value) for value in list_shown_at(claim.path, question)):
         return claim
     reason = f"{claim.label}, but the results were too long to be shown in full: {claim.reason}"
     return claim.model_copy(update={"label": CANNOT_TELL, "reason": reason})
 
 
-def _build_claim(form: _ClaimForm) -> JudgedClaim:
+def _build_claim(form: ClaimForm) -> JudgedClaim:
     return JudgedClaim(form.quote[:MAX_QUOTE_CHARS], form.label, form.reason[:MAX_QUOTE_CHARS], form.path)
 
 
-def _find_spokesman(claims: Sequence[_ClaimForm], judge: Judge) -> _ClaimForm:
+def _find_spokesman(claims: Sequence[ClaimForm], judge: Judge) -> ClaimForm:
     """Pick the claim that stands for the reply: the worst failing one, else one labelled `cannot_tell`, else the worst."""
     labelled = [claim for claim in claims if claim.label != CANNOT_TELL]
     unsure = [claim for claim in claims if claim.label == CANNOT_TELL]
@@ -311,19 +322,25 @@ def _is_evidence(quote: str, question: Question) -> bool:
     return any(bare == _squeeze(text) for part in question.parts for text in _iter_texts(part.value))
 
 
-def _list_shown_at(path: str, question: Question) -> list[JsonValue]:
+def list_shown_at(path: str, question: Question) -> list[JsonValue]:
     """List what was shown of the value at a pointer into a tool's result; without what only says that it is left out."""
     try:
         parts = split_pointer(drop_passage(path))
     except ValueError:
         return []
-    shown = [part.value for part in question.parts if part.name in _WITH_RESULTS]
-    events = [event for value in shown for event in (value if isinstance(value, list) else [value])]
     found: list[JsonValue] = []
-    for event in events:
-        if isinstance(event, dict) and event.get("path") == build_pointer(*parts[:4]) and "content" in event:
-            found += _list_values_at(event["content"], parts[4:])
+    for place, content in iter_shown_results(question):
+        if place == build_pointer(*parts[:4]):
+            found += _list_values_at(content, parts[4:])
     return [value for value in found if not is_note(value)]
+
+
+def iter_shown_results(question: Question) -> Iterator[tuple[str, JsonValue]]:
+    """Yield what was shown of each tool's result, with its JSON pointer in the trace."""
+    shown = [part.value for part in question.parts if part.name in _WITH_RESULTS]
+    for event in [event for value in shown for event in (value if isinstance(value, list) else [value])]:
+        if isinstance(event, dict) and "content" in event:
+            yield str(event.get("path")), event["content"]
 
 
 _WITH_RESULTS = frozenset({"conversation", "turn", "result", "results"})
@@ -342,44 +359,13 @@ def _list_values_at(value: JsonValue, parts: Sequence[str]) -> list[JsonValue]:
     return [value]
 
 
-def read_likely_values(completion: Completion, judge: Judge, labels: Sequence[str]) -> list[float | None] | None:
-    """Return the mean value over the labels' probabilities, for each label in the reply, as in G-Eval (Liu et al. 2023).
-
-    Values pass through `shade_value`. An item is None where the tokens are not conclusive; the whole is None where they do
-    not spell these labels in this order.
-    """
-    whole = "".join([token.text for token in completion.tokens])
-    if not completion.tokens or whole.strip() != completion.text.strip():
-        return None
-    places = [found for found in _LABEL.finditer(whole) if found[1] in judge.menu]
-    if [found[1] for found in places] != list(labels):
-        return None
-    starts = list(accumulate([len(token.text) for token in completion.tokens], initial=0))
-    found = [completion.tokens[bisect_right(starts, place.start(1)) - 1] for place in places]
-    return [_compute_expected_value(token, judge, label) for token, label in zip(found, labels, strict=True)]
-
-
-_LABEL = re.compile(r'"label"\s*:\s*"((?:[^"\\]|\\.)*)"')
-
-
-def _compute_expected_value(token: Token, judge: Judge, label: str) -> float | None:
-    """Return the mean value over the labels' probabilities at the label's first token; None if it is not conclusive.
-
-    Each likely token counts for the one label it begins. A token that begins several labels ("1" of 1 and 10) tells
-    nothing. `cannot_tell` has no value and is left out.
-    """
-    mass: dict[str, float] = {}
-    vague = 0.0
-    for text, logprob in token.likeliest:
-        start = text.strip(' "')
-        meant = [name for name in judge.menu if start and name.startswith(start)]
-        if len(meant) == 1:
-            mass[meant[0]] = mass.get(meant[0], 0.0) + exp(min(0.0, logprob))
-        elif meant:
-            vague += exp(min(0.0, logprob))
-    mass.pop(CANNOT_TELL, None)
-    total = fsum(mass.values())
-    if label not in mass or total <= 0.0 or vague > MAX_VAGUE_SHARE * total:
-        return None
-    shades = [share * shade_value(judge.claims, judge.scale[name].value) for name, share in mass.items()]
-    return min(1.0, fsum(shades) / total)
+def unmask_judgement(judgement: Judgement, masks: Masks) -> Judgement:
+    """Put a judgement into the words of the trace; the cache keeps the masked words."""
+    if not masks:
+        return judgement
+    claims = [
+        claim._replace(quote=masks.unmask(claim.quote), reason=masks.unmask(claim.reason)) for claim in judgement.claims
+    ]
+    quotes, left_out = (tuple(map(masks.unmask, texts)) for texts in (judgement.quotes, judgement.left_out))
+    reason = masks.unmask(judgement.reason)
+    return replace(judgement, reason=reason, quotes=quotes, claims=tuple(claims), left_out=left_out)
