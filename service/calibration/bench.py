@@ -134,6 +134,8 @@ class Bench:
             return few
         if self.origin == "constructed":
             return "its labels are constructed, not human"
+        if self.origin == "weak":
+            return "its labels are thumbs and corrections of users, not labels of this criterion"
         return "its value was left as it is" if self.method == "identity" else ""
 
 

@@ -124,7 +124,8 @@ class LabelledSet:
 def find_origin(items: Iterable[LabelledItem]) -> Origin:
     """Return the least trustworthy origin of these items' labels."""
     origins = {item.origin for item in items}
-    return "constructed" if "constructed" in origins else "gold" if "gold" in origins else "human"
+    worst_first: tuple[Origin, ...] = ("constructed", "weak", "gold", "human")
+    return next(one for one in worst_first if one in origins or one == "human")
 
 
 def build_labelled_set(numbered: Iterable[tuple[int, LabelledItem]], *, source: str) -> LabelledSet:

@@ -26,6 +26,7 @@ OVERVIEW_FIGURES = ("balanced_accuracy", "kappa", "ac1", "auroc", "auroc_within"
 ORIGIN_NAMES: dict[Origin, str] = {
     "human": "human labels",
     "gold": "right answers known beforehand (no human agreement)",
+    "weak": "thumbs and corrections of users (no human agreement)",
     "constructed": "constructed labels (no human agreement)",
 }
 

@@ -20,6 +20,47 @@ Draws = Annotated[int, Option(metavar="N", min=0, max=100_000, help="Draws for e
 commands = build_command_group("calibrate", "Fit judges to human labels, and show how well they agree.")
 
 
+@commands.command("import")
+def calibrate_import(
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="Exports of annotation tools, or tables.")],
+    out: Annotated[Path, Option(metavar="FILE", help="File to write the labelled items to, as JSON Lines.")],
+    criterion: Annotated[str, Option(metavar="ID", help="Criterion of the labels.")] = "result_groundedness",
+    names: Annotated[
+        str | None,
+        Option(metavar="NAME=ID,...", help="Criteria by the tool's names for scores; other names are left out."),
+    ] = None,
+    traces: Annotated[
+        list[Path] | None, Option(metavar="FILE", help="The traces that were labelled, matched by id.")
+    ] = None,
+    weak: Annotated[
+        Path | None, Option(metavar="FILE", help="File for thumbs and corrections of users, kept apart.")
+    ] = None,
+    passes: Annotated[str | None, Option("--pass", metavar="VALUES", help="Values that pass, as in good,fine.")] = None,
+    fails: Annotated[str | None, Option("--fail", metavar="VALUES", help="Values that fail.")] = None,
+    passes_from: Annotated[float | None, Option(metavar="X", help="The lowest number that passes.")] = None,
+    columns: options.Columns = None,
+) -> int:
+    """Read the labels of Langfuse, Phoenix, LangSmith, MLflow, Label Studio, Argilla, promptfoo, or a table.
+
+    Labels of people are written to --out, several annotators of an item together; what a model or code said is left out. A value
+    that is neither a pass nor a fail in words that are known is an error, until --pass, --fail or --passes-from says which.
+    """
+    from service.cli.label_importing import import_label_files
+
+    return import_label_files(
+        files,
+        out,
+        criterion=criterion,
+        names=names,
+        traces=traces or (),
+        weak=weak,
+        passes=passes,
+        fails=fails,
+        passes_from=passes_from,
+        columns=columns,
+    )
+
+
 @commands.command("judge")
 def calibrate_judge(
     labels: Labels,

@@ -22,9 +22,9 @@ from service.core.judging.fits.usefulness import Discrimination, Metric
 from service.core.models.kinds import FrozenModel, Several, TaggedUnion
 from service.core.models.lazy import lazy
 
-Origin = Literal["human", "gold", "constructed"]
-"""Where labels come from. human: people who looked at the item. gold: right answers known in advance. constructed: cases
-written to show something. Only the first measure agreement with humans."""
+Origin = Literal["human", "gold", "weak", "constructed"]
+"""Where labels come from. human: people who looked at the item. gold: right answers known in advance. weak: thumbs and
+corrections of users. constructed: cases written to show something. Only the first measure agreement with humans."""
 Method = Literal["identity", "platt", "isotonic"]
 Status = Literal["calibrated", "stale", "mismatched", "out_of_domain", "uncalibrated"]
 """calibrated: a fit for exactly this judge gave the value. stale: the fit is too old, or was made with another snapshot of
@@ -211,7 +211,7 @@ class Fit(FrozenModel):
     @property
     def usable(self) -> bool:
         """Whether the fit may call a value calibrated."""
-        return self.enough and self.origin != "constructed"
+        return self.enough and self.origin not in ("constructed", "weak")
 
     @property
     def certified(self) -> bool:

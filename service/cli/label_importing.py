@@ -1,0 +1,112 @@
+"""Import labels of annotation tools into a labelled set."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import typer
+from pydantic import JsonValue
+
+from service.calibration.label_imports import FAILS, PASSES, Mapped, import_labels
+from service.calibration.labels import read_labels
+from service.cli.exits import ExitCode
+from service.cli.options import read_columns, read_settings
+from service.cli.screen import pluralize, say
+from service.errors import CallgradeError
+from service.reading.bare_traces import build_body
+from service.reading.places import PLAIN, BadRecord, Layout, TraceRecord
+from service.reading.records import find_traces, split_pages
+from service.reading.request import check_request, read_request_trace
+from service.reading.trace_files import scan_records
+from service.wiring import build_limits
+
+
+def import_label_files(  # noqa: PLR0913 (the options of a command)
+    files: Sequence[Path],
+    out: Path,
+    *,
+    criterion: str,
+    names: str | None = None,
+    traces: Sequence[Path] = (),
+    weak: Path | None = None,
+    passes: str | None = None,
+    fails: str | None = None,
+    passes_from: float | None = None,
+    columns: str | None = None,
+) -> ExitCode:
+    """Write the labels of people as a labelled set, and those of users to `weak`. Says how records and columns were read."""
+    mapped = Mapped(criterion, read_columns(names), _split(passes) or PASSES, _split(fails) or FAILS, passes_from)
+    layout = Layout(columns=read_columns(columns))
+    found = import_labels(_list_rows(files, layout), mapped, _read_traces(traces))
+    say("read as: " + ", ".join(f"{tool} ({pluralize(count, 'record')})" for tool, count in found.tools.items()))
+    for why, count in found.left_out.most_common():
+        say(f"left out: {pluralize(count, 'label')}, {why}")
+    _write(out, found.human, "human")
+    if found.weak and weak is not None:
+        _write(weak, found.weak, "weak")
+    elif found.weak:
+        say(
+            f"left out: {pluralize(len(found.weak), 'item')} with thumbs or corrections of users; --weak FILE keeps them"
+        )
+    unseen = sum("trace" not in one and "answer" not in one for one in found.human)
+    if unseen:
+        say(f"{pluralize(unseen, 'item')} without a trace, so no judge can be asked; pass --traces FILE")
+    return ExitCode.PASSED if found.human or (weak is not None and found.weak) else ExitCode.DATA
+
+
+def _split(names: str | None) -> frozenset[str]:
+    return frozenset(one.strip().casefold() for one in (names or "").split(",") if one.strip())
+
+
+def _write(file: Path, items: Sequence[dict[str, JsonValue]], kind: str) -> None:
+    lines = [json.dumps(one, ensure_ascii=False) for one in items]
+    if lines:
+        read_labels(lines)  # what is written can be read
+    try:
+        file.write_text("".join(line + "\n" for line in lines), "utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="--out") from None
+    counts = Counter(one["criterion"] for one in items)
+    by_criterion = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items()))
+    say(f"wrote {pluralize(len(items), 'item')} with {kind} labels to {file}" + (f": {by_criterion}" if items else ""))
+
+
+def _scan(files: Sequence[Path], layout: Layout) -> Iterator[TraceRecord]:
+    limits = build_limits(read_settings())
+    for file in files:
+        for record in scan_records(file, limits=limits, layout=layout):
+            if isinstance(record, BadRecord):
+                raise record.error.in_file(str(record.place))
+            yield record
+
+
+def _list_rows(files: Sequence[Path], layout: Layout) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for record in _scan(files, layout):
+        inner = record.value.get("results")
+        if isinstance(inner, dict) and isinstance(inner.get("results"), list):  # promptfoo's output file
+            for index, one in enumerate(cast("list[dict[str, JsonValue]]", inner["results"])):
+                yield f"{record.place} /results/results/{index}", one
+            continue
+        for one in split_pages([record]):
+            if isinstance(one, BadRecord):
+                raise one.error.in_file(str(one.place))
+            yield str(one.place), one.value
+
+
+def _read_traces(files: Sequence[Path]) -> dict[str, dict[str, JsonValue]]:
+    """Read traces, as a request takes them, by their ids."""
+    found: dict[str, dict[str, JsonValue]] = {}
+    for record in find_traces(_scan(files, PLAIN)):
+        if isinstance(record, BadRecord):
+            raise record.error.in_file(str(record.place))
+        try:
+            body = build_body(record, named=None, guessed=Counter())
+            trace = read_request_trace(check_request(body))
+            found[trace.id or str(record.place)] = cast("dict[str, JsonValue]", body["trace"])
+        except CallgradeError as error:
+            say(f"not read: {record.place}: {error}")
+    return found
