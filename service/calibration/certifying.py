@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from hashlib import sha256
 from math import ceil
 
 import numpy as np
 
+from service.calibration.predictions import JudgedSet
 from service.calibration.results import HeldOutItem, JudgeReport
+from service.core.judging.fits import Fit
 from service.core.judging.fits.certificate import Certificate, Recognised, spend_error
 from service.stats.corrected import code_groups
 from service.stats.selective import compute_lower_bounds, estimate_icc
@@ -24,9 +27,14 @@ def digest_labels(judges: Sequence[JudgeReport]) -> list[str]:
     return sorted([sha256(json.dumps(row).encode()).hexdigest()[:16] for row in rows])
 
 
+def digest_set(judges: Sequence[JudgeReport]) -> str:
+    """Return the sha256 of all labels that judges were held out on, which certificates name."""
+    return sha256("".join(digest_labels(judges)).encode()).hexdigest()
+
+
 def certify(judges: Sequence[JudgeReport], *, tpr: float, tnr: float, look: int, made: date) -> dict[str, Certificate]:
     """Certify the fits of judges, by id. `tpr`, `tnr`: the shares of passes and failures that they must recognise."""
-    labels, error = sha256("".join(digest_labels(judges)).encode()).hexdigest(), spend_error(look)
+    labels, error = digest_set(judges), spend_error(look)
 
     def bound(items: Sequence[HeldOutItem], floor: float, *, label: bool) -> Recognised:
         return bound_recognised([one for one in items if one.label is label], floor, (error, error / len(judges)))
@@ -38,6 +46,19 @@ def certify(judges: Sequence[JudgeReport], *, tpr: float, tnr: float, look: int,
             passes=passes, failures=failures, labels=labels, look=look, judges=len(judges), made=made
         )
     return found
+
+
+def judge_fresh(report: JudgeReport, fit: Fit, fresh: JudgedSet) -> JudgeReport:
+    """Return the report of a judge with the verdicts that its fit gives to labels it was not made from, in place of its own."""
+    seen = {one.id for one in report.items}
+    items = {one.key: one for one in fresh.labels.items if one.criterion == report.criterion and one.id not in seen}
+    own = [one for one in fresh.predictions if one.sample == 0 and one.binding == fit.binding]
+    verdicts = [(items[one.id, one.criterion], one.weigh_by(fit)) for one in own if (one.id, one.criterion) in items]
+    rows = [
+        HeldOutItem(item.id, item.group, item.passes, raw, fit.calibrator.apply(raw), fit.passes(raw))
+        for item, raw in verdicts
+    ]
+    return replace(report, items=tuple(rows))
 
 
 def bound_recognised(items: Sequence[HeldOutItem], floor: float, errors: tuple[float, float]) -> Recognised:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import typer
 
-from service.calibration.certifying import certify, digest_labels
+from service.calibration.certifying import certify, digest_labels, digest_set, judge_fresh
 from service.calibration.results import JudgeReport, render_json
-from service.cli.calibrating import read_run, write_report
+from service.cli.calibrating import read_labelled, read_prediction_files, read_run, write_report
 from service.cli.exits import ExitCode
 from service.cli.fitted import find_folder
 from service.cli.options import read_settings
@@ -24,10 +25,20 @@ LOOKS = "looks.jsonl"
 """The file beside the installed fits with the digests of the labels of each look."""
 
 
-def certify_run(
-    run: Path, *, tpr: float, tnr: float, judge: str | None = None, output_format: Literal["table", "json"] = "table"
+def certify_run(  # noqa: PLR0913 (the options of a command)
+    run: Path,
+    *,
+    tpr: float,
+    tnr: float,
+    judge: str | None = None,
+    labels: Path | None = None,
+    predictions: Sequence[Path] = (),
+    output_format: Literal["table", "json"] = "table",
 ) -> ExitCode:
-    """Certify the fits of a run on what it held out, and store the certificates in fits and report; InputError for no fit."""
+    """Certify the fits of a run on what it held out, and store the certificates in fits and report; InputError for no fit.
+
+    `labels`: certify on these labels, with the judges' answers of `predictions` or among them, and not on those of the run.
+    """
     report, folder = read_run(run), find_folder(run)
     fits = {fit.id: fit for fit in read_fits([folder / "fits"])}
     judges = [one for one in report.all_judges if one.fit_id in fits and judge in (None, one.name)]
@@ -35,10 +46,17 @@ def certify_run(
         raise InputError.at(
             str(run), "no fit of a judge in it" + ("" if judge is None else f" that is called {judge!r}")
         )
+    if labels is not None:
+        fresh = read_labelled(labels)
+        fresh = fresh._replace(predictions=read_prediction_files(predictions) or fresh.predictions)
+        judges = [judge_fresh(one, fits[one.fit_id], fresh) for one in judges]
+        if not any(one.items for one in judges):
+            raise InputError.at(str(labels), "no label that the run has not seen has an answer of one of its judges")
     try:
-        earlier = max(
-            len(fits[one.fit_id].certificates) for one in judges
-        )  # also where the run comes from another machine
+        digest = digest_set(judges) if labels is not None else None
+        earlier = max(  # also where the run comes from another machine
+            sum(digest in (None, look.labels) for look in fits[one.fit_id].certificates) for one in judges
+        )
         look = 1 + max(earlier, _record_look(read_settings().home / "fits", digest_labels(judges)))
         found = certify(judges, tpr=tpr, tnr=tnr, look=look, made=get_today())
         for name, certificate in found.items():

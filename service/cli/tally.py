@@ -15,7 +15,6 @@ from service.cli.sections import render_value
 from service.core.money import NOTHING, Cost
 from service.core.scores import Range, Verdict
 from service.errors import SETUP_CAUSES, FaultCause
-from service.fits.files import lacks_certificate
 from service.reporting.breakdown import OutcomeKind, build_breakdown
 from service.reporting.breaks import describe_stages
 from service.reporting.numbers import render_number
@@ -48,8 +47,8 @@ class Tally:
     """The measured scores."""
     ranges: list[Range] = field(default_factory=list["Range"])
     """All scores at their worst and at their best, as gates count them."""
-    certified: frozenset[str] | None = None
-    """The certified fits, where verdicts may rest on no other; `uncertified` counts the traces where they do."""
+    requires_certified: bool = False
+    """Whether verdicts need judges with certified fits; `uncertified` counts the traces that have another."""
     uncertified: int = 0
     refused: int = 0
     code_only: int = 0
@@ -84,7 +83,7 @@ class Tally:
         self.scores += [report.score] if report.score is not None and report.is_measured else []
         self.ranges += [report.gate_range] if report.gate_range is not None else []
         self.code_only += report.scope == "code"
-        self.uncertified += self.certified is not None and lacks_certificate(report, self.certified)
+        self.uncertified += self.requires_certified and report.calibration.uncertified > 0
         self.unforgiven += report.verdict == "undecided" and any(map(is_unforgiven, report.open))
         self.open.update({(one.criterion, explain_gap(one)) for one in report.open})
         self.kinds[OutcomeKind(report.verdict, describe_stages(report), report.tags.get("group", ""))] += 1

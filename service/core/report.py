@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Literal
+from operator import not_
+from typing import Annotated, Literal
 
-from pydantic import SerializeAsAny
+from pydantic import Field, SerializeAsAny
 
 from service.core.call_decisions import Decision
 from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
@@ -188,6 +189,13 @@ class CalibrationCounts:
     """Those with the judge's own value, as there is no fit for it."""
     withheld: int
     """Those left open: their fit does not apply, or it leaves them to a human."""
+    certified: Annotated[int, Field(exclude_if=not_)] = 0
+    """Those whose fit is certified. Absent: none."""
+
+    @property
+    def uncertified(self) -> int:
+        """How many judged outcomes decide by a fit that is not certified, or by none."""
+        return self.calibrated + self.uncalibrated - self.certified
 
 
 NOT_JUDGED = CalibrationCounts(0, 0, 0, 0)

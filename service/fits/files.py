@@ -13,7 +13,6 @@ from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
 from service.core.judging.questions import ASSEMBLY
 from service.core.models.validation import find_problems
-from service.core.report import Report
 from service.errors import InputError, Problem, SettingsError
 
 IN_USE = "in use"
@@ -55,18 +54,6 @@ def refuse_useless(fits: Sequence[Fit]) -> tuple[list[Fit], list[str]]:
     if refused and len(refused) == len(fits):
         raise InputError(refused)
     return [fit for fit in fits if not fit.refusal], [f"{one.path}: {one.message}" for one in refused]
-
-
-def read_certified(home: Path) -> frozenset[str]:
-    """Read the ids of the fits in CALLGRADE_HOME that are certified."""
-    return frozenset(fit.id for fit in read_fits([home / "fits"]) if fit.certified)
-
-
-def lacks_certificate(report: Report, certified: frozenset[str]) -> bool:
-    """Whether a judge decided part of this report whose fit is not among the certified ones, or that has none."""
-    named = report.provenance.calibrators
-    allowed = not isinstance(named, str) and certified.issuperset(named)
-    return report.calibration.uncalibrated > 0 or (report.calibration.calibrated > 0 and not allowed)
 
 
 def build_file_name(fit: Fit) -> str:

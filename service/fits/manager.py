@@ -37,6 +37,8 @@ class FitState:
     """A human decides from the first value up to, not including, the second."""
     guarantee: float | None
     """The share of accepted verdicts that it guarantees to agree with humans."""
+    certified: bool
+    """Whether the latest look at labels certified it (`callgrade calibrate certify`)."""
     state: str
     """`in use`, or why not."""
     origin: Literal["file", "installed"]
@@ -138,6 +140,7 @@ def _build_state(fit: Fit, installed: InstalledFit | None, state: str, own: Sequ
         threshold=fit.threshold,
         review_band=fit.review_band,
         guarantee=None if fit.guarantee is None else fit.guarantee.share,
+        certified=fit.certified,
         state=state,
         origin="file" if installed is None else "installed",
         calibration=(installed.calibration or None) if installed else None,

@@ -161,3 +161,22 @@ def test_a_run_is_certified_and_each_look_at_its_labels_is_counted(run: Run, out
     looks.unlink()  # what the fits record counts too
     assert "look 3 at" in " ".join(run("calibrate", "certify", out, "--judge", f"{JUDGE.id} (m0)").out.split())
     assert run("calibrate", "certify", out, "--judge", "nobody").code == 5
+
+
+def test_fresh_labels_certify_alone(run: Run, out: Path, tmp_path: Path) -> None:
+    """Their looks are their own, and none that the run has seen counts."""
+    _, labels, said = run_judge("as it is")
+    run_dir = tmp_path / "run"
+    judged = tmp_path / "judged.jsonl"
+    judged.write_text("".join(f"{one.model_dump_json()}\n" for one in (*labels.items, *said)), "utf-8")
+    assert run("calibrate", "run", "--labels", judged, "--out", run_dir, "--draws", "0").code == 0
+    asked = ("calibrate", "certify", run_dir, "--tpr", "0.5", "--tnr", "0.5")
+    assert "no label that the run has not seen" in run(*asked, "--labels", judged).err
+    fresh = tmp_path / "fresh.jsonl"
+    renamed = [one.model_copy(update={"id": f"new-{one.id}"}) for one in (*labels.items, *said)]
+    fresh.write_text("".join(f"{one.model_dump_json()}\n" for one in renamed), "utf-8")
+    assert run(*asked).code == 0
+    ran = run(*asked, "--labels", fresh)
+    assert ran.code == 0, ran.out
+    assert "look 2" not in ran.out
+    assert "look 2 at these labels" in " ".join(run(*asked, "--labels", fresh).out.split())

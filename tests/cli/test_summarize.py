@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,15 @@ import pytest
 
 from service import Report, report_json
 from service.cli.commands.score import choose_code
+from service.cli.inputs import RecordRequest
+from service.cli.scoring import ScoredRecord
 from service.cli.tally import Tally
 from service.core.report import CalibrationCounts
-from service.fits.files import lacks_certificate, read_certified
+from service.reading.places import RecordPlace
+from service.reading.request import ScoreRequest
 from service.reporting.comparison import compare_reports
 from service.reporting.summaries import render_json, summarize_reports
-from tests.calibration.test_certifying import certificate
 from tests.cli.cli_run import Run
-from tests.fits import make_fit
 from tests.reporting.report_sets import report_of, reports_of
 
 REPORTS = reports_of()
@@ -54,40 +54,30 @@ def test_json_is_what_the_library_gives(run: Run, reports: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "named", "code"),
+    ("counts", "code"),
     [
-        ((0, 0, 0, 0), (), 0),
-        ((1, 1, 0, 0), "certified", 0),
-        ((1, 1, 0, 0), "installed", 3),
-        ((1, 1, 0, 0), "unknown", 3),
-        ((1, 0, 1, 0), (), 3),
-        ((1, 0, 0, 1), (), 0),  # what is withheld decides nothing
+        ((1, 1, 0, 0, 1), 0),
+        ((2, 2, 0, 0, 1), 3),
+        ((1, 1, 0, 0), 3),
+        ((1, 0, 1, 0), 3),
+        ((1, 0, 0, 1), 0),  # what is withheld decides nothing
     ],
 )
-def test_verdicts_may_have_to_rest_on_certified_fits(
-    run: Run, tmp_path: Path, counts: tuple[int, ...], named: Any, code: int
+def test_verdicts_may_have_to_come_from_certified_fits(
+    run: Run, tmp_path: Path, counts: tuple[int, ...], code: int
 ) -> None:
-    fits = {"certified": make_fit(certificates=(certificate(),)), "installed": make_fit(criterion="other")}
-    folder = Path(os.environ["CALLGRADE_HOME"]) / "fits"
-    folder.mkdir(parents=True)
-    for name, fit in fits.items():
-        (folder / f"{name}.json").write_text(fit.model_dump_json(), "utf-8")
     passing = [report for report in REPORTS if report.verdict == "pass"]
-    applied = (fits[named].id if named in fits else named,) if isinstance(named, str) else named
-    told = [
-        replace(one, calibration=CalibrationCounts(*counts), provenance=replace(one.provenance, calibrators=applied))
-        for one in passing
-    ]
-    (tmp_path / "reports.ndjson").write_bytes(lines(told))
+    reports = [replace(one, calibration=CalibrationCounts(*counts)) for one in passing]
+    (tmp_path / "reports.ndjson").write_bytes(lines(reports))
     asked = ("summarize", tmp_path / "reports.ndjson", "-a", "pass_rate >= 0.1")
     assert run(*asked).code == 0
     ran = run(*asked, "--require-certified")
     assert ran.code == code, ran.err
     assert ("judged without a certified fit" in ran.err) is (code == 3)
-    tally = Tally(certified=read_certified(folder.parent))
-    for one in told:
-        tally.verdicts[one.verdict] += 1
-        tally.uncertified += lacks_certificate(one, read_certified(folder.parent))
+    tally = Tally(requires_certified=True)
+    for number, one in enumerate(reports, 1):
+        record = RecordRequest(RecordPlace("f"), True, {}, {}, ScoreRequest.model_construct(), None)
+        tally.add(ScoredRecord(number, record, one))
     assert choose_code(tally) == code
 
 

@@ -134,6 +134,10 @@ def calibrate_certify(
     tpr: Annotated[float, Option(metavar="SHARE", min=0.5, max=0.999, help="Passes to recognise, at least.")] = 0.9,
     tnr: Annotated[float, Option(metavar="SHARE", min=0.5, max=0.999, help="Failures to recognise, at least.")] = 0.9,
     judge: JudgeOfRun = None,
+    labels: Annotated[Path | None, Option(metavar="FILE", help="Fresh labels, in place of those held out.")] = None,
+    predictions: Annotated[
+        list[Path] | None, Option(metavar="FILE", help="What the judges said of them. [default: those with the labels]")
+    ] = None,
     output_format: options.TableOrJson = "table",
 ) -> int:
     """Certify with 95 % confidence that verdicts recognise these shares of passes and of failures; exit with 2 if not.
@@ -143,7 +147,15 @@ def calibrate_certify(
     """
     from service.cli.certifying import certify_run
 
-    return certify_run(run, tpr=tpr, tnr=tnr, judge=judge, output_format=output_format)
+    return certify_run(
+        run,
+        tpr=tpr,
+        tnr=tnr,
+        judge=judge,
+        labels=labels,
+        predictions=predictions or (),
+        output_format=output_format,
+    )
 
 
 @commands.command("fits")

@@ -70,7 +70,6 @@ def score(
     from service.cli.inputs import Refusal, keep_refused, print_guesses, read_inputs
     from service.cli.scoring import score_records
     from service.cli.tally import Tally
-    from service.fits.files import read_certified
     from service.reading.places import Layout
 
     inputs = read_inputs(
@@ -82,8 +81,7 @@ def score(
         layout=Layout(input_format, encoding, options.read_columns(columns)),
     ).offer(tools)
     _check_no_input(rejected, files, "--rejected")
-    tally, refusals, interrupted = Tally(), list[Refusal](), False
-    tally.certified = read_certified(inputs.settings.home) if require_certified else None
+    tally, refusals, interrupted = Tally(requires_certified=require_certified), list[Refusal](), False
     model, asks = inputs.settings.judge_model, inputs.asks_judges
     fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
     with _open_output(output, files) as stream:

@@ -275,19 +275,21 @@ def _list_fits(others: Iterable[OtherOutcome]) -> tuple[str, ...]:
 
 def _count_calibrated(others: Iterable[OtherOutcome]) -> CalibrationCounts:
     statuses: list[Status] = []
-    withheld = 0
+    withheld = certified = 0
     for _, _, outcome in others:
         if type(outcome) is Skipped:
             continue
         if isinstance(outcome, JudgedScore):
             statuses.append(outcome.calibration.status)
+            certified += outcome.calibration.certified
         elif isinstance(outcome, MixedScore):
             statuses.extend(outcome.calibrations)
+            certified += outcome.certified
         withheld += isinstance(outcome, WithheldJudgement)
     if not statuses and not withheld:
         return NOT_JUDGED
     calibrated = statuses.count("calibrated")
-    return CalibrationCounts(len(statuses) + withheld, calibrated, len(statuses) - calibrated, withheld)
+    return CalibrationCounts(len(statuses) + withheld, calibrated, len(statuses) - calibrated, withheld, certified)
 
 
 def _list_unread(trace: Trace, others: Iterable[OtherOutcome]) -> tuple[UnreadPart, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field, replace
 from math import fsum
-from typing import NamedTuple
+from operator import not_
+from typing import Annotated, NamedTuple
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from service.core.json.values import format_value
 from service.core.judging.fits import AppliedFit, Fit, Guarantee, Status, calibrate_value
@@ -74,6 +75,8 @@ class JudgeCalibration:
     """Whether the fit leaves this value to a human."""
     guarantee: Guarantee | None = None
     """What the fit guarantees about the verdicts it accepts."""
+    certified: Annotated[bool, Field(exclude_if=not_)] = False
+    """Whether the fit is certified to recognise passes and failures. Absent: it is not."""
 
 
 @light
@@ -132,6 +135,7 @@ def judge_ask(
             applied.threshold,
             ruling.leaves_open(applied, passed=passed),
             applied.guarantee,
+            applied.certified,
         ),
         judge=build_note(ask.judge, replies, spokesman),
         evidence=ask.evidence,
@@ -226,6 +230,8 @@ class MixedScore(PartlyOpenScore):
     judges: tuple[JudgeNote, ...] = field(kw_only=True)
     calibrations: tuple[Status, ...] = field(kw_only=True)
     """The calibration status of each judge's answer, in the same order."""
+    certified: Annotated[int, Field(exclude_if=not_)] = field(default=0, kw_only=True)
+    """How many of these answers have a certified fit."""
     code_passed: bool = field(kw_only=True)
     """Whether all that code decided passed."""
 
@@ -257,6 +263,7 @@ def complete_outcome(pending: PendingOutcome, answers: Sequence[Outcome]) -> Out
         findings,
         judges=tuple([one.judge for one in judged]),
         calibrations=tuple([one.calibration.status for one in judged]),
+        certified=sum(one.calibration.certified for one in judged),
         code_passed=partial.passed,
         bounds=bounds,
         open_parts=tuple([build_open_part(one) for _, one in unknown]),

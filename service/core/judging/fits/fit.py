@@ -242,6 +242,8 @@ class AppliedFit:
     """Whether a human should decide about this value."""
     guarantee: Guarantee | None = None
     """What the fit guarantees about the verdicts it accepts."""
+    certified: bool = False
+    """Whether the fit is certified."""
 
 
 def calibrate_value(
@@ -291,7 +293,8 @@ def apply_fit(fit: Fit, raw: float, *, stratum: str | None = None) -> AppliedFit
     if strange or not low - NOISE <= raw <= high + NOISE:
         return AppliedFit("out_of_domain", raw, raw, fit.id)
     value = fit.calibrator.apply(raw)
-    return AppliedFit("calibrated", raw, value, fit.id, fit.threshold, fit.is_unsure(raw, value), fit.guarantee)
+    unsure = fit.is_unsure(raw, value)
+    return AppliedFit("calibrated", raw, value, fit.id, fit.threshold, unsure, fit.guarantee, fit.certified)
 
 
 VERSION = re.compile(r"[-:@](\d{3,8}|\d{4}-\d\d-\d\d|latest)")
