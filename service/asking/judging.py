@@ -151,6 +151,10 @@ class Judging:
         votes = await asyncio.gather(*[self._collect_votes(rounds, mode, spending) for rounds in rounds_by_question])
         return {one.ask.key: tuple(found) for one, found in zip(questions, votes, strict=True)}
 
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        """Return a model's reply to a prompt that is no judge's question, uncached. Raises JudgeError."""
+        return await self._calls.complete(prompt, spending, "")
+
     async def estimate(self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None) -> dict[str, AskEstimate]:
         """Estimate the most that asking would take, by `Ask.key`, if nothing were cached."""
         questions = await _build_questions(asks, trace, self.judges.mask)

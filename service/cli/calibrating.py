@@ -226,7 +226,7 @@ def compare_judges(
     compared = comparison.compare_sides(
         _read_sides(a, labels), _read_sides(b, labels), judges, resampling=Resampling(draws)
     )
-    sections = [section for one in compared for section in _build_comparison(one)]
+    sections = [section for one in compared for section in build_judge_comparison(one)]
     print_document(sections, output_format, compared)
     return ExitCode.PASSED
 
@@ -239,7 +239,7 @@ def _read_sides(source: Path, labels: Path | None) -> tuple[comparison.JudgeSide
     return comparison.read_prediction_sides(read_labelled(labels).labels, read_prediction_files([source]))
 
 
-def _build_comparison(one: comparison.JudgeComparison) -> Iterator[Section]:
+def build_judge_comparison(one: comparison.JudgeComparison) -> Iterator[Section]:
     """Build a section of figures, and one for the items on which the two judges differ."""
     rows = [(FIGURE_NAMES[row.name], *map(show_measure, (row.a, row.b, row.difference))) for row in one.figures]
     independent = ", for items that were independent" if one.groups < one.items else ""

@@ -57,7 +57,7 @@ def certify_run(  # noqa: PLR0913 (the options of a command)
         earlier = max(  # also where the run comes from another machine
             sum(digest in (None, look.labels) for look in fits[one.fit_id].certificates) for one in judges
         )
-        look = 1 + max(earlier, _record_look(read_settings().home / "fits", digest_labels(judges)))
+        look = 1 + max(earlier, record_look(read_settings().home / "fits", digest_labels(judges)))
         found = certify(judges, tpr=tpr, tnr=tnr, look=look, made=get_today())
         for name, certificate in found.items():
             fits[name] = fits[name].model_copy(update={"certificates": (*fits[name].certificates, certificate)})
@@ -77,7 +77,7 @@ def certify_run(  # noqa: PLR0913 (the options of a command)
     return ExitCode.PASSED if count == len(found) else ExitCode.FAILED
 
 
-def _record_look(folder: Path, labels: list[str]) -> int:
+def record_look(folder: Path, labels: list[str]) -> int:
     """Record a look at labels; return how many earlier ones saw any of them."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder / LOOKS).open("a+", encoding="utf-8") as file:

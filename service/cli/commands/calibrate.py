@@ -128,6 +128,33 @@ def calibrate_install(run: Run) -> int:
     return install_fits(run)
 
 
+@commands.command("improve")
+def calibrate_improve(
+    labels: Labels,
+    criterion: Annotated[str, Option(metavar="ID", help="Criterion whose judge is to agree better with people.")],
+    out: Annotated[Path, Option(metavar="FILE", help="Rubric file to write the better judge to.")],
+    rubric: JudgedRubric = "four_step",
+    candidate: Annotated[
+        list[Path] | None, Option(metavar="FILE", help="Rubric file with a changed judge to try; repeatable.")
+    ] = None,
+    writer: Annotated[str | None, Option(metavar="MODEL", help="Model that proposes changes.")] = None,
+    proposals: Annotated[int, Option(metavar="N", min=1, max=20, help="Proposals to ask for.")] = 3,
+    test: Annotated[bool, Option("--test/--no-test", help="Test the best on the labels kept back.")] = True,
+    output_format: options.TableOrJson = "table",
+) -> int:
+    """Find where a judge disagrees with people, try changed instructions, and show what the best one gains.
+
+    Changes are tried on three fifths of the groups, and the best is tested on the others, with an interval. Each further test on
+    the same labels is counted and said. Nothing is installed.
+    """
+    from service.cli.improving import ImproveOptions, improve_judge
+
+    chosen = ImproveOptions(
+        criterion, rubric, out, candidate or (), writer, proposals=proposals, test=test, output_format=output_format
+    )
+    return improve_judge(labels, chosen)
+
+
 @commands.command("certify")
 def calibrate_certify(
     run: Run,
