@@ -22,16 +22,19 @@ class ExitCode(IntEnum):
     """How a command ended."""
 
     PASSED = 0
+    """Every verdict is `pass` or `warn`, and every assertion holds."""
     INTERNAL = 1
+    """A bug in callgrade."""
     FAILED = 2
-    """A verdict is `fail`, the mean score is below the required one, or a batch did not complete."""
+    """A verdict is `fail`, the mean score is below `--fail-under`, an assertion fails, or a batch did not complete."""
     UNDECIDED = 3
     """A verdict is `undecided`, no trace got a verdict, or an assertion depends on open questions."""
     CONFIG = 4
     """An unknown rubric, an invalid rubric or setting, wrong usage, or a judge that answered no question at all."""
     DATA = 5
-    """Input that cannot be read or scored."""
+    """Bad data: input that cannot be read or scored."""
     INTERRUPTED = 130
+    """Ctrl-C; what was scored until then is written."""
     CLOSED = 141
     """The reader of the output closed the pipe."""
 
