@@ -148,7 +148,7 @@ class _Setting(NamedTuple):
 
 
 def _define(default: str, form: SettingFormat[T], *, secret: bool = False) -> T:
-    """Define a field; its docstring is its meaning in docs/settings.md."""
+    """Define a field; its docstring is its meaning in docs/reference.md."""
     metadata = {"setting": _Setting(default, form, secret)}
     return field(default_factory=lambda: form.read(default), metadata=metadata, repr=not secret)
 
