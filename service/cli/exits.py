@@ -10,7 +10,7 @@ from service.reporting.escaping import escape_unprintable
 ABSENT_JUDGE_REASONS = {
     "unauthorized": "no key that its provider accepts; expected CALLGRADE_JUDGE_API_KEY or the provider's own variable",
     "unknown_model": "its provider has no model of that name; expected another CALLGRADE_JUDGE_MODEL",
-    "unreachable": "nobody answers at its address; expected CALLGRADE_JUDGE_API_BASE or the network to be right",
+    "unreachable": "no server responds at its address; expected CALLGRADE_JUDGE_API_BASE or the network to be right",
 }
 """What is wrong when every question to a judge ends with the same cause, by that cause."""
 

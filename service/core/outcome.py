@@ -110,7 +110,7 @@ class MethodScore(Scored):
 
 @light
 class Skipped:
-    """Not scored, though nothing broke."""
+    """Not scored, without a fault."""
 
     kind: Literal["skipped"] = field(default="skipped", init=False)
     cause: SkipCause
@@ -128,7 +128,7 @@ class Skipped:
 
 @light
 class Errored:
-    """Not scored because something broke: a provider, a tool schema that does not compile. Always open."""
+    """Not scored because of a fault: a provider, a tool schema that does not compile. Always open."""
 
     kind: Literal["errored"] = field(default="errored", init=False)
     cause: str

@@ -63,7 +63,7 @@ def score(
     """Score traces and write one report for each.
 
     A record is a trace in its provider's own format, or a score request: {"trace": ..., "expected": ..., "rubric": ...}. A bare
-    trace may have "expected", "rubric" and "tags" beside its own keys. A record that cannot be read or scored is reported and
+    trace may have "expected", "rubric" and "tags" next to its own keys. A record that cannot be read or scored is reported and
     skipped, and the exit code is 5. The verdict is undecided, and the exit code 3, if the answer to an open question could change
     it. After Ctrl-C, what was scored before is still written and counted.
     """

@@ -62,6 +62,6 @@ FORMAT = Format(
     recognise=_recognise,
     score=92,
     summary="An ATIF trajectory, as Harbor writes it; `callgrade convert --to atif` writes one.",
-    hint="a schema_version of ATIF, or steps with a source beside an agent",
+    hint="a schema_version of ATIF, or steps with a source, and an agent",
     place=25,
 )

@@ -131,7 +131,7 @@ FORMAT = Format(
     recognise=_recognise,
     score=60,
     summary="A question of the Berkeley leaderboard with `functions`, an output and perhaps `possible_answer` (`ground_truth`).",
-    hint="question beside calls or result",
+    hint="question with calls or result",
     place=5,
     gold=read_gold,
 )

@@ -49,7 +49,7 @@ class NamedCall(TypedDict):
 class Event(TypedDict, total=False):
     """One of `user`, `assistant` and `system` (a text), `call` with its `result`, or `tools` that are on offer from here on.
 
-    `agent`: who writes or calls, who is told, or whose the tools are. `to`: another agent that an assistant's text is for.
+    `agent`: who writes or calls, who is addressed, or whose the tools are. `to`: another agent that an assistant's text is for.
     """
 
     user: str

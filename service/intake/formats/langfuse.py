@@ -64,6 +64,6 @@ FORMAT = Format(
     recognise=_recognise,
     score=83,
     summary="A Langfuse trace with its observations, one observation, or a page of one trace's observations.",
-    hint="observations, or a traceId beside input",
+    hint="observations, or a traceId with input",
     place=22,
 )

@@ -53,6 +53,6 @@ FORMAT = Format(
     recognise=_recognise,
     score=76,
     summary="What LiteLLM passes to a logging callback, a row of its spend logs, or a line of a log bucket.",
-    hint="messages beside litellm_call_id, call_type or model_parameters",
+    hint="messages with litellm_call_id, call_type or model_parameters",
     place=20,
 )
