@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import get_args
+from collections.abc import Iterator
+from typing import Any, get_args
 
 import pytest
+import typer.main
 
 from service.api.app import create_app
+from service.cli.app import app
 from service.errors import FaultCause
 from service.problem_types import PAGE, TYPES
+from service.settings import READ_ELSEWHERE, list_settings
 from service.store.access.callers import SCOPES
 from tests.docs.generated import PARTS, list_parts, write_part
 from tests.docs.pages import PAGES, Page
@@ -54,3 +58,28 @@ def routes() -> set[tuple[str, str]]:
     return {
         (method.upper(), path.replace("{batch_id}", "{id}")) for path, methods in paths.items() for method in methods
     }
+
+
+MANUAL = [page for page in PAGES if page.path != "CONTRIBUTING.md"]
+FOREIGN = {"--data-binary", "--callgrade-record", "--junit-xml", "--publish", "--volume"}
+"""Options of curl, pytest and docker."""
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=lambda page: page.path)
+def test_options_settings_and_routes_on_a_page_are_there(page: Page):
+    options, settings = set(list_options(typer.main.get_command(app))), {one for one, _, _ in list_settings()}
+    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]+", page.text)) <= options | FOREIGN
+    assert set(re.findall(r"CALLGRADE_[A-Z_]*[A-Z](?![A-Z_*])", page.text)) <= settings | READ_ELSEWHERE
+    named = re.findall(r"`(GET|POST|DELETE) (/v1/[^\s`?]*)", page.text)
+    assert {(method, re.sub(r"\{\w+\}", "{}", path)) for method, path in named} <= {
+        (method, re.sub(r"\{\w+\}", "{}", path)) for method, path in routes()
+    }
+
+
+def list_options(command: Any) -> Iterator[str]:
+    """The options of a command and of those below it."""
+    yield "--version"
+    for option in command.params:
+        yield from (*option.opts, *option.secondary_opts)
+    for below in getattr(command, "commands", {}).values():
+        yield from list_options(below)
