@@ -209,4 +209,4 @@ def decide_without_judge(outcome: Outcome | PartialOutcome) -> Outcome:
         value = outcome.gained / outcome.weight if outcome.weight else 1.0
         return Scored(min(1.0, value), False, outcome.findings)
     first = outcome.open[0]
-    return first.skipped or Skipped("not_asked", f"no judge has said whether it is: {first.words}", outcome.findings)
+    return first.skipped or Skipped("not_asked", f"needs a judge: whether it is {first.words}", outcome.findings)
