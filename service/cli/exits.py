@@ -8,9 +8,9 @@ from service.errors import SETUP_CAUSES, CallgradeError, InputError, JudgeDownEr
 from service.reporting.escaping import escape_unprintable
 
 ABSENT_JUDGE_REASONS = {
-    "unauthorized": "no key that its provider accepts; expected CALLGRADE_JUDGE_API_KEY or the provider's own variable",
-    "unknown_model": "its provider has no model of that name; expected another CALLGRADE_JUDGE_MODEL",
-    "unreachable": "no server responds at its address; expected CALLGRADE_JUDGE_API_BASE or the network to be right",
+    "unauthorized": "the provider rejected the API key; set CALLGRADE_JUDGE_API_KEY or the provider's own variable",
+    "unknown_model": "the provider has no model of that name; set another CALLGRADE_JUDGE_MODEL",
+    "unreachable": "no server responds at its address; check CALLGRADE_JUDGE_API_BASE and the network",
 }
 """What is wrong when every question to a judge ends with the same cause, by that cause."""
 

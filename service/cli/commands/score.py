@@ -107,7 +107,7 @@ def score(
         say("; ".join(tally.list_lines()))
     print_refusals(refusals, total=tally.refused)
     if tally.absent_judge_cause is not None:
-        say(f"error: the judge {model} answered nothing: {ABSENT_JUDGE_REASONS[tally.absent_judge_cause]}")
+        say(f"error: the judge {model} answered no question: {ABSENT_JUDGE_REASONS[tally.absent_judge_cause]}")
     reached = _reaches(tally, fail_under)
     if reached is not True:
         say(f"the mean score is {'below' if reached is False else 'not certain to reach'} {fail_under}")
