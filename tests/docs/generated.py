@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -26,6 +27,7 @@ from service.problem_types import TYPES
 from service.settings import list_settings
 from tests.docs.pages import PAGES, ROOT, Page
 
+ROUTE_COLUMNS = "route | scope | what it does"
 EXAMPLE, EXAMPLES = ("verdict", "score", "coverage", "range"), 20
 MARKED = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -82,12 +84,12 @@ def checks() -> str:
 
 
 def routes() -> str:
-    rows = [
-        (name(f"{method.upper()} {path}"), write_scope(path, method.upper()), one["description"].split("\n\n")[0])
-        for path, methods in create_app().openapi()["paths"].items()
-        for method, one in methods.items()
-    ]
-    return write_table("route | scope | what it does", rows)
+    rows = defaultdict[str, list[tuple[str, ...]]](list)
+    for path, methods in create_app().openapi()["paths"].items():
+        for method, one in methods.items():
+            scope, text = write_scope(path, method.upper()), one["description"].split("\n\n")[0]
+            rows[one["tags"][0]].append((name(f"{method.upper()} {path}"), scope, text))
+    return "\n".join(f"### Routes: {tag}\n\n{write_table(ROUTE_COLUMNS, found)}" for tag, found in rows.items())
 
 
 def write_scope(path: str, method: str) -> str:

@@ -45,13 +45,6 @@ def test_each_cause_of_a_judge_without_an_answer_is_explained():
     assert Page("docs/errors.md").table_names("## Judges that gave no answer") == set(get_args(FaultCause))
 
 
-def test_the_table_of_batches_names_all_its_routes():
-    lines = [line.split("|")[1] for line in Page("docs/batches.md").text.splitlines() if line.startswith("| `")]
-    rows = [re.findall(r"`(?:(GET|POST|DELETE) )?(/[^`]*)`", line) for line in lines]
-    named = {(method or row[0][0], f"/v1/batches{path.rstrip('/')}") for row in rows for method, path in row}
-    assert named == {route for route in routes() if route[1].startswith("/v1/batches")}
-
-
 def routes() -> set[tuple[str, str]]:
     """Every method and path of the service."""
     paths = create_app().openapi()["paths"]
