@@ -42,10 +42,10 @@ chaos: .venv/full.stamp ## what takes long: the tests of crashes; sets of real d
 	CALLGRADE_TEST_WHOLE=1 $(BIN)/pytest -m chaos -n 1
 	CALLGRADE_TEST_WHOLE=1 $(BIN)/pytest -m 'whole and not chaos' $(PYTEST_FLAGS)
 
-bench: .venv/full.stamp ## measure speed; writes docs/benchmarks.md
+bench: .venv/full.stamp ## measure speed; writes the table in docs/operating.md
 	$(BIN)/python -m tests.benchmarks
 
-peers: .venv-peers/stamp ## install what `make bench` measures beside ours, in an environment of its own
+peers: .venv-peers/stamp ## install what `make bench` compares with, in an environment of its own
 
 .venv-peers/stamp:
 	$(PYTHON) -m venv .venv-peers

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from pydantic import TypeAdapter
 
-from service.errors import (
-    AllowanceSpentError,
-    BadLinesError,
-    BusyError,
-    CallgradeError,
-    DiskFullError,
-    InputError,
-    JobGoneError,
-    JobStateError,
-    JudgeDownError,
-    KeyReusedError,
-    MalformedError,
-    OthersLabelError,
-    QueueFullError,
-    TooLargeError,
-    UnknownItemError,
-    UnknownJobError,
-)
+from service.errors import BadLinesError, CallgradeError, InputError
+from service.problem_types import BY_ERROR, BY_STATUS, ProblemType
 
 MAX_PLACES = 100
 """Most places that one problem document names."""
@@ -52,38 +36,19 @@ class ProblemDetails:
 
 PROBLEM: TypeAdapter[ProblemDetails] = TypeAdapter(ProblemDetails)
 
-STATUS: Mapping[type[CallgradeError], int] = {
-    MalformedError: 400,
-    TooLargeError: 413,
-    BadLinesError: 400,
-    InputError: 422,
-    KeyReusedError: 422,
-    UnknownItemError: 404,
-    OthersLabelError: 403,
-    UnknownJobError: 404,
-    JobStateError: 409,
-    JobGoneError: 410,
-    QueueFullError: 429,
-    AllowanceSpentError: 429,
-    DiskFullError: 507,
-    BusyError: 503,
-    JudgeDownError: 503,
-}
-
 
 def find_status(error: CallgradeError) -> int:
-    """Return the HTTP status of an error: that of its nearest class in `STATUS`, else 500."""
-    return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), 500)
+    """Return the HTTP status of an error."""
+    return _find_type(error).status
 
 
-def describe_error(error: CallgradeError, *, status: int | None = None) -> ProblemDetails:
-    """Build the problem document of an error. `status` overrides the error's own."""
-    status = status or find_status(error)
+def describe_error(error: CallgradeError) -> ProblemDetails:
+    """Build the problem document of an error."""
     if isinstance(error, BadLinesError):
-        return build_details(status, error.message, [Place(one.path, one.message) for one in error.problems])
+        return _build(_find_type(error), error.message, [Place(one.path, one.message) for one in error.problems])
     if not isinstance(error, InputError):
-        return build_details(status, str(error))
-    return build_details(status, _summarize(error), list_places(error))
+        return _build(_find_type(error), str(error))
+    return _build(_find_type(error), _summarize(error), list_places(error))
 
 
 def list_places(error: InputError) -> tuple[Place, ...]:
@@ -91,9 +56,19 @@ def list_places(error: InputError) -> tuple[Place, ...]:
     return tuple(Place(one.path, one.message) for one in error.problems[:MAX_PLACES])
 
 
-def build_details(status: int, detail: str, places: Iterable[Place] = ()) -> ProblemDetails:
-    """Build a problem document for a status."""
-    return ProblemDetails("about:blank", HTTPStatus(status).phrase, status, detail, tuple(places))
+def build_details(status: int, detail: str) -> ProblemDetails:
+    """Build a problem document for a status; of one that the service does not give itself, the type is unknown."""
+    if status in BY_STATUS:
+        return _build(BY_STATUS[status], detail)
+    return ProblemDetails("about:blank", HTTPStatus(status).phrase, status, detail, ())
+
+
+def _find_type(error: CallgradeError) -> ProblemType:
+    return next((BY_ERROR[cls] for cls in type(error).__mro__ if cls in BY_ERROR), BY_STATUS[500])
+
+
+def _build(kind: ProblemType, detail: str, places: Iterable[Place] = ()) -> ProblemDetails:
+    return ProblemDetails(kind.uri, kind.title, kind.status, detail, tuple(places))
 
 
 def _summarize(error: InputError) -> str:

@@ -148,7 +148,7 @@ class _Setting(NamedTuple):
 
 
 def _define(default: str, form: SettingFormat[T], *, secret: bool = False) -> T:
-    """Define a field; its docstring is its meaning in docs/settings.md."""
+    """Define a field; its docstring is its meaning in docs/reference.md."""
     metadata = {"setting": _Setting(default, form, secret)}
     return field(default_factory=lambda: form.read(default), metadata=metadata, repr=not secret)
 
@@ -203,7 +203,7 @@ class Settings:
     cache_max_bytes: int = _define("1073741824", build_whole(2**20, 2**40))
     """Largest cache on disk, in bytes; the oldest judgements go first."""
     judges: JudgeMode | None = _define("", JUDGES)  # noqa: RUF009 (likewise)
-    """How judges are asked if nobody says: off (leave out what only they can answer), cached, live or fresh; empty:
+    """How judges are asked if a request does not say: off (leave out what only they can answer), cached, live or fresh; empty:
     live if a model is set, else what only they can answer is open.
     """
     judge_model: str = _define("", WORD)

@@ -21,27 +21,14 @@ from service.api.problems import MEDIA_TYPE
 from service.core.models.kinds import FrozenModel
 from service.core.models.validation import MESSAGES
 from service.errors import InputError, Problem
+from service.problem_types import BY_STATUS, TYPES
 from service.problems import ProblemDetails
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
 PROBLEMS: Mapping[int, str] = {
-    400: "The body is not the JSON we accept: syntax, a key given twice, NaN, a number out of range, NUL, a lone surrogate",
-    401: "No key, or an invalid one",
-    403: "The key lacks the scope that this needs; or no key is needed, and the request comes from a page of another site or "
-    "names a host that is not the service's",
-    404: "No such thing",
-    408: "The body came too slowly",
-    409: "Its state does not allow this",
-    410: "The batch of that Idempotency-Key was deleted",
-    413: "A limit was exceeded: bytes, depth, digits, string length, number of values or items",
-    415: "The body is not declared as what is accepted, or is compressed in another way",
-    422: "The request cannot be used; `errors` names every place. Or the Idempotency-Key was used for another one",
-    429: "More than this tenant may send: requests, bytes, waiting items, or questions in a day",
-    500: "An internal error",
-    503: "Too much is running, or not ready",
-    507: "A disk has no room for it; nothing was kept",
+    status: " Or: ".join(one.cause for one in TYPES if one.status == status) for status in BY_STATUS
 }
 
 BEARER = {

@@ -19,7 +19,7 @@ from service.core.report import Report, ReportOutcome
 from service.core.rubric import CompiledCriterion, Criterion, Rubric
 from service.errors import SETUP_CAUSES, InputError
 
-DECIDED_BY_CODE = "code decides it, and nobody is asked"
+DECIDED_BY_CODE = "code decides it, so no judge is asked"
 
 
 @dataclass(frozen=True, slots=True)

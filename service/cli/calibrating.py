@@ -202,7 +202,7 @@ async def collect_answers(
             answered = any(isinstance(other, Prediction) for other in found)
             if isinstance(one, UnansweredItem) and one.shared_cause is not None and not answered:
                 reason = ABSENT_JUDGE_REASONS[one.shared_cause]
-                message = f"the judge {model} answered nothing: {reason}; then run the same command again"
+                message = f"the judge {model} answered no question: {reason}; then run the same command again"
                 raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
             found.append(one)
     finally:

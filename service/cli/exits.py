@@ -8,9 +8,9 @@ from service.errors import SETUP_CAUSES, CallgradeError, InputError, JudgeDownEr
 from service.reporting.escaping import escape_unprintable
 
 ABSENT_JUDGE_REASONS = {
-    "unauthorized": "no key that its provider accepts; expected CALLGRADE_JUDGE_API_KEY or the provider's own variable",
-    "unknown_model": "its provider has no model of that name; expected another CALLGRADE_JUDGE_MODEL",
-    "unreachable": "nobody answers at its address; expected CALLGRADE_JUDGE_API_BASE or the network to be right",
+    "unauthorized": "the provider rejected the API key; set CALLGRADE_JUDGE_API_KEY or the provider's own variable",
+    "unknown_model": "the provider has no model of that name; set another CALLGRADE_JUDGE_MODEL",
+    "unreachable": "no server responds at its address; check CALLGRADE_JUDGE_API_BASE and the network",
 }
 """What is wrong when every question to a judge ends with the same cause, by that cause."""
 
@@ -22,16 +22,19 @@ class ExitCode(IntEnum):
     """How a command ended."""
 
     PASSED = 0
+    """Every verdict is `pass` or `warn`, and every assertion holds."""
     INTERNAL = 1
+    """A bug in callgrade."""
     FAILED = 2
-    """A verdict is `fail`, the mean score is below the required one, or a batch did not complete."""
+    """A verdict is `fail`, the mean score is below `--fail-under`, an assertion fails, or a batch did not complete."""
     UNDECIDED = 3
     """A verdict is `undecided`, no trace got a verdict, or an assertion depends on open questions."""
     CONFIG = 4
     """An unknown rubric, an invalid rubric or setting, wrong usage, or a judge that answered no question at all."""
     DATA = 5
-    """Input that cannot be read or scored."""
+    """Bad data: input that cannot be read or scored."""
     INTERRUPTED = 130
+    """Ctrl-C; what was scored until then is written."""
     CLOSED = 141
     """The reader of the output closed the pipe."""
 

@@ -150,7 +150,7 @@ def check_calibration(
     folder = find_folder(run)
     fits = {fit.id: fit for fit in read_fits([folder / "fits"])}
     if lacking := [one.fit_id for one in chosen if one.fit_id not in fits]:
-        raise InputError.at("RUN", f"the folder fits beside it lacks {lacking[0]}, which holds the map")
+        raise InputError.at("RUN", f"the folder fits next to it lacks {lacking[0]}, which holds the map")
     samples = [draw_sample(one, size, seed=SEED) for one in chosen]
     pairs = zip(chosen, samples, strict=True)
     items = {item.key: item for one, sample in pairs for item in _list_items(known, one.criterion, sample)}

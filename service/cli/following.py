@@ -107,7 +107,7 @@ def require_judge(job: AnyJob) -> None:
     pause = read_pause(job.reason) if job.status == "paused_provider" else None
     if pause is None or (pause.cause == "unreachable" and _count_done(job)):
         return
-    problem = f"the judge {pause.model} answers nothing: {ABSENT_JUDGE_REASONS[pause.cause]}"
+    problem = f"the judge {pause.model} answers no question: {ABSENT_JUDGE_REASONS[pause.cause]}"
     raise JudgeDownError(f"{problem}; {job.id} waits and continues once that is fixed", pause.cause)
 
 

@@ -175,5 +175,5 @@ def _write(best: Trial, rubric: Rubric, out: Path) -> None:
         )
     else:
         say(
-            f"wrote {best.name} to {out}: use it with --rubric {out}. It needs a calibration of its own; nothing is installed"
+            f"wrote {best.name} to {out}: use it with --rubric {out}. It needs its own calibration; nothing is installed"
         )

@@ -106,7 +106,9 @@ Plugin = Annotated[
 Output = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="File to write to.")]
 RequireCertified = Annotated[
     bool,
-    Option("--require-certified", help="Exit 3 where a verdict rests on a judge whose installed fit is not certified."),
+    Option(
+        "--require-certified", help="Exit 3 where a verdict depends on a judge whose installed fit is not certified."
+    ),
 ]
 AllowUndecided = Annotated[
     bool, Option("--allow-undecided", help="Forgive undecided verdicts, unless a fault is the reason.")

@@ -110,7 +110,7 @@ class MethodScore(Scored):
 
 @light
 class Skipped:
-    """Not scored, though nothing broke."""
+    """Not scored, without a fault."""
 
     kind: Literal["skipped"] = field(default="skipped", init=False)
     cause: SkipCause
@@ -128,7 +128,7 @@ class Skipped:
 
 @light
 class Errored:
-    """Not scored because something broke: a provider, a tool schema that does not compile. Always open."""
+    """Not scored because of a fault: a provider, a tool schema that does not compile. Always open."""
 
     kind: Literal["errored"] = field(default="errored", init=False)
     cause: str
@@ -209,4 +209,4 @@ def decide_without_judge(outcome: Outcome | PartialOutcome) -> Outcome:
         value = outcome.gained / outcome.weight if outcome.weight else 1.0
         return Scored(min(1.0, value), False, outcome.findings)
     first = outcome.open[0]
-    return first.skipped or Skipped("not_asked", f"no judge has said whether it is: {first.words}", outcome.findings)
+    return first.skipped or Skipped("not_asked", f"needs a judge: whether it is {first.words}", outcome.findings)

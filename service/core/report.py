@@ -160,7 +160,7 @@ class OpenOutcome:
     expected: str | None
     """The pointer to the expected call."""
     kind: Literal["skipped", "errored"]
-    """errored: something broke. skipped: nothing broke."""
+    """errored: a fault. skipped: no fault."""
     cause: str
     reason: str
     decides: bool
@@ -172,14 +172,14 @@ class UnreadPart:
     """A part of the trace that could not be read, with its pointer."""
 
     kind: UnreadKind
-    """What it is or may be. `other`: as far as can be told nothing that is scored, so it leaves no outcome open."""
+    """What it is or may be. `other`: as far as one can see nothing that is scored, so it leaves no outcome open."""
     path: str
     reason: str
 
 
 @light
 class CalibrationCounts:
-    """How many judged outcomes of a trace rest on human labels."""
+    """How many judged outcomes of a trace are calibrated by human labels."""
 
     judged: int
     """Outcomes that a judge answered, including withheld ones."""

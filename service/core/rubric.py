@@ -132,8 +132,8 @@ class Rubric(FrozenModel):
     """The weight of each stage in the trace's score; a stage that is not named weighs 1. Absent: all criteria are weighed against
     each other directly."""
     verdict: Literal["score", "worst_stage"] = "score"
-    """What the verdict of a trace or step rests on: its score alone, or also its stages, the worst of which decides. (A
-    contract broken at one step is broken, however well the others went.)"""
+    """What the verdict of a trace or step depends on: its score alone, or also its stages, the worst of which decides. (A
+    trace that fails at one stage fails, however well the others went.)"""
     fold_names: bool = False
     """Whether to ignore case in tool names and to treat `-`, `_` and `.` alike."""
     extra_calls: Literal["count", "allow"] = "count"

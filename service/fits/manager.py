@@ -1,4 +1,4 @@
-"""The fits in place: list them, say whether each applies and how it has held up, install others and roll back."""
+"""The installed fits: list them, say whether each applies and how it has held up, install others and roll back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from service.store.times import format_rfc3339
 
 @dataclass(frozen=True, slots=True)
 class FitState:
-    """A fit in place. `installed_at` is null for one that is a file of CALLGRADE_HOME."""
+    """An installed fit. `installed_at` is null for one that is a file of CALLGRADE_HOME."""
 
     id: str
     judge: str
@@ -52,7 +52,7 @@ class FitState:
 
 @dataclass(frozen=True, slots=True)
 class FitStates:
-    """The fits in place, sorted by judge, criterion and model."""
+    """The installed fits, sorted by judge, criterion and model."""
 
     data: tuple[FitState, ...]
 

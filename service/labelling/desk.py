@@ -31,7 +31,7 @@ DEFAULT_RUBRIC = "four_step"
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """A label on the judge's menu: its value in [0, 1], and its meaning."""
+    """A label that the judge may give: its value in [0, 1], and its meaning."""
 
     label: str
     value: float
@@ -95,11 +95,11 @@ class AnnotatorAgreement:
 
 @dataclass(frozen=True, slots=True)
 class CriterionLabels:
-    """How far the labelling of a criterion is, and how far people agree; null if nobody labelled an item twice."""
+    """How far the labelling of a criterion is, and how far people agree; null if no item has two labels."""
 
     progress: LabelProgress
     disputed: int
-    """Items on which people differ and nobody has adjudicated."""
+    """Items on which people differ without an adjudication."""
     agreement: AnnotatorAgreement | None
 
 

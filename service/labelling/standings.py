@@ -64,7 +64,7 @@ class JudgeStanding:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStandings:
-    """The standing of each judge on each criterion that has labels."""
+    """How each judge does on each criterion that has labels."""
 
     data: tuple[JudgeStanding, ...]
 

@@ -35,7 +35,7 @@ def build_body(record: TraceRecord, *, named: str | None, guessed: Counter[str])
     """
     body = wrap_trace(record.value) if is_bare(record) else dict(record.value)
     if "id" in body:
-        raise InputError.at("/id", "no field of that name is known beside a trace; did you mean 'custom_id'?")
+        raise InputError.at("/id", "no field of that name is known next to a trace; did you mean 'custom_id'?")
     trace = body["trace"]
     if not isinstance(trace, dict) or "format" in trace:
         return body
@@ -58,7 +58,7 @@ def wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
     for name, value in record.items():
         similar = get_close_matches(name[:MAX_NAME_CHARS], _UNIQUE_FIELDS - record.keys(), n=1, cutoff=0.8)
         if similar and name not in REQUEST_FIELDS and value is not None:
-            message = f"no field of that name is known beside a trace; did you mean {similar[0]!r}?"
+            message = f"no field of that name is known next to a trace; did you mean {similar[0]!r}?"
             raise InputError.at(f"/{escape_token(name)}", message)
     request = {
         name: record[name]

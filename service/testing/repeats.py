@@ -69,7 +69,7 @@ def run_repeatedly(item: pytest.Item, nextitem: pytest.Item | None, plan: RunPla
         kind = item.stash[RUN_KIND_KEY]
         bad = any(report.when != "call" and not report.passed for report in reports)
         if kind == "broke" or bad or any(report.skipped for report in reports):
-            text = f"run {n + 1} of {plan.repeats} broke or was skipped, which ended the series"
+            text = f"run {n + 1} of {plan.repeats} raised an error or was skipped, which ended the series"
             failing = (
                 [] if any(report.failed for report in reports) else [one for kind, one in runs if kind != "passed"]
             )

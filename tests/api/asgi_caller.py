@@ -10,6 +10,9 @@ from typing import Any, Protocol
 
 from fastapi import FastAPI
 
+from service import problem_types
+
+TYPES = {(one.uri, one.title, one.status) for one in problem_types.TYPES}
 JSON = {"content-type": "application/json"}
 
 
@@ -32,6 +35,7 @@ class Answer:
         found = self.json
         assert set(found) == {"type", "title", "status", "detail", "errors"}
         assert found["status"] == self.status >= 400
+        assert (found["type"], found["title"], self.status) in TYPES
         assert found["detail"]
         assert all(set(place) == {"pointer", "detail"} for place in found["errors"])
         return found

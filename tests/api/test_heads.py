@@ -1,5 +1,5 @@
 """Heads as hostile clients write them, to a server of ours: what is no HTTP is refused, and nothing that a client sends is
-kept without a bound. (What remains is for a proxy: docs/promises.md.)"""
+kept without a bound. (What remains is for a proxy: docs/operating.md.)"""
 
 from __future__ import annotations
 

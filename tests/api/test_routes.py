@@ -268,7 +268,7 @@ def test_what_nobody_foresaw_is_a_500_that_tells_nothing(ask: Ask) -> None:
     app = create_app(engine=Breaking(RuntimeError("the secret sauce")))
     answer = ask("POST", "/v1/score", encoded(GOOD), app=app, headers=JSON | {"x-request-id": "mine"})
     assert answer.status == 500
-    assert answer.problem["title"] == "Internal Server Error"
+    assert answer.problem["title"] == "Internal error"
     assert b"secret" not in answer.body
     assert b"RuntimeError" not in answer.body
     assert answer.headers["x-request-id"] == "mine"
@@ -298,7 +298,7 @@ def test_one_request_too_many_is_told_to_try_again() -> None:
         await started.wait()
         refused = await exchange(app, "POST", "/v1/score", quick, JSON, b"")
         assert (refused.status, refused.headers["retry-after"]) == (429, "1")
-        assert refused.problem["title"] == "Too Many Requests"
+        assert refused.problem["title"] == "Too many requests"
         other = await exchange(app, "POST", "/v1/score", quick, JSON, b"", client="127.0.0.2")
         assert (other.status, other.headers["retry-after"]) == (503, "1")
         for path in ("/livez", "/readyz", "/metrics"):

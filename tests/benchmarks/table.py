@@ -1,10 +1,11 @@
-"""One table: ours beside references on the same cases, in interleaved rounds; it is printed, and kept as docs/benchmarks.md."""
+"""One table: ours beside references on the same cases, in interleaved rounds; it is printed, and kept in docs/operating.md."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import re
 import subprocess
 import tempfile
 import time
@@ -22,7 +23,8 @@ from tests.benchmarks.scoring import BESIDE_THE_GATES, GATES_ALONE, build_floor
 from tests.benchmarks.workload import cases, request
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "operating.md"
+MEASURED = re.compile(r"(?<=<!-- measured: speed -->\n).*?(?=<!-- end -->)", re.DOTALL)
 PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 ROUNDS = 12
 LIBRARIES = ("pydantic", "jsonschema-rs", "fastapi")
@@ -53,7 +55,8 @@ def measure() -> None:
     ]
     told = _render(rows, times, f"{len(workload)} cases of {source}", versions)
     print(told)
-    PAGE.write_text(told, encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(MEASURED.sub(lambda _: f"\n{told}\n", page), encoding="utf-8")
 
 
 def _build_ours(workload: Sequence[dict[str, Any]]) -> Round:
@@ -124,9 +127,7 @@ def _collect(parts: Sequence[Round]) -> Mapping[str, Sequence[float]]:
 def _render(rows: Sequence[Row], times: Mapping[str, Sequence[float]], source: str, versions: Mapping[str, str]) -> str:
     libraries = [f"{name} {metadata.version(name)}" for name in LIBRARIES]
     lines = [
-        "# Speed",
-        "",
-        "This page compares the speed of scoring with other tools; `make bench` writes it. Times are CPU time of one core for",
+        "The speed of scoring, compared with other tools; `make bench` writes this table. Times are CPU time of one core for",
         f"one case, from the parsed request to the bytes of the report: the minimum of {ROUNDS} interleaved rounds. The spread",
         "says how much longer the median round took. `floor` is jsonschema-rs with a cached validator, plus equality of dicts.",
         "Peers are timed on the same calls, including building their test cases. None of them checks schemas, and only",

@@ -102,7 +102,7 @@ def test_a_key_that_is_refused_ends_it_at_once(
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/fault-401-x1")
     monkeypatch.setenv("CALLGRADE_JUDGE_IN_FLIGHT", "1")
     out = tmp_path / "predictions.jsonl"
-    with pytest.raises(SettingsError, match="no key that its provider accepts"):
+    with pytest.raises(SettingsError, match="the provider rejected the API key"):
         judge_labels(labels(tmp_path, count=5), out)
     assert len(silent.requests) == 1
     assert judge_labels(labels(tmp_path, count=5), out) is ExitCode.PASSED

@@ -36,7 +36,7 @@ def test_each_judge_has_its_plots_within_the_page(report: CalibrationReport, pag
     said = [{"".join(text.itertext()).strip() for text in one.iter("text")} for one in found]
     reliability = {"Reliability", "perfectly calibrated", "raw", "calibrated"}
     assert sum(reliability <= one for one in said) == len(report.judges) + len(report.juries) == 3
-    assert sum({"Accuracy against coverage", "judge", "human beside human"} <= one for one in said) == 3
+    assert sum({"Accuracy against coverage", "judge", "one human with another"} <= one for one in said) == 3
 
 
 def test_the_page_needs_nothing_else(page: str) -> None:

@@ -89,7 +89,7 @@ def test_constructed_labels_are_no_human_agreement() -> None:
     assert not run.fits[0].usable
     text = render_report_markdown(run.report)
     assert "no agreement with humans" in text
-    assert "human beside human" not in text.replace("one human beside", "")
+    assert "one human with another" not in text.replace("one human beside", "")
 
 
 def test_human_agreement_stands_beside_every_judge_figure() -> None:
@@ -99,7 +99,7 @@ def test_human_agreement_stands_beside_every_judge_figure() -> None:
         assert judge.humans is not None
         named = {name for name, measure in judge.after.measures.items() if measure.value is not None}
         assert named - judge.humans.measures.keys() == {"auroc_within"}
-    assert render_report_markdown(run.report).count("human beside human") >= 4
+    assert render_report_markdown(run.report).count("one human with another") >= 4
 
 
 def test_humans_beside_humans_by_hand() -> None:

@@ -122,7 +122,7 @@ def test_what_stands_beside_a_bare_trace_is_the_requests(run: Run) -> None:
 def test_a_member_that_is_nearly_the_requests_is_an_error(run: Run, name: str, meant: str) -> None:
     ran = run("score", "-", stdin=lines({"messages": [{"role": "user", "content": "Hi."}], name: {"calls": []}}))
     assert ran.code == 5
-    assert f"/{name}: no field of that name is known beside a trace; did you mean '{meant}'?" in ran.err
+    assert f"/{name}: no field of that name is known next to a trace; did you mean '{meant}'?" in ran.err
 
 
 def test_a_line_of_a_batch_is_scored_as_it_is_and_its_name_is_no_part_of_the_report(run: Run) -> None:

@@ -291,7 +291,7 @@ def test_nobody_waits_for_a_judge_that_is_not_there(
     with scripted(answer) as server:
         waited = run("jobs", "results", ID, "--wait", "--server", server.url)
     assert (ran.code, waited.code) == (code, code)
-    assert ("the judge openai/m answers nothing" in ran.err) is (code == 4)
+    assert ("the judge openai/m answers no question" in ran.err) is (code == 4)
 
 
 RESULTS = [b'{"custom_id":"c%d","index":%d,"report":"\xe2\x80\xa8"}\n' % (n, n) for n in (0, 1, 3, 4, 7, 9)]

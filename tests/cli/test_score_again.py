@@ -98,7 +98,7 @@ def test_a_key_that_is_refused_is_a_matter_of_configuration(tmp_path: Path) -> N
         command = Command("service.cli", ("score", str(file)), environ, tmp_path / "said.log")
         assert Forked(command).wait(120) == 4
         assert len(provider.requests) == 1
-        assert "no key that its provider accepts" in command.log.read_text()
+        assert "the provider rejected the API key" in command.log.read_text()
         assert Forked(command).wait(120) == 0  # the key is mended
         assert "30 pass" in command.log.read_text()
 

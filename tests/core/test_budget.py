@@ -247,7 +247,7 @@ def test_the_limits_grow_with_the_calls_that_were_made():
 
 
 def test_the_manual_states_every_limit():
-    page = (Path(__file__).parents[2] / "docs" / "promises.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "verdicts.md").read_text("utf-8")
     table = page.partition("## The budget of an item\n")[2].partition("\n## ")[0]
     stated = {
         int(cells[2]) for line in table.splitlines() if (cells := line.split("|"))[2:] and cells[2].strip().isdigit()

@@ -76,7 +76,6 @@ NEEDS = [
      "settings that are refused in tests/data/critics/refused.yaml", alone=False),
     Need("critic", CRITICS, {*MATCHERS, *JUDGED},
      "a value that fits in MATCHERS (JUDGED: what only a judge decides) of tests/core/test_nesting.py"),
-    need_row("critic", CRITICS, "docs/expectations.md", "## Values and matchers"),
     need_schema("critic", CRITICS),
     Need("gate", BY_CODE, find_checks(), "a case in tests/data/gates", alone=False),
     need_schema("gate", CHECKS),
@@ -84,7 +83,6 @@ NEEDS = [
      "records in tests/data/traces, in a file named as the format"),
     Need("format", FORMATS, {file.parent.name for file in (DATA / "formats").glob("*/*.json")} | BY_HAND,
      "logs in tests/data/formats, in a folder named as the format"),
-    need_row("format", FORMATS, "docs/formats.md"),
     Need("format of gold", list_kinds(GoldForm, "format"), find_gold(), "a case in tests/data/gates"),
     Need("form of results", {form.name for form in FORMS},
      {found[0] for case in table("results/structure.yaml")["cases"] for found in case["found"]},
@@ -92,7 +90,7 @@ NEEDS = [
     Need("form of results", {form.name for form in FORMS},
      set(re.findall(r"\| `(\w+)` \|", Page("docs/results.md").text)), "a row in docs/results.md", alone=False),
     need_row("judge", Registry().judges, "docs/judges.md", "## The judges"),
-    need_row("rubric", [rubric.id for rubric in Registry()], "docs/rubrics.md"),
+    need_row("rubric", [rubric.id for rubric in Registry()], "docs/rubrics.md", "## The rubrics"),
 ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from tests.launchers import find_launchers
 
 BATCHES = Page("docs/batches.md")
 SANDBOXES = Page("docs/sandboxes.md")
-HTTP = Page("docs/http.md")
+HTTP = Page("docs/service.md")
 
 
 def showing(*kinds: str) -> pytest.MarkDecorator:

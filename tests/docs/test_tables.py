@@ -3,47 +3,46 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any, get_args
 
-from service import Registry
+import pytest
+import typer.main
+
 from service.api.app import create_app
-from service.cli.commands.rubrics import count_questions
-from service.cli.exits import ExitCode
-from service.settings import list_settings
+from service.cli.app import app
+from service.errors import FaultCause
+from service.problem_types import PAGE, TYPES
+from service.settings import READ_ELSEWHERE, list_settings
 from service.store.access.callers import SCOPES
-from tests.docs.pages import Page
+from tests.docs.generated import PARTS, list_parts, write_part
+from tests.docs.pages import PAGES, Page
+
+GENERATED = [pytest.param(page, *part, id=f"{page.path}-{part[0]}") for page in PAGES for part in list_parts(page)]
 
 
 def test_the_scopes_are_those_of_the_service():
-    assert Page("docs/http.md").table_names("## Scopes and tenants") == set(SCOPES)
+    assert Page("docs/service.md").table_names("## Scopes and tenants") == set(SCOPES)
 
 
-def test_the_settings_are_those_of_the_service():
-    page = Page("docs/settings.md")
-    for name, default, meaning in list_settings():
-        assert f"| `{name}` | {f'`{default}`' if default else 'none'} | {meaning} |" in page.text
-    assert page.table_names() == {name for name, _, _ in list_settings()}
+@pytest.mark.parametrize(("page", "part", "text"), GENERATED)
+def test_generated_parts_are_current(page: Page, part: str, text: str):
+    assert text == write_part(part), "run: python -m tests.docs.generated"
 
 
-def test_the_exit_codes_are_those_of_the_command_line():
-    text = Page("docs/scoring.md").text
-    signals = {ExitCode.INTERRUPTED, ExitCode.CLOSED}
-    assert {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == set(ExitCode) - signals
+def test_each_generated_part_is_on_one_page():
+    assert sorted(case.values[1] for case in GENERATED) == sorted(PARTS)
 
 
-def test_the_table_of_batches_names_all_its_routes():
-    lines = [line.split("|")[1] for line in Page("docs/batches.md").text.splitlines() if line.startswith("| `")]
-    rows = [re.findall(r"`(?:(GET|POST|DELETE) )?(/[^`]*)`", line) for line in lines]
-    named = {(method or row[0][0], f"/v1/batches{path.rstrip('/')}") for row in rows for method, path in row}
-    assert named == {route for route in routes() if route[1].startswith("/v1/batches")}
+def test_the_type_of_each_problem_leads_to_its_section():
+    headings = re.findall(r"^### (.+)$", Page("docs/errors.md").text, re.MULTILINE)
+    found = {f"#{heading.lower().replace(' ', '-')}" for heading in headings}
+    assert {one.uri.removeprefix(PAGE) for one in TYPES} == found
+    assert len({one.uri for one in TYPES}) == len(TYPES)
 
 
-def test_the_table_of_routes_names_all_that_is_not_below_another():
-    lines = [line.split("|")[1] for line in Page("docs/http.md").text.splitlines() if line.startswith("| `")]
-    below = tuple(path for line in lines if "and below" in line for path in re.findall(r"(/v1/\w+)`", line))
-    named = {route for line in lines if "and below" not in line for route in re.findall(r"`(GET|POST) (/[^`]*)`", line)}
-    listed = {(method, path.replace("{rubric_id}", "{id}")) for method, path in routes() if not path.startswith(below)}
-    assert {"/v1/batches", "/v1/calibrations"} <= {*below} <= {path for _, path in routes()}
-    assert named == listed | {("GET", "/openapi.json"), ("GET", "/docs")}
+def test_each_cause_of_a_judge_without_an_answer_is_explained():
+    assert Page("docs/errors.md").table_names("## Judges that gave no answer") == set(get_args(FaultCause))
 
 
 def routes() -> set[tuple[str, str]]:
@@ -54,9 +53,26 @@ def routes() -> set[tuple[str, str]]:
     }
 
 
-def test_the_questions_of_rubrics_are_those_that_they_ask():
-    rows = re.findall(
-        r"^\| ([a-z_]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", Page("docs/rubrics.md").text, re.MULTILINE
-    )
-    told = {name: tuple(map(int, counts)) for name, *counts in rows}
-    assert told == {one.id: tuple(found) for one in Registry() if any(found := count_questions(one))}
+MANUAL = [page for page in PAGES if page.path != "CONTRIBUTING.md"]
+FOREIGN = {"--data-binary", "--callgrade-record", "--junit-xml", "--publish", "--volume"}
+"""Options of curl, pytest and docker."""
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=lambda page: page.path)
+def test_options_settings_and_routes_on_a_page_are_there(page: Page):
+    options, settings = set(list_options(typer.main.get_command(app))), {one for one, _, _ in list_settings()}
+    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]+", page.text)) <= options | FOREIGN
+    assert set(re.findall(r"CALLGRADE_[A-Z_]*[A-Z](?![A-Z_*])", page.text)) <= settings | READ_ELSEWHERE
+    named = re.findall(r"`(GET|POST|DELETE) (/v1/[^\s`?]*)", page.text)
+    assert {(method, re.sub(r"\{\w+\}", "{}", path)) for method, path in named} <= {
+        (method, re.sub(r"\{\w+\}", "{}", path)) for method, path in routes()
+    }
+
+
+def list_options(command: Any) -> Iterator[str]:
+    """The options of a command and of those below it."""
+    yield "--version"
+    for option in command.params:
+        yield from (*option.opts, *option.secondary_opts)
+    for below in getattr(command, "commands", {}).values():
+        yield from list_options(below)

@@ -99,7 +99,7 @@ def test_every_case_of_the_starter_set_is_judged(run: Run):
     items = read_judged_set(STARTER.read_text("utf-8").splitlines()).labels.items
     made, missing = predicted(run, items)
     assert len(made) == 60 - len(missing) > 50
-    assert all(reason.endswith("code decides it, and nobody is asked") for reason in missing)
+    assert all(reason.endswith("code decides it, so no judge is asked") for reason in missing)
     assert {one.criterion for one in made} == {
         "call_decision",
         "tool_selection",
@@ -126,7 +126,7 @@ def test_a_payload_with_an_answer_is_a_trace_too(run: Run, answer: str, raw: flo
 def test_what_code_decides_nobody_is_asked_here_as_in_scoring(run: Run):
     """A scale flip never reaches a judge in four_step: a fit is of what does."""
     made, missing = predicted(run, [item(payload={"amount_cents": 540000}, answer="It is $54.00.")])
-    assert (made, missing) == ([], ["a: code decides it, and nobody is asked"])
+    assert (made, missing) == ([], ["a: code decides it, so no judge is asked"])
 
 
 def test_the_judge_is_shown_the_evidence_that_scoring_shows_and_the_fit_is_bound_to_it(run: Run):

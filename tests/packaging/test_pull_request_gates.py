@@ -118,7 +118,7 @@ def test_the_action_fails_closed(baseline: Path, inputs: dict[str, str], code: i
 def test_the_job_of_gitlab_stops_a_regression(baseline: Path):
     repository(baseline, *range(12))
     (baseline / "callgrade-baseline.ndjson").write_bytes((baseline / "before.ndjson").read_bytes())
-    job = yaml.safe_load(Page("docs/pull-requests.md").block("gitlab"))["callgrade"]
+    job = yaml.safe_load(Page("docs/testing.md").block("gitlab"))["callgrade"]
     script = "\n".join(line for line in job["script"] if not line.startswith("pip "))
     done = run(baseline, f"set -e\n{script}")
     assert done.returncode == 2, done.stdout + done.stderr

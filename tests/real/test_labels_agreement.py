@@ -105,4 +105,4 @@ def test_a_run_from_labels_to_report(spans: JudgedSet) -> None:
         assert pooled is not None
         assert within is not None
         assert within < pooled - 0.05  # much of the pooled figure is who wrote the text
-    assert "human beside human" in render_report_markdown(run.report)
+    assert "one human with another" in render_report_markdown(run.report)

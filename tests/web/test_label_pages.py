@@ -92,13 +92,13 @@ def test_ten_items_are_labelled_blind(site: Site) -> None:
     batch, path, seen = site.submit(10), "/label?criterion=result_groundedness", set[str]()
     for n in range(10):
         text = site.text(path)
-        assert n > 0 or "The judge had said" not in text
+        assert n > 0 or "The judge answered" not in text
         item = read_forms(text)["/label"]["item"]
         right = int(item.removeprefix(f"{batch}/")) % 2 == 0
         assert ("$54.00" in text) is right
         seen.add(item)
         path = site.label(path, "pass" if right else "fail", failing_step="" if right else "1", claim="$77.00")
-        assert "The judge had said" in site.text(path)
+        assert "The judge answered" in site.text(path)
     assert seen == {f"{batch}/{n}" for n in range(10)}
     assert "Nothing is left to label" in strip_tags(site.text(path))
     labels = site.client("GET", "/v1/labels", limit=100).json["data"]

@@ -38,13 +38,13 @@ class ItemChoiceQuery(QueryModel):
     verdict: Literal["pass", "warn", "fail", "undecided", "not_applicable", "error"] | None = None
     """The verdict of the items; `error`: they could not be scored"""
     stage: Stage | None = None
-    """The stage at which they broke first"""
+    """The stage at which they failed first"""
     finding: Annotated[str, Field(max_length=200)] | None = None
     """The code of the first finding there, or the criterion if it has none"""
     tool: Annotated[str, Field(max_length=200)] | None = None
-    """The tool of the call at which they broke; empty: no call did"""
+    """The tool of the call at which they failed; empty: at no call"""
     failed: Stage | None = None
-    """A stage that failed, whether or not another one broke before it"""
+    """A stage that failed, whether or not another one failed before it"""
 
 
 class ItemPageQuery(ItemChoiceQuery):
@@ -62,7 +62,7 @@ class BatchBreakdown:
 
     whole: Breakdown
     failures: tuple[FailureGroup, ...]
-    """The failed items by where they broke first, the largest group first; at most 200 groups."""
+    """The failed items by where they failed first, the largest group first; at most 200 groups."""
 
 
 class BatchItemReading:
@@ -98,7 +98,7 @@ class BatchItemReading:
         return found
 
     async def break_down_batch(self, request: Request, batch_id: JobId) -> BatchBreakdown:
-        """Count the outcomes of a batch so far: verdicts, stages, and where items broke first."""
+        """Count the outcomes of a batch so far: verdicts, stages, and where items failed first."""
         batch, database = await self._store.find(request, batch_id), self._store.jobs.database
         return await self._store.run(request, lambda: _break_down(database, batch))
 

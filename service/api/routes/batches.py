@@ -37,7 +37,7 @@ class BatchRoutes(JobRoutes[Batch]):
         super().__init__(*args, **options)
         self.reading = BatchReading(self.router, self.bounds.limits, self.store)
         self.items = BatchItemReading(self.router, self.store)
-        body = describe_lines("lines of `ScoreRequest`, each with a `custom_id` of its own", [EXAMPLE])
+        body = describe_lines("lines of `ScoreRequest`, each with its own `custom_id`", [EXAMPLE])
         quote = {"description": "What the batch would take; nothing was kept", "model": Quote}
         self.add_submission(self.submit_batch, body, {200: quote})
 

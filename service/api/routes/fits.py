@@ -1,4 +1,4 @@
-"""Fits over HTTP: list those in place and how they have held; install and roll back fits, for admins."""
+"""Fits over HTTP: list the installed ones and how they have held; install and roll back fits, for admins."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class FitRoutes(StoreAccess[FitManager]):
         router.delete("/v1/fits/{fit_id:path}", status_code=204)(self.roll_back_fit)
 
     async def list_fits(self, request: Request) -> FitStates:
-        """List the fits in place, whether each applies, and how it has held in checks since."""
+        """List the installed fits, whether each applies, and how it has held in checks since."""
         return await self.run(request, self.find_store().list_states)
 
     async def install_fits(self, request: Request) -> FitInstallation:
-        """Install fits in place of earlier ones for the same judge and criterion; all processes use them within a second.
+        """Install fits instead of earlier ones for the same judge and criterion; all processes use them within a second.
 
         The answer names judges whose verdicts stay open nevertheless. Installing the same again changes nothing.
         """

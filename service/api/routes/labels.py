@@ -77,7 +77,7 @@ class LabelRequest(FrozenModel):
     step: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
     """The labelled step, from 0. Absent: the whole trace"""
     value: Annotated[float, Field(ge=0, le=1)] | None = None
-    """The position on the criterion's menu, if that is graded"""
+    """The position among the criterion's labels, if they are graded"""
     failing_step: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
     """The step at which it fails, from 0"""
     claim: str = Field(default="", max_length=2_000)
@@ -149,7 +149,7 @@ class DisagreementQuery(QueryModel):
     criterion: str | None = None
     """Absent: all"""
     between: Between = "annotators"
-    """annotators: people differ, and nobody has adjudicated. judge: people differ from the judge"""
+    """annotators: people differ, and no adjudication has settled it. judge: people differ from the judge"""
     limit: int = Field(default=100, ge=1, le=1_000)
     """Most items in the answer; absent: 100"""
     after: str | None = None
@@ -192,7 +192,7 @@ class LabelRoutes(StoreAccess[LabelDesk]):
     async def choose_next_label(self, request: Request, query: Annotated[NextQuery, Query()]) -> LabelTask:
         """Choose what an annotator labels next, without the judge's verdict. 404 if nothing is left for them.
 
-        First come the items that a fit leaves to humans, then second opinions on a fifth of all items, then random
+        First come the items that need a human (in a fit's review band), then second opinions on a fifth of all items, then random
         draws where a label narrows the interval of the pass rate most. Nothing comes up twice for one annotator.
         """
         annotator = query.annotator or name_annotator(request)
@@ -213,7 +213,7 @@ class LabelRoutes(StoreAccess[LabelDesk]):
     async def export_labels(self, request: Request, query: Annotated[CriterionQuery, Query()]) -> LinesResponse:
         """Export labelled items as a labelled set for `callgrade calibrate`, with the judges' predictions.
 
-        Unsure labels are left out, and so are items whose trace was deleted. A labelled step is an item of its own,
+        Unsure labels are left out, and so are items whose trace was deleted. A labelled step is a separate item,
         with its run and place.
         """
         lines = await self.ask(request, lambda desk, tenant: desk.export(tenant, query.criterion))

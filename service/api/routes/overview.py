@@ -51,7 +51,7 @@ class Overview:
     calibrations: tuple[Calibration, ...]
     """The last five calibrations."""
     waiting: dict[str, int]
-    """Items by criterion that judges have left to humans and nobody has labelled."""
+    """Items by criterion that need a human and have no label."""
     judge: JudgeHealth
 
 
@@ -90,7 +90,7 @@ class OverviewRoutes:
         return Overview(running, batches, fitting, fitted, waiting, self._describe_judge())
 
     async def list_judges(self, request: Request, query: Annotated[JudgeQuery, Query()]) -> JudgeStandings:
-        """List judges beside people: how often they agree, on which side they differ, and by the judge's value."""
+        """Compare judges with people: how often they agree, on which side they differ, and by the judge's value."""
         return await self._labels.ask(
             request, lambda desk, tenant: list_standings(desk, self._engine, tenant, query.judge)
         )

@@ -59,7 +59,7 @@ class ScoreBreakdown:
 
     whole: Breakdown
     failures: tuple[FailureGroup, ...]
-    """The failed ones by where they broke first, the largest group first; at most 200 groups."""
+    """The failed ones by where they failed first, the largest group first; at most 200 groups."""
     slices: tuple[TagSlice, ...]
     """By tag and value, in their order; at most 200."""
 
@@ -102,7 +102,7 @@ class KeptScoreRoutes(StoreAccess[KeptScores]):
         return await self.ask(request, lambda scores, tenant: scores.page(tenant, choice, limit=limit, after=after))
 
     async def break_down_scores(self, request: Request) -> ScoreBreakdown:
-        """Count the outcomes of kept scores: verdicts, stages, where they broke first, and by tag."""
+        """Count the outcomes of kept scores: verdicts, stages, where they failed first, and by tag."""
 
         def break_down(scores: KeptScores, tenant: str) -> ScoreBreakdown:
             whole, by_tag = scores.count_outcomes(tenant), scores.count_tags(tenant)

@@ -43,7 +43,7 @@ def _build_plots(judge: JudgeReport) -> tuple[Plot, ...]:
     reliability = [Curve(name, tuple([(one.mean, one.share) for one in bins]), color) for name, bins, color in tables]
     decided = [Curve("judge", tuple([(one.coverage, one.accuracy) for one in judge.curve]), "#1d4f8c")]
     if judge.humans and (human := judge.humans.of("accuracy").value) is not None:
-        decided.append(Curve("human beside human", ((0.0, human), (1.0, human)), "#2e7d32"))
+        decided.append(Curve("one human with another", ((0.0, human), (1.0, human)), "#2e7d32"))
     return (
         Plot("Reliability", "value", "share that labels pass", (perfect, *reliability)),
         Plot("Accuracy against coverage", "share of items decided", "accuracy among them", tuple(decided)),
@@ -70,7 +70,7 @@ def _tabulate_figures(judge: JudgeReport) -> Table:
     columns: list[tuple[str, Figures]] = [
         (f"raw, from {OWN_THRESHOLD:g}", judge.own),
         (f"calibrated, from {judge.threshold:.3f}", judge.after),
-        *([("human beside human", judge.humans)] if judge.humans else []),
+        *([("one human with another", judge.humans)] if judge.humans else []),
     ]
     rows = [("items", *[str(figures.n) for _, figures in columns])]
     for at, label in enumerate(CONFUSION_LABELS):
@@ -98,7 +98,7 @@ def _describe_band(judge: JudgeReport) -> str:
         return f"The fit promises {judge.guarantee:.0%}; what it does not accept is for humans."
     if band is None:
         return (
-            f"No band was chosen: on the fitted items, leaving out the least sure {1 - MIN_DECIDED:.0%} or fewer made the "
+            f"No review band was chosen: on the fitted items, leaving out the least sure {1 - MIN_DECIDED:.0%} or fewer made the "
             "rest no more accurate."
         )
     low, high = band.band

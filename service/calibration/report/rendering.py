@@ -28,8 +28,8 @@ def render_report_page(report: CalibrationReport) -> str:
 
 
 NOTE = (
-    "Figures are of items scored by a map that has not seen them. Human: one annotator in place of the judge, another "
-    "in place of the label, on the items that two or more labelled. Of the Brier score and the ECE, less is better."
+    "Figures are of items scored by a map that has not seen them. Human: one annotator as the judge, another "
+    "as the label, on the items that two or more labelled. Of the Brier score and the ECE, less is better."
 )
 
 
@@ -54,8 +54,8 @@ def _describe_run(report: CalibrationReport) -> Iterator[str]:
     if criteria != set(report.given):
         yield (
             f"Groups were dealt into {report.folds} parts by hash with the seed {report.seed!r}. Each part was scored once, by "
-            "map, threshold and band that were fitted to the others: all figures are of these scores. What is served was fitted "
-            "to all."
+            "map, threshold and review band that were fitted to the others: all figures are of these scores. What is served was "
+            "fitted to all."
         )
     draws = report.draws
     yield f"Intervals are at 95 %, by {draws} draws of whole groups." if draws else "No intervals were drawn."
@@ -86,7 +86,7 @@ def _tabulate_judges(report: CalibrationReport) -> Table:
         rows.append((Link(judge.name, f"judge-{at}"), judge.criterion, state, *figures))
         if judge.humans:
             human = [show_measure(judge.humans.of(name)) for name in OVERVIEW_FIGURES]
-            line = ("human beside human", judge.criterion, f"n = {judge.humans.n}", *human)
+            line = ("one human with another", judge.criterion, f"n = {judge.humans.n}", *human)
             rows = [*[row for row in rows if row != line], line]
     return Table(("judge", "criterion", "map", *[FIGURE_NAMES[name] for name in OVERVIEW_FIGURES]), tuple(rows))
 

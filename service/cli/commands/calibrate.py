@@ -161,9 +161,10 @@ def calibrate_certify(
     tpr: Annotated[float, Option(metavar="SHARE", min=0.5, max=0.999, help="Passes to recognise, at least.")] = 0.9,
     tnr: Annotated[float, Option(metavar="SHARE", min=0.5, max=0.999, help="Failures to recognise, at least.")] = 0.9,
     judge: JudgeOfRun = None,
-    labels: Annotated[Path | None, Option(metavar="FILE", help="Fresh labels, in place of those held out.")] = None,
+    labels: Annotated[Path | None, Option(metavar="FILE", help="Fresh labels, instead of those held out.")] = None,
     predictions: Annotated[
-        list[Path] | None, Option(metavar="FILE", help="What the judges said of them. [default: those with the labels]")
+        list[Path] | None,
+        Option(metavar="FILE", help="The judges' answers about them. [default: those with the labels]"),
     ] = None,
     output_format: options.TableOrJson = "table",
 ) -> int:

@@ -70,7 +70,7 @@ def demo(
     save: Annotated[Path | None, Option("--save", metavar="FILE", help="Write the cases as JSON Lines.")] = None,
     judge: Annotated[bool, Option("--judge", help="Ask the configured judge, or else a stand-in.")] = False,
 ) -> int:
-    """Score the bundled cases and show, step by step, what broke. Needs no key and no network.
+    """Score the bundled cases and show, stage by stage, what failed. Needs no key and no network.
 
     The exit code is 0 even though cases fail, because they are meant to.
     """
@@ -160,7 +160,7 @@ def _show_judging(console: Console, reports: Sequence[Report]) -> None:
     """Print which models judged, and how many replies they gave."""
     judged = [report.provenance for report in reports if report.provenance.replies]
     models = ", ".join(sorted({one.judge_model for one in judged if one.judge_model}))
-    text = f"Judged by {models or 'nobody'}: {pluralize(sum(one.replies for one in judged), 'reply', 'replies')}."
+    text = f"Judged by {models or 'no model'}: {pluralize(sum(one.replies for one in judged), 'reply', 'replies')}."
     if any(one.stand_in for one in judged):
         text += " This is not a model but a stand-in: rules that know only these cases. Set CALLGRADE_JUDGE_MODEL to use a model."
     console.print(text)

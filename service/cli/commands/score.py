@@ -63,7 +63,7 @@ def score(
     """Score traces and write one report for each.
 
     A record is a trace in its provider's own format, or a score request: {"trace": ..., "expected": ..., "rubric": ...}. A bare
-    trace may have "expected", "rubric" and "tags" beside its own keys. A record that cannot be read or scored is reported and
+    trace may have "expected", "rubric" and "tags" next to its own keys. A record that cannot be read or scored is reported and
     skipped, and the exit code is 5. The verdict is undecided, and the exit code 3, if the answer to an open question could change
     it. After Ctrl-C, what was scored before is still written and counted.
     """
@@ -105,7 +105,7 @@ def score(
         say("; ".join(tally.list_lines()))
     print_refusals(refusals, total=tally.refused)
     if tally.absent_judge_cause is not None:
-        say(f"error: the judge {model} answered nothing: {ABSENT_JUDGE_REASONS[tally.absent_judge_cause]}")
+        say(f"error: the judge {model} answered no question: {ABSENT_JUDGE_REASONS[tally.absent_judge_cause]}")
     reached = _reaches(tally, fail_under)
     if reached is not True:
         say(f"the mean score is {'below' if reached is False else 'not certain to reach'} {fail_under}")

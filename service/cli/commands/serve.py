@@ -73,7 +73,7 @@ def worker(
     beside: Annotated[bool, Option("--beside", hidden=True, help="End when standard input ends.")] = False,
     check: Annotated[bool, Option("--check", help="Exit 0 if a worker on this machine is alive, else 2.")] = False,
 ) -> int:
-    """Work on batches until told to stop. Any number of workers share the work: with SQLite on one machine."""
+    """Work on batches until stopped. Any number of workers share the work: with SQLite on one machine."""
     # Only the first process asks judges: limits of providers hold for a process, and one keeps a provider busy.
     import asyncio
     import threading

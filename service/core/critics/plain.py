@@ -89,7 +89,7 @@ class OneOf(Critic):
 class AnyOf(Critic):
     """The best of several matchers: it passes if one of them passes, and its value is the highest of theirs.
 
-    A matcher without a value of its own compares with the value given from outside. If none passes and one could not be
+    A matcher that has no value compares with the value given from outside. If none passes and one could not be
     compared, this one is open too.
 
     >>> either = AnyOf(of=[{"kind": "exact", "value": "today"}, {"kind": "pattern", "pattern": "[0-9]{4}-[0-9]{2}"}])

@@ -103,7 +103,7 @@ class ArgumentsGate(Check):
     critics: dict[str, Annotated[Critic, TaggedUnion()]] = Field(default={})
     """Critics by argument: a name (`amount`) or a JSON pointer (`/filter/price`)."""
     texts: Annotated[Critic, TaggedUnion()] | None = None
-    """The critic that decides about free texts that differ from the expected ones: values without a matcher of their own, where
+    """The critic that decides about free texts that differ from the expected ones: values that have no matcher, where
     the tool's schema declares a text without `enum`, `const`, `pattern` or `format`, and the name does not suggest an identifier,
     code, key, address or path. Absent: they are compared exactly."""
     weights: dict[str, Weight] = {}

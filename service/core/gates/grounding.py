@@ -23,7 +23,7 @@ class GroundingGate(Check):
     or in another unit), `derived` (one step of arithmetic), `given`, `general` (common knowledge) or `nowhere`, with the nearest
     values. A value that stands nowhere proves nothing.
 
-    Proved are three forms alone: `scale_slip` (an amount told with its decimal point at the wrong place of a field that counts
+    Proved are three forms alone: `scale_slip` (an amount stated with its decimal point at the wrong place of a field that counts
     cents), `other_value_than_done` (the assistant says that it did something with another amount than its one call had), and
     `claimed_action_not_taken` (it says that it did what a tool on offer does, and every such call failed or none was made).
     Suspected, which leaves the text open, are `suspected_slip` (a number or code that stands nowhere, one digit or character

@@ -91,7 +91,7 @@ def _build_findings(progress: StateProgress, changes: Iterable[JsonChange]) -> I
         text = "; ".join(f"{one.path or 'the state'} was {_describe_change(one)}" for one in made)
         yield _build_finding("state_wrong", f"should have been {_describe_change(change)}, but {text}", change)
     for change in progress.unexpected:
-        yield _build_finding("state_unexpected", f"was {_describe_change(change)}, which nobody asked for", change)
+        yield _build_finding("state_unexpected", f"was {_describe_change(change)}, which was not expected", change)
 
 
 def _build_finding(code: str, message: str, change: JsonChange) -> Finding:

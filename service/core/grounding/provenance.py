@@ -169,7 +169,7 @@ class _Argument:
             return self._build("derived", derived.sources, derived.how)
         other = self._index.find_last(self._leaf.key) if MONEY_WORDS & words else None
         if other is not None:
-            note = f"nobody gave {self._text}, where results give {other.text!r} by that name"
+            note = f"no one gave {self._text}, where results give {other.text!r} by that name"
             return self._build("nowhere", (other.pointer,), code=SUSPECTED, note=note)
         return self._build_near(near) if near is not None else self._build("nowhere")
 

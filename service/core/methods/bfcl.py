@@ -253,7 +253,7 @@ def _fits(value: JsonValue, option: JsonValue) -> bool:
 
 
 class BfclAgenticGate(published.PublishedCheck):
-    """Look for an accepted answer in the final text, as a word or number of its own: 1.0 if there is one, else 0.0.
+    """Look for an accepted answer in the final text, as a separate word or number: 1.0 if there is one, else 0.0.
 
     Takes BFCL's gold, with a list of texts as `possible_answer`, or any expected `answer`. With `compat` in the rubric, the
     score is the leaderboard's own verdict, from gold alone. Neither knows negation: "not Paris but Rome" contains Paris.

@@ -30,7 +30,7 @@ class TauRewardGate(published.PublishedCheck):
     """Check state and texts: 1.0 if the final state is the expected one and every text of `said` was said, else 0.0.
 
     A trace without the final state, or without texts where one is expected, is not captured, unless the other part has already
-    failed. The same holds for gold actions whose resulting state nobody gives. `not_ended` notes a tau-bench run that neither
+    failed. The same holds for gold actions without the state that they lead to. `not_ended` notes a tau-bench run that neither
     the user's end mark nor an ending call closes; with `compat` in the rubric, such a run earns 0 and outputs are searched as
     tau-bench does. `null_agent` gives what doing nothing would score on the state. Source: sierra-research/tau-bench,
     `Env.calculate_reward`.

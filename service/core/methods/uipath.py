@@ -176,9 +176,7 @@ class UipathArgsGate(_ToolCallGate, published.FittingCheck):
             return same and is_same_tool(steps[j], expected[n][0])
 
         found = published.pair_greedily(range(len(expected)), range(len(steps)), fits)
-        why = (
-            "there arguments nobody expects are free, true is 1, calls are paired greedily and broken arguments are {}"
-        )
+        why = "there unexpected arguments are free, true is 1, calls are paired greedily and broken arguments are {}"
         return self.give_own_number(case, self._share(len(found), expected, steps), why)
 
     def _score_pair(self, case: Case, pair: Pair) -> Outcome:

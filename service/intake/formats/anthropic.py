@@ -47,6 +47,6 @@ FORMAT = Format(
     recognise=_recognise,
     score=50,
     summary="A conversation in the form of Anthropic's Messages: `messages`, then the reply's `content`.",
-    hint="messages beside system, input_schema of tools or tool_use blocks, or the content of a reply",
+    hint="messages with system, input_schema of tools or tool_use blocks, or the content of a reply",
     place=3,
 )

@@ -61,7 +61,7 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=92,
-    summary="An ATIF trajectory, as Harbor writes it.",
-    hint="a schema_version of ATIF, or steps with a source beside an agent",
+    summary="An ATIF trajectory, as Harbor writes it; `callgrade convert --to atif` writes one.",
+    hint="a schema_version of ATIF, or steps with a source, and an agent",
     place=25,
 )

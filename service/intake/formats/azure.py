@@ -33,6 +33,6 @@ FORMAT = Format(
     recognise=_recognise,
     score=87,
     summary="Azure AI evaluation's `query` and `response`, with `tool_definitions`.",
-    hint="query beside response, of messages",
+    hint="query with response, of messages",
     place=32,
 )

@@ -58,7 +58,7 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=78,
-    summary="A conversation in the form of Converse: a request, a reply or both.",
+    summary="A conversation in the form of Bedrock's Converse: a request, a reply or both.",
     hint="toolConfig, or blocks such as toolUse and toolResult",
     place=9,
 )

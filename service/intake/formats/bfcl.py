@@ -130,8 +130,8 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=60,
-    summary="A question with `functions` (also `function`), an output and perhaps `possible_answer` (also `ground_truth`).",
-    hint="question beside calls or result",
+    summary="A question of the Berkeley leaderboard with `functions`, an output and perhaps `possible_answer` (`ground_truth`).",
+    hint="question with calls or result",
     place=5,
     gold=read_gold,
 )

@@ -52,6 +52,6 @@ FORMAT = Format(
     recognise=_recognise,
     score=91,
     summary="Rows of a Braintrust log: one, or those of a trace in `events`.",
-    hint="span_attributes beside a root_span_id",
+    hint="span_attributes with a root_span_id",
     place=35,
 )

@@ -49,7 +49,7 @@ class NamedCall(TypedDict):
 class Event(TypedDict, total=False):
     """One of `user`, `assistant` and `system` (a text), `call` with its `result`, or `tools` that are on offer from here on.
 
-    `agent`: who writes or calls, who is told, or whose the tools are. `to`: another agent that an assistant's text is for.
+    `agent`: who writes or calls, who is addressed, or whose the tools are. `to`: another agent that an assistant's text is for.
     """
 
     user: str
@@ -130,7 +130,7 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=90,
-    summary="A conversation as a list of events. `output`: what the run returned; `output_schema`: the schema it should fit.",
+    summary="Our own format, for writing by hand: `events`; `output` is what the run returned, `output_schema` its schema.",
     hint="events",
     place=7,
     members={

@@ -58,6 +58,6 @@ FORMAT = Format(
     recognise=_recognise,
     score=87,
     summary="A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.",
-    hint="raw beside description and expected_output, or tasks_output with such tasks",
+    hint="raw with description and expected_output, or tasks_output with such tasks",
     place=39,
 )

@@ -78,7 +78,7 @@ FORMAT = Format(
     recognise=_recognise,
     score=72,
     summary="A DeepEval test case: a question with its answer, or turns, with the tools called.",
-    hint="input beside actualOutput or toolsCalled, or turns",
+    hint="input with actualOutput or toolsCalled, or turns",
     place=30,
     gold=read_gold,
 )

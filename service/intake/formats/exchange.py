@@ -107,6 +107,6 @@ FORMAT = Format(
     recognise=_recognise,
     score=86,
     summary="The bodies of a request and its response, or of a response alone.",
-    hint="request beside response, or a line of a batch's results",
+    hint="request with response, or a line of a batch's results",
     place=15,
 )

@@ -63,7 +63,7 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=83,
-    summary="A trace with its observations, one observation, or a page of one trace's observations.",
-    hint="observations, or a traceId beside input",
+    summary="A Langfuse trace with its observations, one observation, or a page of one trace's observations.",
+    hint="observations, or a traceId with input",
     place=22,
 )

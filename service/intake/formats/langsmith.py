@@ -61,7 +61,7 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=84,
-    summary="A run, or all `runs` of a trace.",
+    summary="A LangSmith run, or all `runs` of a trace.",
     hint="a run_type, or runs that have one",
     place=21,
 )

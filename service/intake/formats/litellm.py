@@ -52,7 +52,7 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=76,
-    summary="The payload of a logging callback, a spend log or a bucket.",
-    hint="messages beside litellm_call_id, call_type or model_parameters",
+    summary="What LiteLLM passes to a logging callback, a row of its spend logs, or a line of a log bucket.",
+    hint="messages with litellm_call_id, call_type or model_parameters",
     place=20,
 )

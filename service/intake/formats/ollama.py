@@ -37,6 +37,6 @@ FORMAT = Format(
     recognise=_recognise,
     score=88,
     summary="A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known.",
-    hint="a message beside done",
+    hint="a message with done",
     place=37,
 )

@@ -122,7 +122,7 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=58,
-    summary="A history, with the tools if they are known.",
+    summary="The history of a pydantic-ai agent, with the tools if they are known.",
     hint="messages of the kinds request and response",
     place=12,
 )

@@ -113,7 +113,7 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=62,
-    summary="Messages, or a question and an output, with calls written as Python.",
+    summary="Messages, or a question and an output, with calls that the model wrote as Python.",
     hint="texts that are calls in Python",
     place=14,
 )

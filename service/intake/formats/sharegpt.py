@@ -215,7 +215,7 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=74,
-    summary="A line of a data set of conversations.",
+    summary="A line of a ShareGPT data set: `conversations` with calls.",
     hint="conversations",
     place=13,
 )

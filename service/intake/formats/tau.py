@@ -86,7 +86,7 @@ FORMAT = Format(
     recognise=_recognise,
     score=70,
     summary="A tau-bench run: either `messages` or `traj`.",
-    hint="traj, or messages beside a task_id",
+    hint="traj, or messages with a task_id",
     place=6,
     gold=read_gold,
 )

@@ -40,7 +40,7 @@ FORMAT = Format(
     read=read,
     recognise=_recognise,
     score=56,
-    summary="UIMessages or ModelMessages, with the tools if they are known.",
+    summary="Messages of Vercel's AI SDK, with the tools if they are known.",
     hint="messages with parts, or with tool-call and tool-result",
     place=11,
 )

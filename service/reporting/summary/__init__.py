@@ -58,7 +58,7 @@ class Group:
     coverage: float | None
     """The mean coverage of the cases to which something applied."""
     broke_at: dict[Stage, int]
-    """How many cases broke first at each stage."""
+    """How many cases failed first at each stage."""
     stages: tuple[Rates, ...]
     criteria: tuple[Rates, ...]
     decide: Decisions

@@ -24,7 +24,7 @@ class AssertionResult:
     unmeasured: int
     """Cases of which nothing was measured."""
     broke_at: Stage | None
-    """The step of the contract that broke most often among the cases that speak against it."""
+    """The stage that failed most often among the cases that speak against it."""
     failing: tuple[str, ...]
     """Ids of the cases that speak against it: the first twenty."""
     message: str

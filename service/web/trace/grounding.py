@@ -243,7 +243,7 @@ def _describe_pointer(path: str, trace: Trace | None) -> str:
     parts = normalize_path(path, trace).split("/")
     kind, number = parts[1] if len(parts) > 1 else "", parts[2] if len(parts) > 2 else ""
     if kind == "tools":
-        return "what the tool says of itself"
+        return "the description of the tool"
     if kind == "steps" and number.isdecimal() and len(number) < 9:
         name = f"{escape_invisible(_name_leaf(path))} of " if len(parts) > 5 else ""
         what = "the result" if parts[3:4] == ["result"] else "the call"

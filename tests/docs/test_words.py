@@ -1,0 +1,81 @@
+"""One word for one thing: no text that users see has a word of words.yaml."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.docs.surfaces import Text, list_texts
+
+TABLE = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
+WORDS = {
+    re.compile(pattern, re.IGNORECASE): instead for pattern, instead in (TABLE["phrases"] | TABLE["names"]).items()
+}
+EXCEPTIONS, AWAITED = ([one["place"] for one in TABLE[name]] for name in ("exceptions", "awaited"))
+MOST_EXCEPTIONS = 20
+
+SEEN = [
+    ("README.md:*", "Green means green"),
+    ("docs/verdicts.md:*", "at worst"),
+    ("service/web/templates/judge.html:*", "Installed calibrations"),
+    ("service/cli/exits.py:*", "no server responds at its address"),
+    ("service/problem_types.py:*", "A bug in callgrade."),
+    ("callgrade calibrate install --help", "fits"),
+    ("openapi.json/paths//v1/score/post/*", "Score one trace"),
+    ("rubrics/four_step.yaml/description", "gates first"),
+    ("service/demo/cases.json/*", "All four"),
+]
+"""A text of each kind of surface, by its place and words of it: none of them is missed."""
+HITS = [
+    "Nobody asked",
+    "it rests on two labels",
+    "the fits in place",
+    "the judge was told so",
+    "the label on the menu",
+    "inside its band",
+    "where items broke first",
+    "a trace of its own",
+    "human beside human",
+]
+CLEAN = ["the fit's review band", "a broken connection", "the user's own word", "a result next to its call", "placed"]
+
+
+def find_hits(texts: list[Text]) -> list[tuple[str, str, str]]:
+    """The place of each hit, what was hit, and what to write instead."""
+    return [
+        (one.place, found[0], instead)
+        for one in texts
+        for word, instead in WORDS.items()
+        for found in word.finditer(one.text)
+    ]
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[Text]:
+    return list_texts()
+
+
+def test_no_text_has_a_word_that_users_do_not_meet(texts: list[Text]):
+    hits = find_hits(texts)
+    assert [hit for hit in hits if not any(fnmatch(hit[0], place) for place in EXCEPTIONS + AWAITED)] == []
+    assert [place for place in EXCEPTIONS if not any(fnmatch(hit[0], place) for hit in hits)] == []
+    assert len(EXCEPTIONS + AWAITED) <= MOST_EXCEPTIONS
+
+
+@pytest.mark.parametrize(("place", "words"), SEEN)
+def test_each_surface_is_looked_at(place: str, words: str, texts: list[Text]):
+    assert any(fnmatch(one.place, place) and words in one.text for one in texts)
+
+
+@pytest.mark.parametrize("text", HITS)
+def test_words_are_found(text: str):
+    assert find_hits([Text("here", text)])
+
+
+@pytest.mark.parametrize("text", CLEAN)
+def test_ordinary_words_are_not(text: str):
+    assert find_hits([Text("here", text)]) == []
