@@ -31,7 +31,7 @@ SET_UPS = {
     *("checkout", "install"),
 }
 """Kinds of blocks that need more than a folder: test_set_ups.py and test_contributing.py run them."""
-UNRUN = {"nightly"}
+UNRUN = {"nightly", "improving"}
 """Kinds that no test runs; their options are looked up."""
 
 RUN = [page for page in PAGES if page != README]
@@ -86,9 +86,10 @@ def test_the_other_requests_pass(page: Page, block: Block):
     assert score({**json.loads(block.body), "judges": "off"}).verdict == "pass"
 
 
-@pytest.mark.parametrize("page", pages_with("nightly"), ids=lambda page: page.path)
-def test_commands_that_are_not_run_have_options_that_there_are(page: Page, tmp_path: Path):
-    words = shlex.split(page.block("nightly"))
+@pytest.mark.parametrize("kind", sorted(UNRUN))
+def test_commands_that_are_not_run_have_options_that_there_are(kind: str, tmp_path: Path):
+    [page] = pages_with(kind)
+    words = shlex.split(page.block(kind))
     options = {word for word in words if word.startswith("--")}
     known = shell(" ".join([*words[:3], "--help"]), tmp_path).stdout
     assert options <= set(re.findall(r"--[\w-]+", known))
