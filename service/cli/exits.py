@@ -21,22 +21,30 @@ MAX_SHOWN_PROBLEMS = 10
 class ExitCode(IntEnum):
     """How a command ended."""
 
-    PASSED = 0
-    """Every verdict is `pass` or `warn`, and every assertion holds."""
-    INTERNAL = 1
-    """A bug in callgrade."""
-    FAILED = 2
-    """A verdict is `fail`, the mean score is below `--fail-under`, an assertion fails, or a batch did not complete."""
-    UNDECIDED = 3
-    """A verdict is `undecided`, no trace got a verdict, or an assertion depends on open questions."""
-    CONFIG = 4
-    """An unknown rubric, an invalid rubric or setting, wrong usage, or a judge that answered no question at all."""
-    DATA = 5
-    """Bad data: input that cannot be read or scored."""
-    INTERRUPTED = 130
-    """Ctrl-C; what was scored until then is written."""
-    CLOSED = 141
-    """The reader of the output closed the pipe."""
+    meaning: str
+    """When a command ends so, as the manual says it."""
+
+    def __new__(cls, value: int, meaning: str) -> ExitCode:
+        """Make a code with its meaning."""
+        made = int.__new__(cls, value)
+        made._value_ = value
+        made.meaning = meaning
+        return made
+
+    PASSED = 0, "Every verdict is `pass` or `warn`, and every assertion holds."
+    INTERNAL = 1, "A bug in callgrade."
+    FAILED = (
+        2,
+        "A verdict is `fail`, the mean score is below `--fail-under`, an assertion fails, or a batch did not complete.",
+    )
+    UNDECIDED = 3, "A verdict is `undecided`, no trace got a verdict, or an assertion depends on open questions."
+    CONFIG = (
+        4,
+        "An unknown rubric, an invalid rubric or setting, wrong usage, or a judge that answered no question at all.",
+    )
+    DATA = 5, "Bad data: input that cannot be read or scored."
+    INTERRUPTED = 130, "Ctrl-C; what was scored until then is written."
+    CLOSED = 141, "The reader of the output closed the pipe."
 
 
 def get_exit_code(error: CallgradeError) -> ExitCode:

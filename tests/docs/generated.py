@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +23,7 @@ from service.core.models.kinds import list_kinds
 from service.core.rubric import CHECKS
 from service.intake.reading import list_formats
 from service.problem_types import TYPES
+from service.reading.explanations import read_explanations
 from service.settings import list_settings
 from tests.docs.pages import PAGES, ROOT, Page
 
@@ -99,10 +99,20 @@ def write_scope(path: str, method: str) -> str:
 
 
 def exit_codes() -> str:
-    source = inspect.getsource(ExitCode)
-    return write_table(
-        "code | means", re.findall(r'^    [A-Z]+ = (\d+)\n    """(.*?)"""', source, re.MULTILINE | re.DOTALL)
-    )
+    return write_table("code | means", [(str(one.value), one.meaning) for one in ExitCode])
+
+
+def findings() -> str:
+    return write_explanations("findings", "code")
+
+
+def causes() -> str:
+    return write_explanations("causes", "cause")
+
+
+def write_explanations(kind: str, head: str) -> str:
+    rows = [(name(one), meaning, fix) for one, (meaning, fix) in read_explanations()[kind].items()]
+    return write_table(f"{head} | means | what to do", rows)
 
 
 def problems() -> str:
@@ -131,7 +141,10 @@ def questions() -> str:
 PARTS: Mapping[str, Callable[[], str]] = MappingProxyType(
     {
         one.__name__: one
-        for one in (settings, formats, matchers, criteria, checks, routes, exit_codes, problems, examples, questions)
+        for one in (
+            *(settings, formats, matchers, criteria, checks, routes, exit_codes, problems, examples, questions),
+            *(findings, causes),
+        )
     }
 )
 

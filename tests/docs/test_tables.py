@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import typer.main
 
 from service.api.app import create_app
 from service.cli.app import app
-from service.errors import FaultCause
 from service.problem_types import PAGE, TYPES
 from service.settings import READ_ELSEWHERE, list_settings
 from service.store.access.callers import SCOPES
@@ -39,10 +38,6 @@ def test_the_type_of_each_problem_leads_to_its_section():
     found = {f"#{heading.lower().replace(' ', '-')}" for heading in headings}
     assert {one.uri.removeprefix(PAGE) for one in TYPES} == found
     assert len({one.uri for one in TYPES}) == len(TYPES)
-
-
-def test_each_cause_of_a_judge_without_an_answer_is_explained():
-    assert Page("docs/errors.md").table_names("## Judges that gave no answer") == set(get_args(FaultCause))
 
 
 def routes() -> set[tuple[str, str]]:

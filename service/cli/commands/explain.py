@@ -1,0 +1,81 @@
+"""`callgrade explain`: what a code, a cause, a criterion, an exit code or a problem of the HTTP API means, and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Annotated, NamedTuple
+
+import typer
+from typer import Argument
+
+commands = typer.Typer()
+
+
+class Explanation(NamedTuple):
+    """One name that can be explained."""
+
+    name: str
+    kind: str
+    meaning: str
+    fix: str = ""
+
+
+@commands.command("explain")
+def explain(
+    name: Annotated[
+        str | None,
+        Argument(metavar="NAME", help="A finding's code, a cause, a criterion, an exit code or a problem's title."),
+    ] = None,
+) -> int:
+    """Explain a code, a cause, a criterion, an exit code or a problem of the HTTP API. Needs no network.
+
+    Without a name, list what can be explained.
+    """
+    from service.cli.exits import ExitCode
+    from service.cli.screen import build_console, show
+    from service.reporting.document import Section, Table
+
+    known = list(list_explanations())
+    if name is None:
+        kinds = dict.fromkeys(one.kind for one in known)
+        rows = [(kind, ", ".join(one.name for one in known if one.kind == kind)) for kind in kinds]
+        show([Section("What can be explained", (Table(("kind", "names"), tuple(rows)),))], build_console(reading=True))
+        return ExitCode.PASSED
+    wanted = name.strip().casefold()
+    found = [one for one in known if _fits(one.name.casefold(), wanted)]
+    if not found:
+        near = get_close_matches(wanted, [one.name for one in known], n=3, cutoff=0.6)
+        hint = f"did you mean {', '.join(near)}?" if near else "`callgrade explain` lists all names"
+        raise typer.BadParameter(f"nothing is called {name!r}; {hint}", param_hint="NAME")
+    lines = [
+        Section(f"{name} ({one.kind})", text=(one.meaning, *([f"What to do: {one.fix}"] if one.fix else [])))
+        for one in found
+    ]
+    show(lines, build_console(reading=True))
+    return ExitCode.PASSED
+
+
+def list_explanations() -> Iterator[Explanation]:
+    """Yield everything that can be explained, by kind."""
+    from service.cli.exits import ExitCode
+    from service.core.judging.judges import JudgeCheck
+    from service.problem_types import TYPES
+    from service.reading.explanations import read_explanations
+    from service.registry import Registry
+
+    for kind, entries in (("finding", "findings"), ("cause", "causes")):
+        yield from [Explanation(name, kind, *texts) for name, texts in read_explanations()[entries].items()]
+    for one in (registry := Registry()).find("four_step").criteria:
+        judge = registry.judges.get(one.check.judge) if isinstance(one.check, JudgeCheck) else None
+        text = judge.question.strip() if judge else re.split(r"\n\s*\n", type(one.check).__doc__ or "")[0]
+        yield Explanation(one.id, f"criterion, stage {one.stage}", " ".join(text.split()))
+    for code in ExitCode:
+        yield Explanation(str(code.value), "exit code", code.meaning)
+    for problem in TYPES:
+        yield Explanation(problem.title, "problem of the HTTP API", problem.cause, problem.fix)
+
+
+def _fits(name: str, wanted: str) -> bool:
+    return name == wanted or (name.endswith("*") and wanted.startswith(name[:-1]) and wanted != name[:-1])

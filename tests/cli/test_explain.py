@@ -1,0 +1,76 @@
+"""`callgrade explain`: every code that a report can have is explained, and a name that is not known gets near ones."""
+
+from __future__ import annotations
+
+import ast
+import lzma
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from service.cli.commands.explain import list_explanations
+from service.core.outcome import SkipCause
+from service.errors import FaultCause
+from service.reading.explanations import read_explanations
+from tests import own_checks
+from tests.cli.cli_run import Run
+
+ROOT = Path(__file__).parents[2]
+FROZEN = ROOT / "tests" / "data" / "frozen" / "reports.xz"
+
+
+def iter_codes_in_source() -> Iterator[str]:
+    """The codes that stand in a call of Finding, or as the code of a constant of a room."""
+    for file in (ROOT / "service").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding" and node.args:
+                first = node.args[0]
+                yield from [first.value] if isinstance(first, ast.Constant) else []
+
+
+def is_explained(code: str) -> bool:
+    known = read_explanations()["findings"]
+    return code in known or any(one.endswith("*") and code.startswith(one[:-1]) for one in known)
+
+
+def test_every_code_of_a_finding_is_explained() -> None:
+    found = {one.decode() for one in re.findall(rb'\\"code\\":\\"(\w+)\\"', lzma.decompress(FROZEN.read_bytes()))}
+    own = {name for name, value in vars(own_checks).items() if hasattr(value, "callgrade_check")} | {"long_name"}
+    assert len(found) > 80
+    assert [code for code in sorted({*found, *iter_codes_in_source()} - own) if not is_explained(code)] == []
+
+
+def test_every_cause_is_explained() -> None:
+    assert {*get_args(SkipCause), *get_args(FaultCause)} <= read_explanations()["causes"].keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("over_call", "What to do: Answer without a call."),
+        ("Schema_Type", "tool's schema"),
+        ("3", "exit code"),
+        ("result_groundedness", "criterion, stage integrate"),
+        ("queue full", "problem of the HTTP API"),
+        ("timeout", "cause"),
+    ],
+)
+def test_a_name_is_explained(run: Run, name: str, words: str) -> None:
+    ran = run("explain", name)
+    assert ran.code == 0
+    assert words in " ".join(ran.out.split())
+
+
+def test_a_name_that_is_not_known_gets_near_ones(run: Run) -> None:
+    ran = run("explain", "overcall")
+    assert ran.code == 4
+    assert "did you mean over_call" in ran.err
+    assert "`callgrade explain` lists all names" in run("explain", "xyzzy").err
+
+
+def test_without_a_name_all_are_listed(run: Run) -> None:
+    out = run("explain").out
+    assert all(one.name.split()[0] in out for one in list_explanations())
