@@ -268,9 +268,18 @@ def _build_menu_error(label: str, question: Question) -> JudgeError:
 
 def _check_quotes(quotes: Sequence[str], hay: Sequence[str]) -> None:
     for quote in quotes:
-        needle = _squeeze(quote).strip('"')
-        if not needle or not any(needle in text for text in hay):
+        if not _is_in(quote, hay):
             raise JudgeError("invalid_judgement", f"{format_value(quote, 120)} is no quote of what was shown")
+
+
+def is_quoted(quote: str, question: Question) -> bool:
+    """Whether a quote occurs, word for word, in what was shown."""
+    return _is_in(quote, _list_haystacks(question))
+
+
+def _is_in(quote: str, hay: Sequence[str]) -> bool:
+    needle = _squeeze(quote).strip('"')
+    return bool(needle) and any(needle in text for text in hay)
 
 
 def _list_haystacks(question: Question) -> list[str]:
