@@ -128,6 +128,7 @@ class LiteLLM:
     is made to reply with an object; "auto": by JSON schema where litellm knows that the model accepts one and for
     OpenAI-compatible servers at an `api_base`, else by a forced tool call where the provider has tools, else by instruction.
     `bounds` apply to each exchange with the provider; `longest_pause` caps what its Retry-After may demand, in seconds.
+    `local`: whether a model without a known price costs nothing, because it runs on a server of the user's own.
     """
 
     def __init__(
@@ -138,7 +139,9 @@ class LiteLLM:
         reply: Literal["auto", "schema", "tool", "text"],
         bounds: ExchangeBounds | None = None,
         longest_pause: float = MAX_PAUSE_S,
+        local: bool = False,
     ) -> None:
+        self._local = local
         self._api_base = api_base
         self._api_key = SecretStr(api_key) if api_key else None
         self._reply: Literal["auto", "schema", "tool", "text"] = reply
@@ -206,7 +209,7 @@ class LiteLLM:
         """
         model = prompt.model
         if model not in self._costs:
-            price = _look_up_price(library, model)
+            price = _look_up_price(library, model) or ((0.0, 0.0) if self._local else None)
             self._costs[model] = _Costs(price, not any(price or ()) or _look_up_thinking(library, model))
         price, thinks = self._costs[model]
         room = count_thinking_tokens(prompt.reasoning, thinks=thinks)

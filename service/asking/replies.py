@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
@@ -28,6 +29,7 @@ class _ToolCall(_Part):
 class _Message(_Part):
     content: str | None = None
     tool_calls: list[_ToolCall] | None = None
+    reasoning_content: str | None = None
     refusal: str | None = None
     provider_specific_fields: dict[str, object] | None = None
 
@@ -158,10 +160,37 @@ def _read_text(choice: _Choice, usage: Usage) -> str:
         raise CallError("invalid_judgement", f"one call of the tool was asked for, {len(calls)} came", usage=usage)
     if calls and content and content.lstrip().startswith(("{", "```")):
         raise CallError("invalid_judgement", "the reply holds two verdicts, in its text and in a call", usage=usage)
-    text = calls[0].function.arguments if calls else content
+    text = calls[0].function.arguments if calls else _drop_thinking(content or "") or _find_misplaced(message)
     if not text:
         raise CallError("provider_error", "the reply is empty", usage=usage, retryable=True)
     return text
+
+
+_THINKING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+
+
+def _drop_thinking(text: str) -> str:
+    """Drop the thoughts that a local server leaves in the reply; the prompt's template may have opened them already.
+
+    >>> (
+    ...     _drop_thinking('<think>Is it {"label": "no"}?</think>{"label": "yes"}'),
+    ...     _drop_thinking('Hm.</think>{"label": "yes"}'),
+    ... )
+    ('{"label": "yes"}', '{"label": "yes"}')
+    >>> _drop_thinking('{"reason": "it says </think>"}')
+    '{"reason": "it says </think>"}'
+    """
+    marked = _THINKING.match(text)
+    if marked:
+        return text[marked.end() :]
+    before, mark, after = text.partition("</think>")
+    return after if mark and not before.lstrip().startswith(("{", "```")) else text
+
+
+def _find_misplaced(message: _Message) -> str:
+    """Return a reply that a server took for thoughts, because its schema left no room for any; empty if there is none."""
+    thoughts = (message.reasoning_content or "").strip()
+    return thoughts if thoughts.startswith("{") and not message.tool_calls else ""
 
 
 ReplyForm = Literal["schema", "tool", "text"]

@@ -322,6 +322,10 @@ FAULTS: Mapping[str, Behaviour] = {
     "two-choices": _two_choices,
     "text-and-call": _text_and_call,
     "echo-injected": _injected,
+    "thinks": lambda asked: said(asked, f'<think>Is it {{"label": "no"}}?</think>\n\n{asked.verdict()}'),
+    "thinks-unopened": lambda asked: said(asked, f"Hm, let me see.\n</think>\n{asked.verdict()}"),
+    "thinks-beside": lambda asked: said(asked, asked.verdict(), reasoning_content="Hm, let me see."),
+    "thinks-only": lambda asked: said(asked, "", reasoning_content=asked.verdict()),
     "wrong-token": lambda asked: said(asked, asked.verdict(token="zzzzzzzz")),
     "swap-model": lambda asked: Reply(body=good(asked).body.replace(b'"model": "', b'"model": "another-')),
     "no-usage": lambda asked: Reply(body=re.sub(rb'"usage": \{[^}]*\}, ', b"", good(asked).body)),
@@ -378,6 +382,7 @@ class Provider:
     refuses: frozenset[str] = frozenset()
     """Parameters with which a request gets a 400 that says `refusal`."""
     refusal: str = ""
+    refusal_status: str = "400 Bad Request"
     requests: list[Request] = field(default_factory=list)
     paid: list[Paid] = field(default_factory=list)
     port: int = 0
@@ -401,7 +406,7 @@ class Provider:
         body.setdefault("model", "")  # some dialects have it in the path
         self.requests.append(Request(body["model"], self.now(), headers, body))
         if self.refuses & body.keys():
-            return failure("400 Bad Request", self.refusal, "invalid_request_error")
+            return failure(self.refusal_status, self.refusal, "invalid_request_error")
         asked = Asked(body, self)
         named = re.search(r"fault-[a-z0-9-]+", asked.text) if self.obeys else None
         behaviour = self._behaviour(named[0] if named else script or body["model"])
