@@ -16,7 +16,9 @@ def main(file: str, port: int) -> None:
     params.model.path, params.model_alias = file, {Path(file).stem}
     params.hostnames, params.port = ["127.0.0.1"], port
     params.n_ctx, params.n_parallel = 16_384, 1
-    params.cpuparams.n_threads = os.cpu_count() or 2
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = int(
+        os.environ.get("REAL_THREADS") or os.cpu_count() or 2
+    )
     params.use_jinja = True
     server = xllamacpp.Server(params)
     print(f"ready at {server.listening_address}", flush=True)

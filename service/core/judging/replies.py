@@ -13,16 +13,14 @@ from typing import Annotated, NamedTuple, cast
 
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
-from service.core.json.pointers import build_pointer, split_pointer
 from service.core.json.values import format_value
-from service.core.judging.excerpts import has_note, is_note
 from service.core.judging.grades import CANNOT_TELL, Worth, grade_claims, shade_value
 from service.core.judging.judges import Judge
+from service.core.judging.places import WITH_RESULTS
 from service.core.judging.prompts import Completion, Token
 from service.core.judging.questions import Question
 from service.core.judging.quote_coverage import list_left_out
 from service.core.models.kinds import FrozenModel
-from service.core.results.structure import drop_passage
 from service.errors import JudgeError
 
 MAX_QUOTE_CHARS = 2_000
@@ -37,8 +35,8 @@ MAX_VAGUE_SHARE = 0.01
 
 class _ClaimForm(FrozenModel):
     quote: Text
+    place: Annotated[int, Field(ge=0, strict=True)] | None = None
     reason: Text = ""
-    path: Text | None = None
     label: Text
 
 
@@ -187,47 +185,51 @@ def _judge_claims(form: _ClaimsForm, question: Question, completion: Completion)
     for claim in form.claims:
         if claim.label not in judge.menu:
             raise _build_menu_error(claim.label, question)
-        if claim.path is not None and not _list_shown_at(claim.path, question):
-            raise JudgeError("invalid_judgement", f"{format_value(claim.path, 120)} points at nothing that was shown")
+        if (claim.place or 0) > len(question.places):
+            reason = f"place {format_value(claim.place, 20)} is none of the {len(question.places)} in `places`"
+            raise JudgeError("invalid_judgement", reason)
     left_out = list_left_out(question.judged_texts, [claim.quote for claim in form.claims])
     likely = read_likely_values(completion, judge, [claim.label for claim in form.claims]) if judge.logprobs else None
     claims = [_open_unseen(claim, question) for claim in form.claims]
     if likely is not None:
         each = zip(likely, claims, form.claims, strict=True)
-        likely = [value if claim is given else None for value, claim, given in each]
+        likely = [value if claim.label == given.label else None for value, claim, given in each]
     low, high = weigh_labels(judge, [claim.label for claim in claims], likely, unquoted=len(left_out))
     spokesman = _find_spokesman(claims, judge)
     return Judgement(
         spokesman.label,
         low.value,
-        spokesman.reason[:MAX_QUOTE_CHARS],
-        (spokesman.quote[:MAX_QUOTE_CHARS],),
-        tuple([_build_claim(one) for one in claims]),
+        spokesman.reason,
+        (spokesman.quote,),
+        tuple(claims),
         graded=low.graded,
         best=None if low == high else high,
         left_out=tuple([sentence[:MAX_QUOTE_CHARS] for sentence in left_out]),
     )
 
 
-def _open_unseen(claim: _ClaimForm, question: Question) -> _ClaimForm:
-    """Leave a claim open that fails by what was shown in part: what was left out may bear it out.
+def _open_unseen(form: _ClaimForm, question: Question) -> JudgedClaim:
+    """Build a claim; leave it open if it fails by what was shown in part: what was left out may bear it out.
 
-    It fails only by a value that it points at and that was shown in full.
+    It fails only by a value that it refers to and that was shown in full.
     """
-    is_cut = any(part.cut for part in question.parts if part.name in _WITH_RESULTS)
-    if not is_cut or claim.label == CANNOT_TELL or question.judge.scale[claim.label].value >= question.judge.threshold:
+    judge, place = question.judge, question.places[form.place - 1] if form.place else None
+    claim = JudgedClaim(
+        form.quote[:MAX_QUOTE_CHARS],
+        form.label,
+        form.reason[:MAX_QUOTE_CHARS],
+        None if place is None else place.pointer,
+    )
+    is_cut = any(part.cut for part in question.parts if part.name in WITH_RESULTS)
+    if not is_cut or form.label == CANNOT_TELL or judge.scale[form.label].value >= judge.threshold:
         return claim
-    if claim.path is not None and not any(has_note(value) for value in _list_shown_at(claim.path, question)):
+    if place is not None and place.whole:
         return claim
     reason = f"{claim.label}, but the results were too long to be shown in full: {claim.reason}"
-    return claim.model_copy(update={"label": CANNOT_TELL, "reason": reason})
+    return claim._replace(label=CANNOT_TELL, reason=reason[:MAX_QUOTE_CHARS])
 
 
-def _build_claim(form: _ClaimForm) -> JudgedClaim:
-    return JudgedClaim(form.quote[:MAX_QUOTE_CHARS], form.label, form.reason[:MAX_QUOTE_CHARS], form.path)
-
-
-def _find_spokesman(claims: Sequence[_ClaimForm], judge: Judge) -> _ClaimForm:
+def _find_spokesman(claims: Sequence[JudgedClaim], judge: Judge) -> JudgedClaim:
     """Pick the claim that stands for the reply: the worst failing one, else one labelled `cannot_tell`, else the worst."""
     labelled = [claim for claim in claims if claim.label != CANNOT_TELL]
     unsure = [claim for claim in claims if claim.label == CANNOT_TELL]
@@ -305,7 +307,12 @@ def _iter_texts(value: JsonValue) -> Iterator[str]:
 
 
 def _squeeze(text: str) -> str:
-    return " ".join(text.split())
+    """Reduce a text to what a quote must repeat: its words and numbers, not capitals, kinds of quotes or spaces in JSON."""
+    return _LOOSE.sub(r"\1", " ".join(text.translate(_PLAIN_QUOTES).split())).casefold()
+
+
+_LOOSE = re.compile(r" ?([{}\[\]:,\"]) ?")
+_PLAIN_QUOTES = str.maketrans("\u201c\u201d\u2018\u2019", "\"\"''")
 
 
 _PIECE = re.compile("[\u2e80-\U0003ffff]|[^\\W_]+")
@@ -318,37 +325,6 @@ def _is_evidence(quote: str, question: Question) -> bool:
     if len(_PIECE.findall(bare)) > 1 or any(char.isdigit() for char in bare):
         return True
     return any(bare == _squeeze(text) for part in question.parts for text in _iter_texts(part.value))
-
-
-def _list_shown_at(path: str, question: Question) -> list[JsonValue]:
-    """List what was shown of the value at a pointer into a tool's result; without what only says that it is left out."""
-    try:
-        parts = split_pointer(drop_passage(path))
-    except ValueError:
-        return []
-    shown = [part.value for part in question.parts if part.name in _WITH_RESULTS]
-    events = [event for value in shown for event in (value if isinstance(value, list) else [value])]
-    found: list[JsonValue] = []
-    for event in events:
-        if isinstance(event, dict) and event.get("path") == build_pointer(*parts[:4]) and "content" in event:
-            found += _list_values_at(event["content"], parts[4:])
-    return [value for value in found if not is_note(value)]
-
-
-_WITH_RESULTS = frozenset({"conversation", "turn", "result", "results"})
-_INDEX = re.compile(r"0|[1-9][0-9]{0,6}")
-
-
-def _list_values_at(value: JsonValue, parts: Sequence[str]) -> list[JsonValue]:
-    """List the value at these parts of a pointer; empty if there is none."""
-    for part in parts:
-        if isinstance(value, dict) and part in value:
-            value = value[part]
-        elif isinstance(value, list) and _INDEX.fullmatch(part) and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return []
-    return [value]
 
 
 def read_likely_values(completion: Completion, judge: Judge, labels: Sequence[str]) -> list[float | None] | None:
