@@ -45,7 +45,7 @@ def build_reply(prompt: Prompt) -> dict[str, JsonValue]:
 
 
 def _read_token(prompt: Prompt) -> str:
-    found = _TOKEN.search(prompt.turns[-1].text)
+    found = _TOKEN.search(prompt.turns[1].text)
     if found is None:
         raise ValueError("the prompt has no token")
     return found[1]

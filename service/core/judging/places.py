@@ -1,8 +1,8 @@
-"""Number the values of tool results, so that a judge refers to one by a short number and invents no pointer."""
+"""What a judge may refer to: values of tool results by short numbers, so that it invents no pointer, and what it may quote."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -10,9 +10,19 @@ from pydantic import JsonValue
 from service.core.json.pointers import build_pointer, split_pointer
 from service.core.json.values import format_value
 from service.core.judging.excerpts import find_terms, has_note, is_note
+from service.core.judging.quote_coverage import list_clauses
 
 MAX_PLACES = 40
 """Values that are numbered in one question; of more, those that share words and numbers with the judged text."""
+
+MAX_PASSAGES = 80
+"""Passages that a grammar offers as quotes; of more, those of the last parts, which hold what is judged."""
+
+MAX_PASSAGE_CHARS = 200
+"""Characters of a passage on offer; a longer one is cut, and is still a quote."""
+
+_NO_PASSAGES = frozenset({"role", "path", "parameters", "pointer", "sources", "origin"})
+"""Keys whose values say nothing about what was said and done, or are ours."""
 
 WITH_RESULTS = frozenset({"conversation", "turn", "result", "results"})
 """The parts of a prompt that show results."""
@@ -62,3 +72,32 @@ def _iter_leaves(value: JsonValue, keys: tuple[str, ...]) -> Iterator[tuple[tupl
             yield from _iter_leaves(item, (*keys, str(key)))
     elif not is_note(value):
         yield keys, value
+
+
+def list_passages(values: Sequence[JsonValue]) -> tuple[str, ...]:
+    """List what may be quoted of the parts of a prompt: sentences, their clauses, and whole values, but for single words.
+
+    >>> list_passages([[{"role": "user", "text": "Hello. Is 5 paid?"}], {"tool": "look", "arguments": {"id": 5}}])
+    ('5', 'Is 5 paid?')
+    """
+    found: dict[str, None] = {}
+    for value in reversed(values):
+        for text in _iter_quotable(value):
+            listed = list_clauses([text]) if isinstance(text, str) else (format_value(text),)
+            short = [one[:MAX_PASSAGE_CHARS].strip() for one in listed]
+            found |= dict.fromkeys(
+                [one for one in short if " " in one or "_" in one or any(char.isdigit() for char in one)]
+            )
+    return tuple(found)[:MAX_PASSAGES]
+
+
+def _iter_quotable(value: JsonValue) -> Iterator[JsonValue]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key not in _NO_PASSAGES:
+                yield from _iter_quotable(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _iter_quotable(item)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield value

@@ -22,7 +22,7 @@ from service.core.judging.focus import PartName, list_texts, render_part
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import MAX_REPLY_TOKENS, Ask, Judge
 from service.core.judging.masking import UNMASKED, Masks
-from service.core.judging.places import ShownPlace, list_shown_places
+from service.core.judging.places import ShownPlace, list_passages, list_shown_places
 from service.core.judging.prompts import Prompt, Turn
 from service.core.judging.quote_coverage import list_clauses
 from service.core.judging.wording import EVIDENCE, PLACES, number_places, render_task
@@ -186,19 +186,22 @@ def build_reply_schema(question: Question) -> dict[str, JsonValue]:
     labels: dict[str, JsonValue] = {"type": "string", "enum": list(judge.menu)}
     token, reason = _limit_text(16), _limit_text(MAX_REASON_CHARS)
     if judge.claims == "none":
-        quotes: dict[str, JsonValue] = {"type": "array", "items": _limit_text(240), "minItems": 1, "maxItems": 3}
+        quote = _limit_text(240, list_passages([part.value for part in question.parts]))
+        quotes: dict[str, JsonValue] = {"type": "array", "items": quote, "minItems": 1, "maxItems": 3}
         return _build_object(token=token, quotes=quotes, reason=reason, label=labels)
     place: dict[str, JsonValue] = {"type": "integer", "minimum": 0, "maximum": len(question.places)}
-    quote, clauses = _limit_text(600), list_clauses(question.judged_texts)
-    if 0 < len(clauses) <= MAX_OFFERED_CLAUSES:
-        quote["enum"] = list(clauses)
+    clauses = list_clauses(question.judged_texts)
+    quote = _limit_text(600, clauses if len(clauses) <= MAX_OFFERED_CLAUSES else ())
     claim = _build_object(quote=quote, place=place, reason=reason, label=labels)
     limits: dict[str, JsonValue] = {"minItems": 1, "maxItems": min(100, 1 + len(clauses))}
     return _build_object(token=token, claims={"type": "array", "items": claim, **limits})
 
 
-def _limit_text(most: int) -> dict[str, JsonValue]:
-    return {"type": "string", "maxLength": most}
+def _limit_text(most: int, offered: Sequence[str] = ()) -> dict[str, JsonValue]:
+    limited: dict[str, JsonValue] = {"type": "string", "maxLength": most}
+    if offered:
+        limited["enum"] = list(offered)
+    return limited
 
 
 def _build_object(**properties: JsonValue) -> dict[str, JsonValue]:

@@ -7,7 +7,7 @@ fraction, and local servers read it once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
@@ -92,7 +92,9 @@ def _render_examples(examples: Sequence[Example], *, claims: bool) -> Iterator[s
     for example in sorted(examples, key=lambda one: CANNOT_TELL not in one.labels):
         shown = dict(example.shown)
         places = list_shown_places(shown, ()) if claims else ()
-        yield f"- shown: {render_plain(shown | ({PLACES: number_places(places)} if claims else {}), sort_keys=True)}"
+        if claims:
+            shown[PLACES] = number_places(places)
+        yield f"- shown: {render_plain(shown, sort_keys=True)}"
         yield f"  reply: {render_plain(_build_reply(example, places, claims=claims))}"
 
 
@@ -101,7 +103,7 @@ def number_places(places: Sequence[ShownPlace]) -> list[JsonValue]:
     return [f"{n}: {place.text}" for n, place in enumerate(places, start=1)]
 
 
-def _build_reply(example: Example, places: Sequence[ShownPlace], *, claims: bool) -> Mapping[str, JsonValue]:
+def _build_reply(example: Example, places: Sequence[ShownPlace], *, claims: bool) -> dict[str, JsonValue]:
     """Build the reply in the shape that the judge asks for; an example without claims keeps its one label."""
     if not claims:
         return {"quotes": list(example.quotes), "reason": example.reason, "label": example.label}
