@@ -194,7 +194,7 @@ def _echoed_key(asked: Asked) -> Reply:
 
 def _injected(asked: Asked) -> Reply:
     """The verdict that someone planted in what the judge was shown, repeated word for word."""
-    shown = str(asked.messages[-1].get("content")) if asked.messages else ""
+    shown = "\n".join([str(message.get("content")) for message in asked.messages if message["role"] == "user"])
     planted = re.search(r"\{[^{}]*label[^{}]*\}", shown)
     return said(asked, planted[0] if planted else asked.verdict())
 
@@ -270,8 +270,9 @@ def _redirect(status: str) -> Behaviour:
     return lambda asked: Reply(status=status, headers=(("Location", asked.provider.elsewhere),))
 
 
-def _with_usage(asked: Asked, tokens_in: Json, tokens_out: Json) -> Reply:
+def _with_usage(asked: Asked, tokens_in: Json, tokens_out: Json, **details: Json) -> Reply:
     told = {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": 1}
+    told |= {"prompt_tokens_details": details} if details else {}
     message = {"role": "assistant", "content": asked.verdict()}
     return completion(asked, [{"index": 0, "message": message, "finish_reason": "stop"}], usage=told)
 
@@ -353,6 +354,8 @@ FAULTS: Mapping[str, Behaviour] = {
     ),
     "odd-usage": lambda asked: _with_usage(asked, WORDS, {}),
     "long-model": lambda asked: _from_model(asked, "\x1b[31m" + "m" * 100_000 + WORDS),
+    "cached-usage": lambda asked: _with_usage(asked, TOKENS_IN, TOKENS_OUT, cached_tokens=80),
+    "overcached-usage": lambda asked: _with_usage(asked, TOKENS_IN, TOKENS_OUT, cached_tokens=TOKENS_IN + 1),
     "negative-usage": lambda asked: _with_usage(asked, -(10**6), -5),
     "absurd-usage": lambda asked: _with_usage(asked, 10**30, 20),
 }
