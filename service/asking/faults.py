@@ -41,6 +41,11 @@ def is_rate_limit(error: JudgeError) -> bool:
     return isinstance(error, CallError) and error.status == 429 and error.cause == "provider_error"
 
 
+def is_overload(error: JudgeError) -> bool:
+    """Whether the provider had more requests than it can take: too many a minute, or all its slots in use."""
+    return isinstance(error, CallError) and (error.status == 503 or is_rate_limit(error))
+
+
 def closes_key(error: JudgeError) -> bool:
     """Whether further requests with the same key are useless: no quota is left, or the key is not accepted."""
     return error.cause in {"quota_exhausted", "unauthorized"}

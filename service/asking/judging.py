@@ -303,7 +303,7 @@ class Judging:
         except JudgeError as error:
             if error.cause not in REPAIRABLE:
                 raise
-            repair = _build_repair(prompt, error)
+            repair = _build_repair(prompt, first, error)
         else:
             left_out = reply.judgement.left_out
             if not left_out:
@@ -375,17 +375,19 @@ async def _build_questions(asks: Iterable[Ask], trace: Trace, mask: frozenset[Se
     return put() if len(trace.messages) + len(trace.steps) < LONG_TRACE_PARTS else await asyncio.to_thread(put)
 
 
-_REPAIR_REASONS = {
-    "unparseable": "it was not one JSON object and nothing else",
-    "invalid_judgement": "it broke a rule: the token, a label, quotes word for word, or pointers that lead to a value",
-}
+MAX_SHOWN_REPLY_CHARS = 4_000
+"""Characters of a reply that its model is shown again."""
+
+_REPAIR = (
+    "That reply could not be used: {why}. Every quote is copied from the material word for word, and every label is one of the "
+    "list. Reply once more: the whole JSON object with the same token, and nothing else."
+)
 
 
-def _build_repair(prompt: Prompt, error: JudgeError) -> Prompt:
-    """Repeat a request, saying that a reply could not be used. Quotes none of it: it may repeat what it was shown."""
-    *before, last = prompt.turns
-    text = f"{last.text}\nAn earlier reply could not be used: {_REPAIR_REASONS[error.cause]}."
-    return replace(prompt, turns=(*before, Turn(last.role, text)))
+def _build_repair(prompt: Prompt, reply: Completion, error: JudgeError) -> Prompt:
+    """Go on from a reply that could not be used: the model sees its own words, and which rule they break."""
+    said = Turn("assistant", reply.text[:MAX_SHOWN_REPLY_CHARS] or "-")
+    return replace(prompt, turns=(*prompt.turns, said, Turn("user", _REPAIR.format(why=error.reason))))
 
 
 def _sum(one: Usage, other: Usage) -> Usage:
@@ -393,4 +395,5 @@ def _sum(one: Usage, other: Usage) -> Usage:
         sum_counts([one.tokens_in, other.tokens_in]),
         sum_counts([one.tokens_out, other.tokens_out]),
         sum_costs([one.cost_usd, other.cost_usd]),
+        sum_counts([one.tokens_cached, other.tokens_cached]),
     )

@@ -15,7 +15,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from service.asking.failures import MAX_PAUSE_S
-from service.asking.faults import NotSentError, is_outage, is_rate_limit, wants_long_pause
+from service.asking.faults import NotSentError, is_outage, is_overload, is_rate_limit, wants_long_pause
 from service.errors import JudgeError
 
 
@@ -312,6 +312,8 @@ class ProviderGate:
             breaker.note_abandonment(probe=ticket.probe)
             return
         if is_outage(error) or error.cause == "unauthorized":
+            if is_overload(error):
+                self.concurrency.shrink(ticket.epoch)
             self._note_outage(breaker, ticket, error)
             return
         breaker.note_success()  # it answered, even if not as hoped

@@ -29,6 +29,7 @@ from service.asking.replies import (
     build_reasoning_params,
     build_reply_params,
     count_thinking_tokens,
+    drop_limits,
     read_completion,
 )
 from service.core.judging.prompts import Completion, Prompt
@@ -40,6 +41,9 @@ LITELLM_TIMEOUT_S = 600.0
 
 TOP_LOGPROBS = 20
 """Alternatives requested for each token; the most that OpenAI allows."""
+
+CACHE_WRITE = 1.25
+"""What a token costs, at most, that is written to a provider's cache for five minutes, beside one that is not."""
 
 IMPORT_ENVIRON = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # prices come from the package, not from the network
@@ -128,6 +132,7 @@ class LiteLLM:
     is made to reply with an object; "auto": by JSON schema where litellm knows that the model accepts one and for
     OpenAI-compatible servers at an `api_base`, else by a forced tool call where the provider has tools, else by instruction.
     `bounds` apply to each exchange with the provider; `longest_pause` caps what its Retry-After may demand, in seconds.
+    `local`: whether a model without a known price costs nothing, because it runs on a server of the user's own.
     """
 
     def __init__(
@@ -138,7 +143,9 @@ class LiteLLM:
         reply: Literal["auto", "schema", "tool", "text"],
         bounds: ExchangeBounds | None = None,
         longest_pause: float = MAX_PAUSE_S,
+        local: bool = False,
     ) -> None:
+        self._local = local
         self._api_base = api_base
         self._api_key = SecretStr(api_key) if api_key else None
         self._reply: Literal["auto", "schema", "tool", "text"] = reply
@@ -192,11 +199,12 @@ class LiteLLM:
         """Return the most that a call can cost, by the local price map and the model's name; None for an unknown price.
 
         A token of the prompt is at least one byte (English has four, other scripts and base64 less than two), the schema counts
-        too, and the reply uses all of `max_tokens` and of its room for thinking.
+        too, what is written to a cache costs more, and the reply uses all of `max_tokens` and of its room for thinking.
         """
         price, prompt = self._add_thinking_room(await _prepare_library(), prompt)
         text = "".join(turn.text for turn in prompt.turns) + str(prompt.schema)
         tokens = len(text.encode("utf-8", "replace")) + 16 * (len(prompt.turns) + 1)
+        tokens *= CACHE_WRITE if "claude" in prompt.model else 1.0
         return price and tokens * price[0] + prompt.max_tokens * price[1]
 
     def _add_thinking_room(self, library: _Library, prompt: Prompt) -> tuple[tuple[float, float] | None, Prompt]:
@@ -206,7 +214,7 @@ class LiteLLM:
         """
         model = prompt.model
         if model not in self._costs:
-            price = _look_up_price(library, model)
+            price = _look_up_price(library, model) or ((0.0, 0.0) if self._local else None)
             self._costs[model] = _Costs(price, not any(price or ()) or _look_up_thinking(library, model))
         price, thinks = self._costs[model]
         room = count_thinking_tokens(prompt.reasoning, thinks=thinks)
@@ -216,9 +224,11 @@ class LiteLLM:
         takes = traits.params - traits.refused
         reasoning = build_reasoning_params(prompt.reasoning, takes)
         form = "text" if reasoning and traits.form == "tool" else traits.form  # a model that thinks cannot be forced
+        own_server = self._api_base and traits.provider in _OPENAI_COMPATIBLE
+        schema = dict(prompt.schema) if own_server else drop_limits(dict(prompt.schema))
         params: dict[str, Any] = {
             "model": prompt.model,
-            "messages": [{"role": turn.role, "content": turn.text} for turn in prompt.turns],
+            "messages": _build_messages(prompt, marked=_must_mark_cache(traits.provider, prompt.model)),
             "max_retries": 0,  # and never num_retries, which adds a loop of litellm's own
             "allowed_openai_params": ["max_retries"],  # else some providers drop it, and ask three times
             "timeout": LITELLM_TIMEOUT_S,
@@ -226,7 +236,7 @@ class LiteLLM:
             "api_base": self._api_base,
             "api_key": self._find_key(traits.provider),
             "no-log": True,  # callbacks that others set up are not told of our calls
-            **build_reply_params("text" if traits.refused & {"response_format", "tools"} else form, prompt.schema),
+            **build_reply_params("text" if traits.refused & {"response_format", "tools"} else form, schema),
             **reasoning,
         }
         limits = [name for name in ("max_tokens", "max_completion_tokens") if name not in traits.refused]
@@ -257,6 +267,20 @@ class LiteLLM:
             form = "tool" if {"tools", "tool_choice"} <= takes else "text"
         self._traits[model] = _Traits(provider, takes, form, key, base)
         return self._traits[model]
+
+
+def _must_mark_cache(provider: str, model: str) -> bool:
+    """Whether the beginning of a prompt is cached only where the request marks its end: Anthropic's models."""
+    return provider == "anthropic" or (provider in {"bedrock", "openrouter"} and "claude" in model)
+
+
+def _build_messages(prompt: Prompt, *, marked: bool) -> list[dict[str, Any]]:
+    """Build the messages; `marked`: with a mark after the first one, which all questions of a judge begin with."""
+    messages: list[dict[str, Any]] = [{"role": turn.role, "content": turn.text} for turn in prompt.turns]
+    if marked and messages:
+        block = {"type": "text", "text": messages[0]["content"], "cache_control": {"type": "ephemeral"}}
+        messages[0]["content"] = [block]
+    return messages
 
 
 def _build_client(library: _Library, traits: _Traits, request: Mapping[str, Any], notes: ExchangeNotes) -> object:

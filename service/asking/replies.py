@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
@@ -28,6 +29,7 @@ class _ToolCall(_Part):
 class _Message(_Part):
     content: str | None = None
     tool_calls: list[_ToolCall] | None = None
+    reasoning_content: str | None = None
     refusal: str | None = None
     provider_specific_fields: dict[str, object] | None = None
 
@@ -56,9 +58,14 @@ class _Choice(_Part):
     provider_specific_fields: dict[str, object] | None = None
 
 
+class _PromptDetails(_Part):
+    cached_tokens: object = None
+
+
 class _Usage(_Part):
     prompt_tokens: object = None
     completion_tokens: object = None
+    prompt_tokens_details: _PromptDetails | None = None
 
 
 class _Reply(_Part):
@@ -127,7 +134,9 @@ def _read_usage(reported: _Usage | None, price: Price) -> Usage:
     if not (tokens_in or tokens_out):  # no reply takes no tokens at all
         return Usage()
     usd = None if tokens_in is None or tokens_out is None else price()
-    return Usage(tokens_in, tokens_out, usd if usd is not None and 0.0 <= usd <= MAX_CALL_USD else None)
+    cached = _read_token_count(reported.prompt_tokens_details and reported.prompt_tokens_details.cached_tokens)
+    cached = None if cached is None or tokens_in is None or cached > tokens_in else cached
+    return Usage(tokens_in, tokens_out, usd if usd is not None and 0.0 <= usd <= MAX_CALL_USD else None, cached)
 
 
 def _read_token_count(count: object) -> int | None:
@@ -158,10 +167,37 @@ def _read_text(choice: _Choice, usage: Usage) -> str:
         raise CallError("invalid_judgement", f"one call of the tool was asked for, {len(calls)} came", usage=usage)
     if calls and content and content.lstrip().startswith(("{", "```")):
         raise CallError("invalid_judgement", "the reply holds two verdicts, in its text and in a call", usage=usage)
-    text = calls[0].function.arguments if calls else content
+    text = calls[0].function.arguments if calls else _drop_thinking(content or "") or _find_misplaced(message)
     if not text:
         raise CallError("provider_error", "the reply is empty", usage=usage, retryable=True)
     return text
+
+
+_THINKING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+
+
+def _drop_thinking(text: str) -> str:
+    """Drop the thoughts that a local server leaves in the reply; the prompt's template may have opened them already.
+
+    >>> (
+    ...     _drop_thinking('<think>Is it {"label": "no"}?</think>{"label": "yes"}'),
+    ...     _drop_thinking('Hm.</think>{"label": "yes"}'),
+    ... )
+    ('{"label": "yes"}', '{"label": "yes"}')
+    >>> _drop_thinking('{"reason": "it says </think>"}')
+    '{"reason": "it says </think>"}'
+    """
+    marked = _THINKING.match(text)
+    if marked:
+        return text[marked.end() :]
+    before, mark, after = text.partition("</think>")
+    return after if mark and not before.lstrip().startswith(("{", "```")) else text
+
+
+def _find_misplaced(message: _Message) -> str:
+    """Return a reply that a server took for thoughts, because its schema left no room for any; empty if there is none."""
+    thoughts = (message.reasoning_content or "").strip()
+    return thoughts if thoughts.startswith("{") and not message.tool_calls else ""
 
 
 ReplyForm = Literal["schema", "tool", "text"]
@@ -170,16 +206,34 @@ ReplyForm = Literal["schema", "tool", "text"]
 TOOL_NAME = "submit"
 
 
-def build_reply_params(form: ReplyForm, schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+_LIMITS = frozenset({"minItems", "maxItems", "minimum", "maximum"})
+
+
+def drop_limits(schema: JsonValue) -> JsonValue:
+    """Drop the limits of a schema: some providers refuse them, and all questions of a judge then share one prepared schema.
+
+    >>> drop_limits(
+    ...     {"type": "array", "items": {"type": "string", "maxLength": 9, "enum": ["It rains."]}, "maxItems": 3}
+    ... )
+    {'type': 'array', 'items': {'type': 'string'}}
+    """
+    if isinstance(schema, dict) and "maxLength" in schema:
+        return {"type": "string"}
+    if isinstance(schema, dict):
+        return {name: drop_limits(value) for name, value in schema.items() if name not in _LIMITS}
+    return [drop_limits(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def build_reply_params(form: ReplyForm, schema: JsonValue) -> dict[str, JsonValue]:
     """Build the request parameters that ask for a reply in this form."""
     if form == "schema":
-        named: dict[str, JsonValue] = {"name": TOOL_NAME, "schema": dict(schema), "strict": True}
+        named: dict[str, JsonValue] = {"name": TOOL_NAME, "schema": schema, "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
     if form == "tool":
         function: dict[str, JsonValue] = {
             "name": TOOL_NAME,
             "description": "Hands in the reply.",
-            "parameters": dict(schema),
+            "parameters": schema,
         }
         return {
             "tools": [{"type": "function", "function": function}],

@@ -89,7 +89,7 @@ def pair_answers(items: Iterable[LabelledItem], predictions: Iterable[Prediction
     return [Judged(one, said[one.key].raw, said[one.key].reason) for one in items if one.key in said]
 
 
-def try_judge(name: str, judge: Judge, judged: Sequence[Judged]) -> Trial:
+def run_trial(name: str, judge: Judge, judged: Sequence[Judged]) -> Trial:
     """Choose the threshold at which a judge agrees best with the labels of development items, the lowest of equal ones."""
     labels = [one.item.passes for one in judged]
 

@@ -22,8 +22,8 @@ from service.calibration.improving import (
     find_clusters,
     pair_answers,
     read_proposal,
+    run_trial,
     split_items,
-    try_judge,
 )
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import Prediction
@@ -74,7 +74,7 @@ async def improve(engine: Engine, items: Sequence[LabelledItem], options: Improv
     )
     try:
         before = pair_answers(development, await _ask(engine, rubric, judge, development))
-        base = try_judge(AS_IT_IS, judge, before)
+        base = run_trial(AS_IT_IS, judge, before)
         clusters = find_clusters(before, base.threshold)
         found = [
             *_read_candidates(engine, options.candidates, judge),
@@ -83,7 +83,7 @@ async def improve(engine: Engine, items: Sequence[LabelledItem], options: Improv
         trials = [base]
         for name, candidate in found:
             judged = pair_answers(development, await _ask(engine, rubric, candidate, development))
-            trials.append(try_judge(name, candidate, judged))
+            trials.append(run_trial(name, candidate, judged))
         best = max(trials, key=lambda one: one.kappa)
         sections = [_build_clusters(clusters, before), _build_trials(trials)]
         if best is not base and options.test:

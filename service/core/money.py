@@ -25,7 +25,7 @@ class Cost:
     """US dollars of the calls with a known price, and the number of the other calls.
 
     >>> str(Cost(1.2) + Cost(unpriced=3)), str(Cost(unpriced=1)), str(Cost())
-    ('at least $1.20; 3 calls without a known price', 'price unknown', '$0.00')
+    ('at least $1.20; 3 calls without a known price', 'price unknown', 'free')
     """
 
     usd: float = 0.0
@@ -54,7 +54,7 @@ class Cost:
         if self.known_usd is None:
             return "price unknown"
         if not self.unpriced:
-            return format_usd(self.usd)
+            return format_usd(self.usd) if self.usd else "free"
         return f"at least {format_usd(self.usd)}; {self.unpriced} call{'s'[: self.unpriced > 1]} without a known price"
 
 

@@ -336,6 +336,36 @@ def test_a_cost_is_that_of_the_price_map(run: Run, provider: Provider) -> None:
     assert sum(prices) > 0
 
 
+@pytest.mark.parametrize(("kind", "cached"), [("cached", 80), ("overcached", None)])
+def test_tokens_from_a_providers_cache_are_counted_and_cost_less(
+    run: Run, provider: Provider, kind: str, cached: int | None
+) -> None:
+    plain = outcome(run, client(provider), prompt(PRICED))
+    reply = outcome(run, client(provider, script=f"fault-{kind}-usage"), prompt(PRICED))
+    assert isinstance(plain, Completion)
+    assert isinstance(reply, Completion)
+    assert (plain.usage.tokens_cached, reply.usage.tokens_cached) == (None, cached)
+    if cached is not None:
+        assert (reply.usage.cost_usd or 0) < (plain.usage.cost_usd or 0)
+
+
+# model, whether the beginning of a prompt is marked
+MARKED = [("anthropic/claude-haiku-4-5", True), ("openai/good", False)]
+
+
+@pytest.mark.parametrize(("model", "marked"), MARKED)
+def test_the_beginning_of_a_prompt_is_marked_where_a_provider_needs_it(
+    run: Run, provider: Provider, model: str, marked: bool
+) -> None:
+    asked = Prompt(model, TURNS, SCHEMA, 50)
+    outcome(run, client(provider, script="fault-none"), asked)
+    [request] = provider.requests
+    assert ("cache_control" in json.dumps(request.body)) is marked
+    assert [block["text"] for block in request.body.get("system", []) if "cache_control" in block] == [
+        "Judge."
+    ] * marked
+
+
 def test_no_usage_is_not_zero(run: Run, provider: Provider) -> None:
     reply = outcome(run, client(provider, script="fault-no-usage"), prompt(PRICED))
     assert isinstance(reply, Completion)

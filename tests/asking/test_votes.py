@@ -37,9 +37,9 @@ class Scripted:
     async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:  # noqa: ARG002
         self.prompts.append(prompt)
         said = self.script.pop(0)
-        token = re.search(r'"token": copy "([^"]*)"', prompt.turns[0].text)
+        token = re.search(r'"token": "([^"]*)"', prompt.turns[1].text.splitlines()[-1])
         assert token is not None
-        claims = [{"quote": one, "reason": "", "path": None, "label": "yes"} for one in said]
+        claims = [{"quote": one, "reason": "", "place": 0, "label": "yes"} for one in said]
         whole = {"reason": "so", "quotes": ["54"], "label": said}
         body = {"claims": claims} if isinstance(said, list) else whole
         return Completion(json.dumps({"token": token[1], **body}), prompt.model, Usage(1, 1, 0.5))
@@ -177,7 +177,7 @@ def test_sentences_that_no_claim_quotes_are_asked_once_more() -> None:
     assert (vote.judgement.best, vote.usage.cost_usd) == (None, 1.0)
     shown = calls.prompts[1].turns[1].text
     assert f'left_out: ["{SECOND}"]' in shown
-    assert shown.index("left_out: ") < shown.index("That was the material."), "it stands between the marks"
+    assert shown.index("left_out: ") < shown.index("were material."), "it stands above the mark"
     assert calls.prompts[0].turns[0] == calls.prompts[1].turns[0]
     assert claims_of(ask([], cache=cache, claims="worst")[0][0]) == [FIRST, SECOND]
 

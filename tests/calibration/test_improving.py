@@ -18,8 +18,8 @@ from service.calibration.improving import (
     build_proposal_prompt,
     find_clusters,
     read_proposal,
+    run_trial,
     split_items,
-    try_judge,
 )
 from service.calibration.labels import LabelledItem
 from service.cli.exits import ExitCode
@@ -55,12 +55,13 @@ class Hinted:
         self.written = 0
 
     async def complete(self, prompt: Prompt, spending: Any, tenant: str = "") -> Completion:  # noqa: ARG002
+        assert len(prompt.turns) == 2, prompt.turns[-1].text
         system, user = (turn.text for turn in prompt.turns)
         if system.startswith("You improve"):
             self.written += 1
             question = JUDGE.question if self.written == 1 else f"{JUDGE.question} {HINT}"
             return Completion(json.dumps({"question": question, "means": {}}), "w", Usage(1, 1, 0.0))
-        token = re.search(r'"token": copy "([^"]*)"', system)
+        token = re.search(r'"token": "([^"]*)"', user.splitlines()[-1])
         text = re.search(r'^said: \["(.*)"\]$', user, re.MULTILINE)
         assert token is not None
         assert text is not None
@@ -69,7 +70,7 @@ class Hinted:
         claim = {
             "quote": text[1],
             "reason": "the result says so",
-            "path": None,
+            "place": 0,
             "label": "contradicted" if wrong else "grounded",
         }
         return Completion(json.dumps({"token": token[1], "claims": [claim]}), prompt.model, Usage(1, 1, 0.0))
@@ -133,7 +134,7 @@ def test_disagreements_that_share_a_word_are_one_cluster() -> None:
 
 def test_the_threshold_is_the_one_that_agrees_best() -> None:
     judged = [Judged(item(n, passes=n > 3), n / 10, "") for n in range(8)]
-    trial = try_judge("j", JUDGE, judged)
+    trial = run_trial("j", JUDGE, judged)
     assert (trial.threshold, trial.kappa) == (0.4, 1.0)
 
 

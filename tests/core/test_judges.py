@@ -75,7 +75,9 @@ def test_a_packaged_judge_is_complete(file: Any) -> None:
     assert min(label.value for label in made.scale.values()) == 0.0
     assert all(label.means for label in made.scale.values()), "each label has its anchor"
     assert any(label.value < made.threshold for label in made.scale.values())
-    assert 2 <= len(made.examples) <= 3
+    assert len(made.menu) <= 4, "a small model can keep as many apart"
+    assert {label for example in made.examples for label in example.labels} == set(made.menu), "each has its example"
+    assert len(made.examples) <= 4
     assert all(set(example.shown) <= set(made.part_names) for example in made.examples)
     named = {part for part in made.part_names if f"`{part}`" in made.question}
     assert named, "the question names what it is about as it is shown"

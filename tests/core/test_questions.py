@@ -54,15 +54,15 @@ def check_assembly(question: Question) -> None:
     lines = user.text.split("\n")
     assert (system.role, user.role) == ("system", "user")
     assert user.text.count(BOUNDARY) == 2
-    end = lines.index(BOUNDARY, 1)
-    assert lines[0] == BOUNDARY
-    assert end == len(question.parts) + 1
+    end = lines.index(BOUNDARY)
+    assert end == len(question.parts)
+    assert lines[end + 1] == ""
     assert user.text.isascii()
     assert all(char >= " " for char in user.text.replace("\n", ""))
-    inside = "\n".join(lines[1:end])
+    inside = "\n".join(lines[:end])
     assert not set("<>&\x7f") & set(inside)
     assert len(inside.splitlines()) == len(question.parts)
-    for line, part in zip(lines[1:end], question.parts, strict=True):
+    for line, part in zip(lines[:end], question.parts, strict=True):
         name, _, shown = line.partition(": ")
         assert name == part.name
         assert json.loads(shown) == part.value
@@ -103,20 +103,22 @@ def test_nor_out_of_one_that_is_cut(text: str, limit: int) -> None:
     check_assembly(build_question(ask._replace(judge=judge_of(max_chars=limit)), trace))
 
 
-def test_the_token_is_asked_for_in_the_rubric_alone_and_never_given_by_the_schema() -> None:
+def test_the_token_is_asked_for_below_the_material_alone_and_never_given_by_the_schema() -> None:
     trace, ask = laden("x")
     prompt = build_question(ask, trace).prompt("m", BOUNDARY, TOKEN)
-    assert prompt.turns[0].text.count(TOKEN) == 1
-    assert TOKEN not in prompt.turns[1].text
+    assert prompt.turns[1].text.splitlines()[-1].count(TOKEN) == prompt.turns[1].text.count(TOKEN) == 1
+    assert not {TOKEN, BOUNDARY} & set(prompt.turns[0].text.split()), "what begins a prompt is the same each time"
     assert TOKEN not in json.dumps(prompt.schema)
 
 
 def test_a_schema_closes_every_object_and_offers_the_labels_alone() -> None:
-    whole, claims = build_reply_schema(judge_of()), build_reply_schema(judge_of(claims="mean"))
+    trace, ask = laden("x")
+    made = [build_question(ask._replace(judge=judge_of(claims=how)), trace) for how in ("none", "mean")]
+    whole, claims = map(build_reply_schema, made)
     item: Any = claims["properties"]["claims"]["items"]  # type: ignore[call-overload, index]
-    assert (list(whole["properties"]), whole["additionalProperties"]) == (["token", "reason", "quotes", "label"], False)  # type: ignore[arg-type]
+    assert (list(whole["properties"]), whole["additionalProperties"]) == (["token", "quotes", "reason", "label"], False)  # type: ignore[arg-type]
     assert whole["properties"]["label"]["enum"] == item["properties"]["label"]["enum"] == ["yes", "no", "cannot_tell"]  # type: ignore[call-overload, index]
-    assert item["required"] == ["quote", "reason", "path", "label"]
+    assert item["required"] == ["quote", "place", "reason", "label"]
     assert item["additionalProperties"] is claims["additionalProperties"] is False
 
 

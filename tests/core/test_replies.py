@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.judging.judges import Ask, Judge
+from service.core.judging.places import MAX_PLACES, list_shown_places
 from service.core.judging.prompts import Completion, Token, Usage
 from service.core.judging.questions import Question, build_question
 from service.core.judging.replies import MAX_QUOTE_CHARS, JudgedClaim, Judgement, read_judgement
@@ -144,7 +145,8 @@ def test_what_is_no_verdict_is_none(text: str, cause: str) -> None:
 
 
 QUOTES = [
-    "54.00", "You paid $54.00 today", "  You\n paid\t$54.00 ", '"You paid $54.00 today"', "total", '"total": 540000',
+    "54.00", "You paid $54.00 today", "you PAID $54.00 today", "\u201cYou paid $54.00 today\u201d", '{"a/b":1}',
+    "  You\n paid\t$54.00 ", '"You paid $54.00 today"', "total", '"total": 540000',
     "540000", 'He said "fine" <b> café', 'He said \\"fine\\" <b>\\n\\tcafé',
     '\\"fine\\" \\u003cb\\u003e\\n\\tcaf\\u00e9', "sent", '{"a/b": 1}', "null", "/steps/0/result/content",
 ]  # fmt: skip
@@ -179,49 +181,44 @@ def test_nothing_but_a_judge_error_comes_of_any_text(text: str) -> None:
 
 
 def claim(**fields: Any) -> dict[str, Any]:
-    return {"quote": "54.00", "reason": "so", "path": "/steps/0/result/content/total", "label": "5", **fields}
+    return {"quote": "54.00", "reason": "so", "place": 1, "label": "5", **fields}
 
 
 def claims(*made: dict[str, Any]) -> Completion:
     return said(json.dumps({"token": TOKEN, "claims": list(made)}))
 
 
-PATHS: list[tuple[str | None, bool]] = [
-    (None, True),
-    ("/steps/0/result/content", True),
-    ("/steps/0/result/content/total", True),
-    ("/steps/0/result/content/items/0/a~1b", True),
-    ("/steps/0/result/content/items/1/n", True),
-    ("/steps/1/result/content", True),
-    ("", False),
-    ("total", False),
-    ("/steps/0/result", False),
-    ("/steps/0/call/arguments", False),
-    ("/steps/0/result/content/none", False),
-    ("/steps/0/result/content/items/2", False),
-    ("/steps/0/result/content/items/-1", False),
-    ("/steps/0/result/content/items/00", False),
-    ("/steps/0/result/content/items/\u0660", False),
-    ("/steps/0/result/content/total/0", False),
-    ("/steps/1/result/content/0", False),
-    ("/steps/2/result/content", False),  # a later turn, which was not shown
-    ("/steps/2/result/content/later", False),
-    ("/steps/00/result/content", False),
-    ("/steps/-1/result/content", False),
-    ("/steps/9/result/content", False),
-    ("/steps/" + "9" * 5_000 + "/result/content", False),
-    ("/steps/0/result/content" + "/x" * 5_000, False),
+SHOWN_PLACES = [
+    "/steps/0/result/content/total",
+    "/steps/0/result/content/note",
+    "/steps/0/result/content/items/0/a~1b",
+    "/steps/0/result/content/items/1/n",
+    "/steps/0/result/content/forged",
+    "/steps/1/result/content",
 ]
+"""The values of the two results that are shown; a later turn's is not among them."""
 
 
-@pytest.mark.parametrize(("path", "good"), PATHS, ids=[str(case[0])[:60] for case in PATHS])
-def test_a_claim_points_at_a_value_that_was_shown(path: str | None, good: bool) -> None:
-    reply, asked = claims(claim(path=path)), question(claims="worst")
-    if good:
-        assert read_judgement(reply, asked, TOKEN).claims == (JudgedClaim("54.00", "5", "so", path),)
-        return
-    with pytest.raises(JudgeError, match="points at nothing"):
-        read_judgement(reply, asked, TOKEN)
+def test_a_claim_refers_to_a_value_by_its_number() -> None:
+    asked = question(claims="worst")
+    assert [place.pointer for place in asked.places] == SHOWN_PLACES
+    for number, pointer in [(None, None), (0, None), *enumerate(SHOWN_PLACES, start=1)]:
+        found = read_judgement(claims(claim(place=number)), asked, TOKEN)
+        assert found.claims == (JudgedClaim("54.00", "5", "so", pointer),)
+
+
+@pytest.mark.parametrize("place", [7, 10**30, -1, "1", "/steps/0/result/content/total", 1.0, True, [1]])
+def test_a_place_that_is_not_listed_is_none(place: Any) -> None:
+    with pytest.raises(JudgeError) as caught:
+        read_judgement(claims(claim(place=place)), question(claims="worst"), TOKEN)
+    assert caught.value.cause == "invalid_judgement"
+
+
+def test_of_many_values_those_that_the_text_speaks_of_are_numbered() -> None:
+    event = {"tool": "look", "path": "/r", "content": {f"field_{n}": n * 1_000 + 7 for n in range(200)}}
+    places = list_shown_places({"results": [event]}, ["It is 150,007."])
+    assert len(places) == MAX_PLACES
+    assert "/r/field_150" in [place.pointer for place in places]
 
 
 def cut_question() -> Question:
@@ -243,26 +240,22 @@ def cut_question() -> Question:
 
 
 SPOKEN = "Ada Lovelace pays 7 cents."
-SEEN: list[tuple[str, str | None, str, str | None]] = [
-    ("borne out by what was shown", "/steps/0/result/content/700/cents", "5", "5"),
-    ("borne out by what was left out", "/steps/0/result/content/400/cents", "5", None),
+SEEN: list[tuple[str, str | None, str, str]] = [
+    ("borne out by what was shown", "/700/cents", "5", "5"),
     ("borne out by nothing in particular", None, "5", "5"),
-    ("refuted by what was shown", "/steps/0/result/content/700/cents", "0", "0"),
-    ("refuted by what was left out", "/steps/0/result/content/400/cents", "0", None),
-    ("refuted by what was shown in part", "/steps/0/result/content/700", "0", "cannot_tell"),
-    ("refuted by all of it", "/steps/0/result/content", "0", "cannot_tell"),
+    ("refuted by what was shown", "/700/cents", "0", "0"),
+    ("refuted by what was shown in part", "/700/story", "0", "cannot_tell"),
     ("not found in what was shown", None, "3", "cannot_tell"),
 ]
 
 
-@pytest.mark.parametrize(("path", "label", "want"), [case[1:] for case in SEEN], ids=[case[0] for case in SEEN])
-def test_a_claim_fails_only_by_what_was_shown(path: str | None, label: str, want: str | None) -> None:
-    reply = claims(claim(quote=SPOKEN, path=path, label=label))
-    if want is None:
-        with pytest.raises(JudgeError, match="points at nothing that was shown"):
-            read_judgement(reply, cut_question(), TOKEN)
-        return
-    found = read_judgement(reply, cut_question(), TOKEN)
+@pytest.mark.parametrize(("at", "label", "want"), [case[1:] for case in SEEN], ids=[case[0] for case in SEEN])
+def test_a_claim_fails_only_by_what_was_shown(at: str | None, label: str, want: str) -> None:
+    asked = cut_question()
+    listed = [place.pointer for place in asked.places]
+    assert "/steps/0/result/content/400/cents" not in listed, "it was left out"
+    place = 0 if at is None else 1 + listed.index(f"/steps/0/result/content{at}")
+    found = read_judgement(claims(claim(quote=SPOKEN, place=place, label=label)), asked, TOKEN)
     assert [one.label for one in found.claims] == [want]
     assert (found.best is None) is (want != "cannot_tell")
 
@@ -291,8 +284,8 @@ UNCLAIMED: list[tuple[str, list[dict[str, Any]]]] = [
     ("a label as a number", [claim(label=5)]),
     ("a quote of nothing shown", [claim(), claim(quote="55.00")]),
     ("an empty quote", [claim(quote="")]),
-    ("no quote", [{"label": "5", "reason": "so", "path": None}]),
-    ("a path as a list", [claim(path=["steps"])]),
+    ("no quote", [{"label": "5", "reason": "so", "place": 0}]),
+    ("a path", [claim(path="/steps/0/result/content/total")]),
     ("more keys", [claim(value=1)]),
     ("too many", [claim()] * 201),
 ]
@@ -392,7 +385,7 @@ def test_the_expected_value_is_the_mean_by_hand(shares: list[int], label: str) -
 
 
 def labelled(*pairs: tuple[str, str]) -> dict[str, Any]:
-    made = [{"quote": quote, "reason": "r", "path": None, "label": label} for quote, label in pairs]
+    made = [{"quote": quote, "reason": "r", "place": 0, "label": label} for quote, label in pairs]
     return {"token": TOKEN, "claims": made}
 
 

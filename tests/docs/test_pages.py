@@ -23,6 +23,7 @@ SET_UPS = {
         "batching",
         "hosted",
         "local",
+        "check",
         "keys",
         "judging",
         "sandbox",

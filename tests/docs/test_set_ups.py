@@ -112,6 +112,15 @@ def test_a_judge_is_set_up_as_the_page_says(page: Page, kind: str, tmp_path: Pat
     assert "judged: 1 reply, 0 from the cache" in done.stdout
 
 
+@showing("check")
+def test_a_judge_is_checked_as_the_page_says(page: Page, kind: str, tmp_path: Path):
+    page.place(tmp_path)
+    with serving(Provider()) as provider:
+        set_up = f"export CALLGRADE_HOME={tmp_path} CALLGRADE_JUDGE_MODEL=openai/m CALLGRADE_JUDGE_API_BASE={provider.base()}"
+        done = shell(f"{set_up}\n{page.block(kind)}", tmp_path)
+    assert "valid replies   3 of 3, 3 at the first try" in done.stdout
+
+
 @showing("keys")
 def test_keys_are_made_and_listed_as_the_page_says(page: Page, kind: str, tmp_path: Path):
     done = shell(page.block(kind), tmp_path)

@@ -194,7 +194,7 @@ def _echoed_key(asked: Asked) -> Reply:
 
 def _injected(asked: Asked) -> Reply:
     """The verdict that someone planted in what the judge was shown, repeated word for word."""
-    shown = str(asked.messages[-1].get("content")) if asked.messages else ""
+    shown = "\n".join([str(message.get("content")) for message in asked.messages if message["role"] == "user"])
     planted = re.search(r"\{[^{}]*label[^{}]*\}", shown)
     return said(asked, planted[0] if planted else asked.verdict())
 
@@ -270,8 +270,9 @@ def _redirect(status: str) -> Behaviour:
     return lambda asked: Reply(status=status, headers=(("Location", asked.provider.elsewhere),))
 
 
-def _with_usage(asked: Asked, tokens_in: Json, tokens_out: Json) -> Reply:
+def _with_usage(asked: Asked, tokens_in: Json, tokens_out: Json, **details: Json) -> Reply:
     told = {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": 1}
+    told |= {"prompt_tokens_details": details} if details else {}
     message = {"role": "assistant", "content": asked.verdict()}
     return completion(asked, [{"index": 0, "message": message, "finish_reason": "stop"}], usage=told)
 
@@ -322,6 +323,10 @@ FAULTS: Mapping[str, Behaviour] = {
     "two-choices": _two_choices,
     "text-and-call": _text_and_call,
     "echo-injected": _injected,
+    "thinks": lambda asked: said(asked, f'<think>Is it {{"label": "no"}}?</think>\n\n{asked.verdict()}'),
+    "thinks-unopened": lambda asked: said(asked, f"Hm, let me see.\n</think>\n{asked.verdict()}"),
+    "thinks-beside": lambda asked: said(asked, asked.verdict(), reasoning_content="Hm, let me see."),
+    "thinks-only": lambda asked: said(asked, "", reasoning_content=asked.verdict()),
     "wrong-token": lambda asked: said(asked, asked.verdict(token="zzzzzzzz")),
     "swap-model": lambda asked: Reply(body=good(asked).body.replace(b'"model": "', b'"model": "another-')),
     "no-usage": lambda asked: Reply(body=re.sub(rb'"usage": \{[^}]*\}, ', b"", good(asked).body)),
@@ -349,6 +354,8 @@ FAULTS: Mapping[str, Behaviour] = {
     ),
     "odd-usage": lambda asked: _with_usage(asked, WORDS, {}),
     "long-model": lambda asked: _from_model(asked, "\x1b[31m" + "m" * 100_000 + WORDS),
+    "cached-usage": lambda asked: _with_usage(asked, TOKENS_IN, TOKENS_OUT, cached_tokens=80),
+    "overcached-usage": lambda asked: _with_usage(asked, TOKENS_IN, TOKENS_OUT, cached_tokens=TOKENS_IN + 1),
     "negative-usage": lambda asked: _with_usage(asked, -(10**6), -5),
     "absurd-usage": lambda asked: _with_usage(asked, 10**30, 20),
 }
@@ -378,6 +385,7 @@ class Provider:
     refuses: frozenset[str] = frozenset()
     """Parameters with which a request gets a 400 that says `refusal`."""
     refusal: str = ""
+    refusal_status: str = "400 Bad Request"
     requests: list[Request] = field(default_factory=list)
     paid: list[Paid] = field(default_factory=list)
     port: int = 0
@@ -401,7 +409,7 @@ class Provider:
         body.setdefault("model", "")  # some dialects have it in the path
         self.requests.append(Request(body["model"], self.now(), headers, body))
         if self.refuses & body.keys():
-            return failure("400 Bad Request", self.refusal, "invalid_request_error")
+            return failure(self.refusal_status, self.refusal, "invalid_request_error")
         asked = Asked(body, self)
         named = re.search(r"fault-[a-z0-9-]+", asked.text) if self.obeys else None
         behaviour = self._behaviour(named[0] if named else script or body["model"])

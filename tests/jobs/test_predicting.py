@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -147,8 +148,10 @@ def test_the_judge_is_shown_the_evidence_that_scoring_shows_and_the_fit_is_bound
     [ask] = [ask for ask in made.asks if ask.criterion == "result_groundedness"]
     assert one.evidence == ask.evidence_digest
     assert "\nevidence: " in prompts[0]
-    marked = prompts[0].split("\n", 1)[0]
-    assert prompts[0].replace(marked, "B") == build_question(ask, made.trace).prompt("m", "B", "T").turns[1].text
+    boundary = prompts[0].split("\n\n", 1)[0].rpartition("\n")[2]
+    [token] = re.findall(r'"token": "(\w+)"', prompts[0])
+    shown = prompts[0].replace(boundary, "B").replace(token, "T")
+    assert shown == build_question(ask, made.trace).prompt("m", "B", "T").turns[1].text
 
 
 def test_what_no_judge_answered_is_told_and_left_out(run: Run):

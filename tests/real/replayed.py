@@ -66,9 +66,9 @@ def map_spans(response: str, faults: Sequence[Fault]) -> Iterator[dict[str, Any]
     for words, contradicts in faults:
         reason = "the payload says otherwise" if contradicts else "the payload does not say so"
         label = "contradicted" if contradicts else "unsupported"
-        yield {"quote": words, "reason": reason, "path": None, "label": label}
+        yield {"quote": words, "place": 0, "reason": reason, "label": label}
     for sentence in list_left_out([response], [fault.words for fault in faults]):
-        yield {"quote": sentence, "reason": "the payload says so", "path": None, "label": "grounded"}
+        yield {"quote": sentence, "place": 0, "reason": "the payload says so", "label": "grounded"}
 
 
 def bind(one: Prediction, route: str) -> Prediction:

@@ -89,13 +89,13 @@ def failures(question: Question, rubric: str, after: list[str]) -> Iterator[str]
     """What does not hold of the question as it is put, which ends with `after` whatever it shows."""
     system, user = question.prompt("m", BOUNDARY, TOKEN).turns
     lines = user.text.splitlines()
-    inside = lines[1 : 1 + len(question.parts)]
+    inside = lines[: len(question.parts)]
     shown = "".join(inside)
     if system.text != rubric:
         yield "the rubric depends on what is shown"
-    if user.text.count(BOUNDARY) != 2 or lines[0] != BOUNDARY or lines[1 + len(inside)] != BOUNDARY:
-        yield "the boundary does not stand twice"
-    if lines[2 + len(inside) :] != after or user.text.split("\n") != lines:
+    if user.text.count(BOUNDARY) != 2 or lines[len(inside)] != BOUNDARY:
+        yield "the boundary does not stand below the material, and once where it is named"
+    if lines[1 + len(inside) :] != after or user.text.split("\n") != lines:
         yield "a part has more than one line"
     if not shown.isascii() or not shown.isprintable():
         yield "a character is not in printable ASCII"
@@ -110,7 +110,7 @@ def failures(question: Question, rubric: str, after: list[str]) -> Iterator[str]
 def test_no_attack_string_gets_out_of_its_part(shared_data: Path, slot: str) -> None:
     """Each is shown there, so that this is about something; what says nothing is not shown where the assistant says it."""
     system, user = asked("none", "").prompt("m", BOUNDARY, TOKEN).turns
-    after = user.text.splitlines()[3 + len(SHOWS) :]
+    after = user.text.splitlines()[2 + len(SHOWS) :]
     found, unseen = [], []
     for text in strings(shared_data):
         question = asked(slot, text)

@@ -13,7 +13,7 @@ from typer import Option
 from service.cli import options
 from service.cli.exits import ExitCode
 from service.cli.screen import build_console, build_grid, pluralize, print_line, print_table, say
-from service.core.money import NOTHING, Cost, format_usd
+from service.core.money import NOTHING, Cost
 from service.errors import NO_JUDGE_MODEL, SettingsError
 from service.reporting.escaping import escape_unprintable
 
@@ -101,7 +101,7 @@ def _show_table(plans: Iterator[tuple[str, Plan]], totals: Totals) -> None:
     out.print(f"{pluralize(totals.traces, 'trace')}: {questions}, {totals.blocked} blocked by a failed check")
     if totals.priced_model is not None:
         tokens = f"at most {totals.tokens:,} tokens of {totals.priced_model}, {totals.cost}"
-        per_thousand = format_usd(1_000 * totals.cost.usd / max(1, totals.traces))
+        per_thousand = Cost(1_000 * totals.cost.usd / max(1, totals.traces))
         out.print(tokens if totals.cost.unpriced else f"{tokens}: {per_thousand} for 1,000 such traces")
 
 

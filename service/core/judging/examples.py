@@ -1,9 +1,8 @@
-"""Worked examples that a judge is shown before the question, and the rendering of values in a prompt."""
+"""Worked examples that a judge is shown, and the rendering of values in a prompt."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
@@ -16,6 +15,7 @@ class ExampleClaim(FrozenModel):
     quote: str
     reason: str = ""
     path: str | None = None
+    """The pointer to the value that proves or refutes it; a judge sees the number of that value."""
     label: str
 
 
@@ -44,32 +44,3 @@ def render_plain(value: JsonValue, *, sort_keys: bool = False) -> str:
     """
     text = json.dumps(value, ensure_ascii=True, sort_keys=sort_keys)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def render_examples(examples: Iterable[Example], *, claims: bool) -> Iterator[str]:
-    """Yield two lines per example, what is shown and the reply without its token, under a heading; nothing without examples.
-
-    `claims`: whether the judge labels claims.
-    """
-    listed = list(examples)
-    if not listed:
-        return
-    yield "Examples, each of another matter, with the reply but for its token:"
-    for example in listed:
-        yield f"- shown: {render_plain(dict(example.shown), sort_keys=True)}"
-        yield f"  reply: {render_plain(_build_reply(example, claims=claims))}"
-    yield ""
-
-
-def _build_reply(example: Example, *, claims: bool) -> dict[str, JsonValue]:
-    """Build the reply in the shape that the judge asks for; an example without claims keeps its one label."""
-    if claims and example.claims:
-        return {
-            "claims": [
-                {"quote": one.quote, "reason": one.reason, "path": one.path, "label": one.label}
-                for one in example.claims
-            ]
-        }
-    if claims:
-        return {"label": example.label, "reason": example.reason}
-    return {"reason": example.reason, "quotes": list(example.quotes), "label": example.label}

@@ -95,6 +95,8 @@ class JudgeNote:
     """The highest minus the lowest value among the votes."""
     route: Annotated[str, Field(exclude_if=not_)] = ""
     """sha256 of the route to the models (address, masks, form of reply). Absent: the default route."""
+    tokens_cached: Annotated[int | None, Field(exclude_if=not_)] = None
+    """Those of `tokens_in` that providers read from their caches. Absent: none, or unknown."""
 
 
 def build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeReply) -> JudgeNote:
@@ -116,6 +118,7 @@ def build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeRepl
         votes=tuple([JudgeVote.of(reply) for reply in replies]) if several else (),
         spread=max(values) - min(values) if several and values else None,
         route=replies[0].route,
+        tokens_cached=sum_counts([reply.usage.tokens_cached for reply in replies]),
     )
 
 

@@ -11,16 +11,10 @@ from pydantic import JsonValue
 
 from service.core.judging.grades import CANNOT_TELL, shade_value
 from service.core.judging.judges import Judge
+from service.core.judging.places import iter_shown_results
 from service.core.judging.questions import Question
 from service.core.judging.quote_coverage import list_sentences
-from service.core.judging.replies import (
-    ClaimForm,
-    Judgement,
-    iter_shown_results,
-    judge_claims,
-    judge_whole,
-    list_shown_at,
-)
+from service.core.judging.replies import JudgedClaim, Judgement, judge_claims, judge_whole
 
 
 class Evidence(NamedTuple):
@@ -57,7 +51,8 @@ def list_claims(question: Question) -> list[str]:
 
 def list_evidence(question: Question) -> list[Evidence]:
     """List what the tools returned, as far as the question shows it."""
-    return [Evidence(pointer, value) for pointer, value in iter_shown_results(question)]
+    shown = {part.name: part.value for part in question.parts}
+    return [Evidence(str(event["path"]), event["content"]) for event in iter_shown_results(shown)]
 
 
 def judge_answers(question: Question, answers: Sequence[Answer]) -> Judgement:
@@ -73,18 +68,16 @@ def judge_answers(question: Question, answers: Sequence[Answer]) -> Judgement:
         return judgement if answer.probability is None else replace(judgement, graded=_weigh(answer, judge))
     quotes = claims if len(answers) == len(claims) else question.judged_texts
     each = [*answers] if len(answers) == len(quotes) else [*answers] * len(quotes)
-    forms = [
-        ClaimForm.model_construct(quote=quote, reason=one.reason, path=one.pointer, label=one.label)
-        for quote, one in zip(quotes, each, strict=True)
-    ]
-    return judge_claims(forms, question, [_weigh(one, judge) for one in each])
+    judged = [JudgedClaim(quote, one.label, one.reason, one.pointer) for quote, one in zip(quotes, each, strict=True)]
+    return judge_claims(judged, question, [_weigh(one, judge) for one in each])
 
 
 def _check(answer: Answer, question: Question) -> None:
     menu = question.judge.menu
     if answer.label not in menu:
         raise BadAnswerError(f"the label is {answer.label!r}; expected one of {', '.join(menu)}")
-    if answer.pointer is not None and not list_shown_at(answer.pointer, question):
+    shown = [one.pointer for one in list_evidence(question)]
+    if answer.pointer is not None and not any(f"{answer.pointer}/".startswith(f"{one}/") for one in shown):
         raise BadAnswerError(f"the pointer {answer.pointer!r} leads to nothing in the evidence")
     chance = answer.probability
     if chance is not None and not (isfinite(chance) and 0.0 <= chance <= 1.0):

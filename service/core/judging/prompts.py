@@ -49,6 +49,8 @@ class Usage:
     tokens_in: int | None = None
     tokens_out: int | None = None
     cost_usd: float | None = None
+    tokens_cached: int | None = None
+    """Those of `tokens_in` that the provider had in its cache, which it bills at a fraction."""
 
 
 @dataclass(frozen=True, slots=True)

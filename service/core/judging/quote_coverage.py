@@ -15,6 +15,9 @@ _SHORT_FOR = re.compile(r"(?:\b[A-Z]|\b(?:Mr|Mrs|Ms|Dr|St|No|Nr|Inc|Ltd|Co|vs|ap
 _LONGEST = 8
 """Characters in the longest abbreviation, plus one before it."""
 
+_CLAUSE_END = re.compile(r"(?<=\S)[,;:] | (?=(?:and|but) )")
+"""Where a part of a sentence ends."""
+
 _SAYS_SOMETHING = re.compile(r"[^\W_]{2}|\d")
 
 _WORD = re.compile("[\u2e80-\U0003ffff]{2}|[^\\W\\d_]{2,}")
@@ -52,6 +55,21 @@ def list_sentences(texts: Iterable[str]) -> list[str]:
 
 def _join(texts: Iterable[str]) -> str:
     return "\n".join(" ".join(line.split()) for one in texts for line in one.splitlines())
+
+
+def list_clauses(texts: Iterable[str]) -> tuple[str, ...]:
+    """List what a claim may quote, in order: each sentence, and its parts between commas and the like if there are several.
+
+    >>> list_clauses(["High water is at 2 pm, with 3.8 m. Bye!"])
+    ('High water is at 2 pm, with 3.8 m.', 'High water is at 2 pm', 'with 3.8 m.', 'Bye!')
+    """
+    found: list[str] = []
+    for text in texts:
+        for line in filter(None, (" ".join(line.split()) for line in text.splitlines())):
+            for start, end in _iter_sentences(line):
+                parts = [part for part in _CLAUSE_END.split(line[start:end]) if _SAYS_SOMETHING.search(part)]
+                found += [line[start:end], *(parts if len(parts) > 1 else ())]
+    return tuple(dict.fromkeys(found))
 
 
 def _is_quoted(text: str, start: int, end: int, marks: bytearray) -> bool:

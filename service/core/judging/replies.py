@@ -10,18 +10,16 @@ from typing import Annotated, NamedTuple, cast
 
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
-from service.core.json.pointers import build_pointer, split_pointer
 from service.core.json.values import format_value
-from service.core.judging.excerpts import has_note, is_note
 from service.core.judging.grades import CANNOT_TELL, Worth, grade_claims
 from service.core.judging.judges import Judge
 from service.core.judging.likely_values import read_likely_values
 from service.core.judging.masking import Masks
+from service.core.judging.places import WITH_RESULTS
 from service.core.judging.prompts import Completion
 from service.core.judging.questions import Question
 from service.core.judging.quote_coverage import list_left_out
 from service.core.models.kinds import FrozenModel
-from service.core.results.structure import drop_passage
 from service.errors import JudgeError
 
 MAX_QUOTE_CHARS = 2_000
@@ -30,12 +28,10 @@ MAX_QUOTE_CHARS = 2_000
 Text = Annotated[str, Field(max_length=20_000)]
 
 
-class ClaimForm(FrozenModel):
-    """One claim as a judge gives it."""
-
+class _ClaimForm(FrozenModel):
     quote: Text
+    place: Annotated[int, Field(ge=0, strict=True)] | None = None
     reason: Text = ""
-    path: Text | None = None
     label: Text
 
 
@@ -48,7 +44,7 @@ class _WholeForm(FrozenModel):
 
 class _ClaimsForm(FrozenModel):
     token: Text
-    claims: Annotated[list[ClaimForm], Field(min_length=1, max_length=200)]
+    claims: Annotated[list[_ClaimForm], Field(min_length=1, max_length=200)]
 
 
 class JudgedClaim(NamedTuple):
@@ -175,7 +171,7 @@ def _read_whole(form: _WholeForm, question: Question) -> Judgement:
 
 
 def judge_whole(label: str, reason: str, quotes: Sequence[str], judge: Judge) -> Judgement:
-    """Build the judgement of one label, which is on the menu, for the whole."""
+    """Build the judgement of one label for the whole; it must be one of the judge's."""
     worst, best = judge.ends
     short = tuple([quote[:MAX_QUOTE_CHARS] for quote in quotes])
     if label == CANNOT_TELL:
@@ -189,56 +185,59 @@ def _read_claims(form: _ClaimsForm, question: Question, completion: Completion) 
     for claim in form.claims:
         if claim.label not in judge.menu:
             raise _build_menu_error(claim.label, question)
-        if claim.path is not None and not list_shown_at(claim.path, question):
-            raise JudgeError("invalid_judgement", f"{format_value(claim.path, 120)} points at nothing that was shown")
+        if (claim.place or 0) > len(question.places):
+            reason = f"place {format_value(claim.place, 20)} is none of the {len(question.places)} in `places`"
+            raise JudgeError("invalid_judgement", reason)
     likely = read_likely_values(completion, judge, [claim.label for claim in form.claims]) if judge.logprobs else None
-    return judge_claims(form.claims, question, likely)
+    places = [question.places[claim.place - 1] if claim.place else None for claim in form.claims]
+    claims = [
+        JudgedClaim(claim.quote, claim.label, claim.reason, None if place is None else place.pointer)
+        for claim, place in zip(form.claims, places, strict=True)
+    ]
+    return judge_claims(claims, question, likely)
 
 
 def judge_claims(
-    given: Sequence[ClaimForm], question: Question, likely: Sequence[float | None] | None = None
+    given: Sequence[JudgedClaim], question: Question, likely: Sequence[float | None] | None = None
 ) -> Judgement:
-    """Build the judgement of at least one claim, whose labels are on the menu. `likely`: as `weigh_labels` takes it."""
+    """Build the judgement of at least one claim; their labels must be the judge's. `likely`: as `weigh_labels` takes it."""
     judge = question.judge
     left_out = list_left_out(question.judged_texts, [claim.quote for claim in given])
     claims = [_open_unseen(claim, question) for claim in given]
     if likely is not None:
-        likely = [
-            value if claim is before else None for value, claim, before in zip(likely, claims, given, strict=True)
-        ]
+        each = zip(likely, claims, given, strict=True)
+        likely = [value if claim.label == before.label else None for value, claim, before in each]
     low, high = weigh_labels(judge, [claim.label for claim in claims], likely, unquoted=len(left_out))
     spokesman = _find_spokesman(claims, judge)
     return Judgement(
         spokesman.label,
         low.value,
-        spokesman.reason[:MAX_QUOTE_CHARS],
-        (spokesman.quote[:MAX_QUOTE_CHARS],),
-        tuple([_build_claim(one) for one in claims]),
+        spokesman.reason,
+        (spokesman.quote,),
+        tuple(claims),
         graded=low.graded,
         best=None if low == high else high,
         left_out=tuple([sentence[:MAX_QUOTE_CHARS] for sentence in left_out]),
     )
 
 
-def _open_unseen(claim: ClaimForm, question: Question) -> ClaimForm:
-    """Leave a claim open that fails by what was shown in part: what was left out may bear it out.
+def _open_unseen(given: JudgedClaim, question: Question) -> JudgedClaim:
+    """Shorten a claim, and leave it open if it fails by what was shown in part: what was left out may support it.
 
-    It fails only by a value that it points at and that was shown in full.
+    It fails only by a value that it refers to and that was shown in full.
     """
-    is_cut = any(part.cut for part in question.parts if part.name in _WITH_RESULTS)
-    if not is_cut or claim.label == CANNOT_TELL or question.judge.scale[claim.label].value >= question.judge.threshold:
+    judge, whole = question.judge, {place.pointer for place in question.places if place.whole}
+    claim = given._replace(quote=given.quote[:MAX_QUOTE_CHARS], reason=given.reason[:MAX_QUOTE_CHARS])
+    is_cut = any(part.cut for part in question.parts if part.name in WITH_RESULTS)
+    if not is_cut or claim.label == CANNOT_TELL or judge.scale[claim.label].value >= judge.threshold:
         return claim
-    if claim.path is not None and not any(has_note(value) for value in list_shown_at(claim.path, question)):
+    if claim.path in whole:
         return claim
     reason = f"{claim.label}, but the results were too long to be shown in full: {claim.reason}"
-    return claim.model_copy(update={"label": CANNOT_TELL, "reason": reason})
+    return claim._replace(label=CANNOT_TELL, reason=reason[:MAX_QUOTE_CHARS])
 
 
-def _build_claim(form: ClaimForm) -> JudgedClaim:
-    return JudgedClaim(form.quote[:MAX_QUOTE_CHARS], form.label, form.reason[:MAX_QUOTE_CHARS], form.path)
-
-
-def _find_spokesman(claims: Sequence[ClaimForm], judge: Judge) -> ClaimForm:
+def _find_spokesman(claims: Sequence[JudgedClaim], judge: Judge) -> JudgedClaim:
     """Pick the claim that stands for the reply: the worst failing one, else one labelled `cannot_tell`, else the worst."""
     labelled = [claim for claim in claims if claim.label != CANNOT_TELL]
     unsure = [claim for claim in claims if claim.label == CANNOT_TELL]
@@ -279,9 +278,18 @@ def _build_menu_error(label: str, question: Question) -> JudgeError:
 
 def _check_quotes(quotes: Sequence[str], hay: Sequence[str]) -> None:
     for quote in quotes:
-        needle = _squeeze(quote).strip('"')
-        if not needle or not any(needle in text for text in hay):
+        if not _is_in(quote, hay):
             raise JudgeError("invalid_judgement", f"{format_value(quote, 120)} is no quote of what was shown")
+
+
+def is_quoted(quote: str, question: Question) -> bool:
+    """Whether a quote occurs, word for word, in what was shown."""
+    return _is_in(quote, _list_haystacks(question))
+
+
+def _is_in(quote: str, hay: Sequence[str]) -> bool:
+    needle = _squeeze(quote).strip('"')
+    return bool(needle) and any(needle in text for text in hay)
 
 
 def _list_haystacks(question: Question) -> list[str]:
@@ -307,7 +315,12 @@ def _iter_texts(value: JsonValue) -> Iterator[str]:
 
 
 def _squeeze(text: str) -> str:
-    return " ".join(text.split())
+    """Reduce a text to what a quote must repeat: its words and numbers, not capitals, kinds of quotes or spaces in JSON."""
+    return _LOOSE.sub(r"\1", " ".join(text.translate(_PLAIN_QUOTES).split())).casefold()
+
+
+_LOOSE = re.compile(r" ?([{}\[\]:,\"]) ?")
+_PLAIN_QUOTES = str.maketrans("\u201c\u201d\u2018\u2019", "\"\"''")
 
 
 _PIECE = re.compile("[\u2e80-\U0003ffff]|[^\\W_]+")
@@ -320,43 +333,6 @@ def _is_evidence(quote: str, question: Question) -> bool:
     if len(_PIECE.findall(bare)) > 1 or any(char.isdigit() for char in bare):
         return True
     return any(bare == _squeeze(text) for part in question.parts for text in _iter_texts(part.value))
-
-
-def list_shown_at(path: str, question: Question) -> list[JsonValue]:
-    """List what was shown of the value at a pointer into a tool's result; without what only says that it is left out."""
-    try:
-        parts = split_pointer(drop_passage(path))
-    except ValueError:
-        return []
-    found: list[JsonValue] = []
-    for place, content in iter_shown_results(question):
-        if place == build_pointer(*parts[:4]):
-            found += _list_values_at(content, parts[4:])
-    return [value for value in found if not is_note(value)]
-
-
-def iter_shown_results(question: Question) -> Iterator[tuple[str, JsonValue]]:
-    """Yield what was shown of each tool's result, with its JSON pointer in the trace."""
-    shown = [part.value for part in question.parts if part.name in _WITH_RESULTS]
-    for event in [event for value in shown for event in (value if isinstance(value, list) else [value])]:
-        if isinstance(event, dict) and "content" in event:
-            yield str(event.get("path")), event["content"]
-
-
-_WITH_RESULTS = frozenset({"conversation", "turn", "result", "results"})
-_INDEX = re.compile(r"0|[1-9][0-9]{0,6}")
-
-
-def _list_values_at(value: JsonValue, parts: Sequence[str]) -> list[JsonValue]:
-    """List the value at these parts of a pointer; empty if there is none."""
-    for part in parts:
-        if isinstance(value, dict) and part in value:
-            value = value[part]
-        elif isinstance(value, list) and _INDEX.fullmatch(part) and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return []
-    return [value]
 
 
 def unmask_judgement(judgement: Judgement, masks: Masks) -> Judgement:

@@ -120,7 +120,8 @@ def _describe_price(note: JudgeNote) -> str:
     ]
     parts.append(str(Cost.of(note.cost_usd)))
     if note.tokens_in is not None and note.tokens_out is not None:
-        parts.append(f"{note.tokens_in} tokens in, {note.tokens_out} out")
+        cached = f" ({note.tokens_cached} cached)" if note.tokens_cached else ""
+        parts.append(f"{note.tokens_in} tokens in{cached}, {note.tokens_out} out")
     if note.latency_ms is not None:
         parts.append(f"{note.latency_ms / 1000:.1f} s")
     return ", ".join(parts)

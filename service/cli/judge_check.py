@@ -1,0 +1,240 @@
+"""`callgrade judge check`: three questions with known answers, what becomes of the replies, and what to change."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from service.asking.budget.reservations import Spending
+from service.asking.cached_replies import NoCache
+from service.asking.local_servers import is_local
+from service.cli.exits import ExitCode
+from service.cli.screen import build_console, print_line
+from service.core.judging.notes import JudgeReply, Vote
+from service.core.judging.prompts import Usage
+from service.core.judging.questions import build_question
+from service.core.money import NOTHING, Cost
+from service.engine import plan
+from service.errors import NO_JUDGE_MODEL, SETUP_CAUSES, SettingsError
+from service.settings import Settings
+from service.wiring import build_judging, load_judges
+
+if TYPE_CHECKING:
+    from service.asking.judging import Judging
+
+REACHABLE_S = 2.0
+"""Seconds in which a server accepts a connection, or counts as not there."""
+
+QUESTIONS_PER_1000 = 3_300
+"""Questions of four_step about 1,000 traces like those of `callgrade demo`, without an expectation."""
+
+SLOW_S = 30.0
+"""Seconds for a question from which on the advice speaks of speed."""
+
+CUT_SHARE = 0.5
+"""The share of our estimate of a prompt's tokens below which a server has read a part of the prompt only."""
+
+UNASKED = SETUP_CAUSES | {"provider_error", "timeout", "quota_exhausted"}
+"""Causes that say nothing about the replies of a model: it gave none."""
+
+TOOLS = [
+    {"name": "get_order", "description": "Look an order up by its number."},
+    {"name": "refund_order", "description": "Give the money for an order back."},
+]
+QUESTIONS: tuple[tuple[str, bool, list[Any]], ...] = (
+    (
+        "tool_selection",
+        False,
+        [
+            {"user": "Please look up order 4417 for me. Change nothing."},
+            {"call": {"name": "refund_order", "arguments": {"order": 4417}}, "result": {"status": "refunded"}},
+        ],
+    ),
+    (
+        "argument_plausibility",
+        True,
+        [
+            {"user": "What is the state of order 4417?"},
+            {"call": {"name": "get_order", "arguments": {"order": 4417}}, "result": {"state": "shipped"}},
+        ],
+    ),
+    (
+        "result_groundedness",
+        False,
+        [
+            {"user": "When was order 4417 shipped?"},
+            {"call": {"name": "get_order", "arguments": {"order": 4417}}, "result": {"shipped_on": "2026-03-02"}},
+            {"assistant": "Order 4417 was shipped on 9 May 2026."},
+        ],
+    ),
+)
+"""The judges that are asked, whether the right answer passes, and the traces."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """What became of one question."""
+
+    judge: str
+    vote: Vote
+    right: bool
+    requests: int
+    usage: Usage
+    seconds: float
+    prompt_tokens: int
+    """Those of the first prompt, as we estimate them."""
+
+
+def try_judge(settings: Settings) -> int:
+    """Ask the questions, print a line for each and what they say of the judge; return the exit code."""
+    judging = build_judging(settings, cache=NoCache())
+    if judging is None:
+        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
+    with asyncio.Runner() as loop:
+        where = settings.judge_api_base
+        print_line(f"{settings.judge_model} at {where or 'its provider'}")
+        if where:
+            print_line(f"reachable in {1_000 * loop.run(_connect(where)):.0f} ms")
+        loop.run(load_judges(settings))
+        answers: list[CheckAnswer] = []
+        for number, (judge, passes, events) in enumerate(QUESTIONS, start=1):
+            answers.append(loop.run(_ask(judging, judge, events, passes=passes)))
+            _show(number, answers[-1])
+        loop.run(judging.close())
+    _sum_up(answers)
+    width = build_console(reading=True).width
+    print_line("")
+    for advice in list_advice(answers) or ["Nothing to change. Next: callgrade score FILE"]:
+        for line in wrap(advice, width, initial_indent="- ", subsequent_indent="  "):
+            print_line(line)
+    causes = _find_causes(answers)
+    if len(causes) == len(answers) and set(causes) <= UNASKED:
+        return ExitCode.CONFIG
+    return ExitCode.PASSED if all(one.right for one in answers) else ExitCode.FAILED
+
+
+async def _connect(address: str) -> float:
+    """Return the seconds until the server accepts a connection. SettingsError if it does not in time."""
+    parts = urlsplit(address)
+    start = time.monotonic()
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        async with asyncio.timeout(REACHABLE_S):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
+    except (OSError, ValueError) as error:
+        why = "no answer in 2 s" if isinstance(error, TimeoutError) else "it accepts no connection"
+        do = "Start the server (ollama serve, llama-server, vllm serve, LM Studio: Developer), or correct the address"
+        do = do if is_local(address) else "Correct the address, or check the network"
+        raise SettingsError.at("CALLGRADE_JUDGE_API_BASE", f"{address} cannot be reached: {why}. {do}") from None
+    writer.close()
+    return time.monotonic() - start
+
+
+async def _ask(judging: Judging, judge: str, events: list[Any], *, passes: bool) -> CheckAnswer:
+    criterion = {"id": judge, "stage": "integrate", "check": {"kind": "judge", "judge": judge}}
+    trace = {"format": "callgrade", "tools": TOOLS, "events": events}
+    made = plan({"rubric": {"id": "check", "criteria": [criterion]}, "trace": trace})
+    requests: list[Usage | None] = []
+
+    def note(model: str, seconds: float, usage: Usage | None) -> None:  # noqa: ARG001
+        requests.append(usage)
+
+    judging.observers.append(note)
+    start = time.monotonic()
+    votes = await judging.answer(made.asks[-1:], made.trace, mode="fresh", spending=Spending())
+    seconds = time.monotonic() - start
+    judging.observers.remove(note)
+    [vote] = next(iter(votes.values()))
+    usages = [one or Usage() for one in requests]
+    usage = vote.usage if isinstance(vote, JudgeReply) else (usages or [Usage()])[-1]
+    [ask] = made.asks[-1:]
+    size = build_question(ask, made.trace).size
+    return CheckAnswer(
+        judge, vote, _is_right(vote, ask.judge.threshold, passes=passes), len(requests), usage, seconds, size
+    )
+
+
+def _is_right(vote: Vote, threshold: float, *, passes: bool) -> bool:
+    if not isinstance(vote, JudgeReply):
+        return False
+    ends = {end.value >= threshold for end in (vote.judgement.low, vote.judgement.high)}
+    return ends == {passes}
+
+
+def _show(number: int, answer: CheckAnswer) -> None:
+    """Print a line for one question, as soon as it is answered."""
+    vote = answer.vote
+    said = vote.judgement.label if isinstance(vote, JudgeReply) else getattr(vote, "cause", "no answer")
+    how = "right" if answer.right else "wrong" if isinstance(vote, JudgeReply) else "no use"
+    again = f", {answer.requests} requests" if answer.requests > 1 else ""
+    print_line(f"{number}. {answer.judge:<22} {how:<7} {said[:20]:<20} {answer.seconds:6.1f} s{again}")
+
+
+def _sum_up(answers: Sequence[CheckAnswer]) -> None:
+    valid = [one for one in answers if isinstance(one.vote, JudgeReply)]
+    first = sum(one.requests == 1 for one in valid)
+    print_line("")
+    print_line(f"valid replies   {len(valid)} of {len(answers)}, {first} at the first try")
+    print_line(f"right answers   {sum(one.right for one in answers)} of {len(answers)}")
+    known = [one.usage for one in valid if one.usage.tokens_in is not None and one.usage.tokens_out is not None]
+    if not known:
+        return
+    each = [(usage.tokens_in, usage.tokens_out, usage.tokens_cached) for usage in known]
+    counts = [sum(count or 0 for count in column) for column in zip(*each, strict=True)]
+    cached = f" ({counts[2]:,} cached)" if counts[2] else ""
+    print_line(f"tokens          {counts[0]:,} in{cached}, {counts[1]:,} out")
+    cost = sum([Cost.of(usage.cost_usd) for usage in known], NOTHING)
+    share = QUESTIONS_PER_1000 / len(known)
+    hours = share * sum(one.seconds for one in valid) / 3_600
+    money = "price unknown" if cost.unpriced else str(Cost(cost.usd * share))
+    print_line(f"1,000 traces    {QUESTIONS_PER_1000:,} questions, {hours:.1f} h one after the other, {money}")
+    print_line(f"                {share * counts[0] / 1e6:.1f} M tokens in, {share * counts[1] / 1e6:.1f} M out")
+
+
+def list_advice(answers: Sequence[CheckAnswer]) -> list[str]:
+    """List what to change, by what became of the questions; nothing if all is well."""
+    causes = _find_causes(answers)
+    if causes and set(causes) <= UNASKED:
+        return [f"Not asked: {_describe_fault(answers)}.", _SETUP_ADVICE.get(causes[0], _SETUP_ADVICE[""])]
+    return list(_iter_advice(answers, causes))
+
+
+def _find_causes(answers: Sequence[CheckAnswer]) -> list[str]:
+    """List why questions got no reply that can be used."""
+    return [getattr(one.vote, "cause", "") for one in answers if not isinstance(one.vote, JudgeReply)]
+
+
+_SETUP_ADVICE = {
+    "unauthorized": "Set CALLGRADE_JUDGE_API_KEY, or the provider's own variable.",
+    "unknown_model": "Set CALLGRADE_JUDGE_MODEL to openai/ and a name that the server lists (ollama list, or GET /v1/models). "
+    "Its address usually ends in /v1.",
+    "timeout": "Set CALLGRADE_JUDGE_DEADLINE to more seconds, or use a smaller model.",
+    "": "See the log of the server. The address usually ends in /v1.",
+}
+
+
+def _iter_advice(answers: Sequence[CheckAnswer], causes: Sequence[str]) -> Iterator[str]:
+    if causes:
+        yield f"{len(causes)} of {len(answers)} replies cannot be used: {_describe_fault(answers)}."
+        yield "Use a larger model, or try CALLGRADE_JUDGE_REPLY=schema, tool or text. What is not answered stays undecided."
+    if any(one.usage.tokens_in and one.usage.tokens_in < CUT_SHARE * one.prompt_tokens for one in answers):
+        yield (
+            "The server has read a part of each prompt only: give it more context, such as OLLAMA_CONTEXT_LENGTH=16384 "
+            "or llama-server -c 16384."
+        )
+    wrong = [one.judge for one in answers if isinstance(one.vote, JudgeReply) and not one.right]
+    if wrong:
+        yield f"Wrong on a plain question: {', '.join(wrong)}. Use a larger model, or calibrate this one before you trust it."
+    seconds = sum(one.seconds for one in answers) / len(answers)
+    if seconds > SLOW_S:
+        yield f"{seconds:.0f} s for a question is slow: use a GPU, a smaller model, or one that thinks less."
+
+
+def _describe_fault(answers: Sequence[CheckAnswer]) -> str:
+    faults = [one.vote for one in answers if not isinstance(one.vote, JudgeReply)]
+    return str(getattr(faults[0], "reason", "")).rstrip(".")

@@ -1,0 +1,37 @@
+"""Prompts of one rubric over a batch begin alike, so that providers and local servers read what they have cached."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from itertools import pairwise, takewhile
+from pathlib import Path
+
+from service import plan
+from service.asking.judging import draw_nonces
+from service.core.judging.questions import build_question
+
+STARTER = Path(__file__).parents[2] / "calibration" / "labels" / "starter.jsonl"
+SHARED_AT_LEAST = 0.6
+
+
+def measure_shared(texts: list[str]) -> float:
+    """The share of all prompts but the first that an earlier one begins with too."""
+    ordered = sorted(texts)  # the longest common beginning is that with a neighbour
+    alike = [
+        takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)) for one, other in pairwise(ordered)
+    ]
+    shared = sum(1 for pairs in alike for _ in pairs)
+    return shared / (sum(map(len, texts)) - len(ordered[0]))
+
+
+def test_most_of_a_batch_is_a_beginning_that_was_sent_before() -> None:
+    by_judge = defaultdict[str, list[str]](list)
+    for line in STARTER.read_text("utf-8").splitlines():
+        made = plan({"rubric": "four_step", "trace": json.loads(line)["trace"]})
+        for ask in made.asks:
+            prompt = build_question(ask, made.trace).prompt("m", *draw_nonces())
+            by_judge[ask.judge.id].append("\n".join(turn.text for turn in prompt.turns))
+    shares = {judge: measure_shared(texts) for judge, texts in by_judge.items() if len(texts) > 1}
+    assert len(shares) == 4, "the batch asks every judge of the rubric"
+    assert min(shares.values()) >= SHARED_AT_LEAST, shares
