@@ -93,5 +93,7 @@ def test_an_address_at_which_nobody_is_ends_so_too(run: Run, monkeypatch: pytest
     Path("many.jsonl").write_text("".join(json.dumps(TRACE | {"id": f"t{n}"}) + "\n" for n in range(30)), "utf-8")
     ran = run("score", "many.jsonl")
     assert ran.code == 4, ran
-    assert "the judge openai/some-judge answered no question: no server responds at its address" in " ".join(ran.err.split())
+    assert "the judge openai/some-judge answered no question: no server responds at its address" in " ".join(
+        ran.err.split()
+    )
     assert run(*COMMANDS["judge"]).code == 4
