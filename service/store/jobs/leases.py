@@ -49,11 +49,6 @@ class ClaimedChunk:
         """Whether nothing may run beside it: a further death is then its own."""
         return self.deaths > 0
 
-    @property
-    def is_given_up(self) -> bool:
-        """Whether its item has taken down too many workers."""
-        return self.size == 1 and self.deaths >= QUARANTINE_DEATHS
-
 
 class OutcomeRow(NamedTuple):
     """The outcome of one item: a line of the results or of the errors."""
