@@ -120,10 +120,10 @@ class Calibrations(Jobs[Calibration]):
         job = self.find(tenant, name)
         if job.status != "completed":
             raise JobStateError(f"the calibration is {job.status}; only a completed one has a report and fits")
-        found = self.database.read_column(sa.select(column).where(CALIBRATIONS.c.batch == name))
-        if not found:  # deleted meanwhile
+        found = next(iter(self.database.read_column(sa.select(column).where(CALIBRATIONS.c.batch == name))), None)
+        if found is None:  # deleted meanwhile
             raise UnknownJobError("no calibration of that id")
-        return found[0]
+        return found
 
 
 def find_pending_fit(database: Database, batch: str) -> PendingFit | None:
