@@ -64,6 +64,7 @@ class Deferral(NamedTuple):
     """Whether the batch has used up its budget or its questions; then only a higher limit helps."""
 
 
+OUR_FAULT = "an internal error; it is in the log of the worker"
 LINE_START = '{"custom_id":'
 """How the line of an item begins."""
 MAX_NAME_BYTES = 4_096
@@ -131,7 +132,7 @@ class ItemScorer:
         try:
             answer = apart.score(item.line, self._limits, key="request")
         except ScoringProcessError:
-            return _give_up_apart(item)
+            return build_quarantined_row(item, "down the process that scores large items")
         if isinstance(answer, ProcessRefusal):
             return build_error_row(item.position, _read_name(item), describe_error(answer.error(answer.problems)))
         if answer is None:
@@ -207,9 +208,7 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
         return build_error_row(item.position, custom_id, describe_error(error))
     if not isinstance(error, CallgradeError):
         LOG.error("unhandled error in item %d of a batch", item.position, exc_info=error)
-    return build_error_row(
-        item.position, custom_id, build_details(500, "an internal error; it is in the log of the worker")
-    )
+    return build_error_row(item.position, custom_id, build_details(500, OUR_FAULT))
 
 
 def _build_facts(custom_id: str, report: Report) -> ItemFacts:
@@ -224,23 +223,13 @@ def build_error_row(position: int, custom_id: str, details: ProblemDetails) -> O
 
 def build_unrecordable_row(position: int) -> OutcomeRow:
     """Build the outcome of an item whose real outcome the database rejects."""
-    return build_error_row(
-        position, f"item-{position}", build_details(500, "an internal error; it is in the log of the worker")
-    )
+    return build_error_row(position, f"item-{position}", build_details(500, OUR_FAULT))
 
 
-def build_quarantined_row(item: ChunkItem) -> OutcomeRow:
-    """Build the outcome of an item that is not tried again."""
-    return _give_up(item, f"quarantined: it took its worker down {QUARANTINE_DEATHS} times, and is not tried any more")
-
-
-def _give_up_apart(item: ChunkItem) -> OutcomeRow:
-    """Build the outcome of a large item that ended the process scoring it."""
-    return _give_up(item, "quarantined: it took down the process that scores large items")
-
-
-def _give_up(item: ChunkItem, detail: str) -> OutcomeRow:
-    return build_error_row(item.position, _read_name(item), replace(build_details(500, detail), title="Quarantined"))
+def build_quarantined_row(item: ChunkItem, what: str = f"its worker down {QUARANTINE_DEATHS} times") -> OutcomeRow:
+    """Build the outcome of an item that is not tried again, as it took something down."""
+    details = build_details(500, f"quarantined: it took {what}, and is not tried any more")
+    return build_error_row(item.position, _read_name(item), replace(details, title="Quarantined"))
 
 
 def _read_name(item: ChunkItem) -> str:
