@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from json.encoder import encode_basestring
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
 
@@ -33,7 +33,7 @@ from service.reading.request import ScoreRequest, read_request
 from service.reading.strict_json import Limits, parse_strictly
 from service.reporting.breaks import describe_break
 from service.scoring_process import LARGE_BYTES, LargeScorer, ProcessRefusal, ScoringProcessError
-from service.store.jobs.items import ERROR_VERDICT, ItemFacts
+from service.store.jobs.items import ERROR_VERDICT
 from service.store.jobs.leases import QUARANTINE_DEATHS, ChunkItem, OutcomeRow
 from service.store.labelling.drafts import LabelItem
 
@@ -211,14 +211,14 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
     return build_error_row(item.position, custom_id, build_details(500, OUR_FAULT))
 
 
-def _build_facts(custom_id: str, report: Report) -> ItemFacts:
-    return ItemFacts(custom_id, **describe_break(report)._asdict(), cluster=report.tags.get("group", ""))
+def _build_facts(custom_id: str, report: Report) -> dict[str, Any]:
+    return {"custom_id": custom_id, **describe_break(report)._asdict(), "cluster": report.tags.get("group", "")}
 
 
 def build_error_row(position: int, custom_id: str, details: ProblemDetails) -> OutcomeRow:
     """Build the outcome of an item that could not be scored."""
     line = b'{"custom_id":%b,"index":%d,"error":%b}' % (_dump_text(custom_id), position, PROBLEM.dump_json(details))
-    return OutcomeRow(position, False, line.decode(), facts=ItemFacts(custom_id, ERROR_VERDICT))
+    return OutcomeRow(position, False, line.decode(), facts={"custom_id": custom_id, "verdict": ERROR_VERDICT})
 
 
 def build_unrecordable_row(position: int) -> OutcomeRow:

@@ -141,7 +141,7 @@ class Database:
         from alembic.util import CommandError  # noqa: PLC0415
 
         if self.is_sqlite:
-            self._log.enable()
+            self._log.switch("WAL")
         with self.begin() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
@@ -161,7 +161,7 @@ class Database:
         """Close the connections."""
         self.engine.dispose()
         if self.is_sqlite and Path(self.engine.url.database or "").is_file():
-            self._log.disable()
+            self._log.switch("DELETE")
             self.engine.dispose()
 
 

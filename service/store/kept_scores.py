@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from service.errors import UnknownItemError
 from service.store.access.audit import Actor, record
 from service.store.database import Database, build_from_row, split_page
-from service.store.jobs.items import ALL_ITEMS, FailureGroup, ItemChoice, count_rows, group_rows, shorten_facts
+from service.store.jobs.items import ALL_ITEMS, FailureGroup, ItemChoice, build_facts, count_rows, group_rows
 from service.store.labelling.drafts import ScoreDraft
 from service.store.labelling.items import insert_items, name_score, read_kept
 from service.store.labelling.labels import count_labels
@@ -65,11 +65,11 @@ class KeptScores:
                 "id": name,
                 "tenant": tenant,
                 "created_at": now,
-                **{key: getattr(draft, key) for key in ("rubric", "verdict", "score")},
+                "rubric": draft.rubric,
                 "tags": json.dumps(dict(draft.tags)),
                 "request": zlib.compress(draft.request, 1),
                 "report": zlib.compress(draft.report, 1),
-                **shorten_facts({"stages": "", **draft.broken}),
+                **build_facts({**draft.broken, "verdict": draft.verdict, "score": draft.score}),
             }
             connection.execute(SCORES.insert().values(values))
             insert_items(connection, tenant, [(name_score(name), item) for item in draft.items])

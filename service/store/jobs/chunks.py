@@ -25,7 +25,7 @@ import sqlalchemy as sa
 
 from service.store.access.usage import COLUMNS, UsageAmount
 from service.store.database import Database, insert_new
-from service.store.jobs.items import shorten_facts
+from service.store.jobs.items import build_facts
 from service.store.jobs.job import PAUSED_STATUSES
 from service.store.jobs.leases import ChunkItem, ClaimedChunk, Lease, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.submission import DEFLATE_LEVEL
@@ -153,7 +153,7 @@ class Chunks:
         connection.execute(RESULTS.insert(), lines)
         facts = [(row.position, row.facts) for row in new if row.facts is not None]
         if facts:
-            listed = [{"batch": batch, "position": n, **shorten_facts(one._asdict())} for n, one in facts]
+            listed = [{"batch": batch, "position": n, **build_facts(one)} for n, one in facts]
             connection.execute(ITEMS.insert(), listed)
         items: list[tuple[ItemPlace, LabelItem]] = []
         for row in new:

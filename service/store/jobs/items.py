@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 from pydantic import JsonValue
@@ -31,21 +31,6 @@ FAILED_STAGE = "f"
 
 ERROR_VERDICT = "error"
 """Stands in for the verdict of an item that could not be scored."""
-
-
-class ItemFacts(NamedTuple):
-    """The stored facts of one item. Empty text: there is none."""
-
-    custom_id: str
-    verdict: str
-    stage: str = ""
-    finding: str = ""
-    tool: str = ""
-    stages: str = ""
-    """The state of each stage, one letter each."""
-    score: float | None = None
-    cluster: str = ""
-    """Its tag `group`: items of one group are not independent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +104,16 @@ class ItemChoice:
 ALL_ITEMS = ItemChoice()
 
 
-def shorten_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Shorten those facts that are counted by, so that an index takes them; a long one ends in its digest, to stay distinct."""
-    found = dict(facts)
+def build_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the columns by which an item is listed and counted, from those that are known: none broke where it is not said.
+
+    Texts are shortened, so that an index takes them; a long one ends in its digest, to stay distinct.
+    """
+    found: dict[str, Any] = dict.fromkeys(("stage", "finding", "tool", "stages", "cluster"), "")
+    found |= {"score": None, **facts}
     for name in ("stage", "finding", "tool", "cluster"):
-        if len(text := facts.get(name, "")) > MAX_TEXT_CHARS:
-            text = f"{text[: MAX_TEXT_CHARS - 18]}… {sha256(text.encode(errors='replace')).hexdigest()[:16]}"
-        found[name] = text
+        if len(text := found[name]) > MAX_TEXT_CHARS:
+            found[name] = f"{text[: MAX_TEXT_CHARS - 18]}… {sha256(text.encode(errors='replace')).hexdigest()[:16]}"
     return found
 
 
