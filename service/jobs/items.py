@@ -139,7 +139,7 @@ class ItemScorer:
             return None
         custom_id = _read_name(item)
         facts = _build_facts(custom_id, REPORT.validate_json(answer.report))
-        line = _render_line(item, custom_id, answer.report)
+        line = _render_line(item.position, custom_id, report=answer.report)
         return OutcomeRow(item.position, True, line, label_items=answer.kept.items, facts=facts)
 
     def _list_label_items(self, request: ScoreRequest, report: Report) -> Sequence[LabelItem]:
@@ -195,12 +195,14 @@ def _defer_for_fault(fault: JudgeError) -> Deferral | None:
 
 
 def _build_scored_row(item: ChunkItem, custom_id: str, report: Report, label_items: Sequence[LabelItem]) -> OutcomeRow:
-    line = _render_line(item, custom_id, report_json(report))
+    line = _render_line(item.position, custom_id, report=report_json(report))
     return OutcomeRow(item.position, True, line, label_items, _build_facts(custom_id, report))
 
 
-def _render_line(item: ChunkItem, custom_id: str, report: bytes) -> str:
-    return (b'{"custom_id":%b,"index":%d,"report":%b}' % (_dump_text(custom_id), item.position, report)).decode()
+def _render_line(position: int, custom_id: str, **outcome: bytes) -> str:
+    [(name, document)] = outcome.items()
+    custom_id = encode_basestring(custom_id)
+    return f'{{"custom_id":{custom_id},"index":{position},"{name}":{document.decode()}}}'
 
 
 def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> OutcomeRow:
@@ -217,8 +219,8 @@ def _build_facts(custom_id: str, report: Report) -> dict[str, Any]:
 
 def build_error_row(position: int, custom_id: str, details: ProblemDetails) -> OutcomeRow:
     """Build the outcome of an item that could not be scored."""
-    line = b'{"custom_id":%b,"index":%d,"error":%b}' % (_dump_text(custom_id), position, PROBLEM.dump_json(details))
-    return OutcomeRow(position, False, line.decode(), facts={"custom_id": custom_id, "verdict": ERROR_VERDICT})
+    line = _render_line(position, custom_id, error=PROBLEM.dump_json(details))
+    return OutcomeRow(position, False, line, facts={"custom_id": custom_id, "verdict": ERROR_VERDICT})
 
 
 def build_unrecordable_row(position: int) -> OutcomeRow:
@@ -239,10 +241,6 @@ def _read_name(item: ChunkItem) -> str:
     except ValueError:
         return f"item-{item.position}"
     return cast("str", name)
-
-
-def _dump_text(text: str) -> bytes:
-    return encode_basestring(text).encode()
 
 
 MIN_BLOCK_ITEMS = 50

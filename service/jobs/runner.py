@@ -87,9 +87,8 @@ class Runner:
         self._recorder = Recorder(chunks, in_flight=in_flight, stopped=lambda: self._ended)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="items")
         self._running: dict[Lease, _Attempt] = {}
-        self._later: dict[tuple[str, int], tuple[float, asyncio.TimerHandle]] = {}
-        """The chunks that were put off here: since when, on the loop's clock, and the timer that makes each due."""
-        self._reminding: set[asyncio.Future[None]] = set()  # the event loop keeps only weak references to tasks
+        self._later: dict[tuple[str, int], tuple[float, float]] = {}
+        """The chunks that were put off here: since when, and until when, on the loop's clock."""
         self._draining = False
         self._ended = False
 
@@ -132,9 +131,16 @@ class Runner:
                 self._running[lease].supersede()
 
     async def watch(self) -> None:
-        """Notice batches that were paused or that are over, for ever."""
+        """Notice for ever which batches were paused or are over, and which chunks that were put off here have waited enough.
+
+        The database would make these due by the wall clock, which may be set back by hours.
+        """
         while True:
             await asyncio.sleep(WATCH_S)
+            now = asyncio.get_running_loop().time()
+            for key in [key for key, (_, until) in self._later.items() if until <= now]:
+                del self._later[key]
+                await self._run_in_database(partial(self._chunks.make_due, *key))
             if batches := {lease.batch for lease in self._running}:
                 stopped = await self._run_in_database(partial(self._chunks.find_stopped, batches))
                 for lease, attempt in self._running.items():
@@ -212,24 +218,15 @@ class Runner:
             options = {"pause": pause, "reason": deferral.reason}
         put_off = await self._recorder.put_off(lease, attempt.account, delay=delay, **options)
         if put_off and delay:
-            loop, key = asyncio.get_running_loop(), (lease.batch, lease.first)
-            if key in self._later:
-                self._later[key][1].cancel()
-            self._later[key] = loop.time(), loop.call_later(delay + REMINDER_LAG_S, self._remind, key)
+            now = asyncio.get_running_loop().time()
+            self._later[lease.batch, lease.first] = now, now + delay + REMINDER_LAG_S
 
     def _wake(self, batch: str) -> None:
         """Make due the chunks of a batch whose judge answers again, except those put off just now."""
         before = asyncio.get_running_loop().time() - REMINDER_LAG_S
-        for key in [key for key, (since, _) in self._later.items() if key[0] == batch and since < before]:
-            self._remind(key)
-
-    def _remind(self, key: tuple[str, int]) -> None:
-        """Make a chunk due that was put off here: the database goes by the wall clock, which may be set back by hours."""
-        self._later.pop(key)[1].cancel()
-        if not self._draining:
-            task = asyncio.ensure_future(self._run_in_database(partial(self._chunks.make_due, *key)))
-            self._reminding.add(task)
-            task.add_done_callback(self._reminding.discard)
+        for key, (since, _) in self._later.items():
+            if key[0] == batch and since < before:
+                self._later[key] = since, 0.0
 
     async def _run_in_database(self, work: Callable[[], T]) -> T:
         """Retry a database call for as long as the database is out of reach."""
