@@ -23,7 +23,7 @@ from service.cli.options import read_settings
 from service.cli.screen import say
 from service.engine import Engine
 from service.jobs.items import ItemScorer, widen_limits
-from service.jobs.notices import NoticeSender
+from service.jobs.notices import send_notice
 from service.jobs.runner import Runner
 from service.jobs.worker import Worker, keep_working
 from service.logs.lines import log_warnings
@@ -71,11 +71,11 @@ async def work(
     items = ItemScorer(engine, widen_limits(build_limits(settings)), apart=apart)
     chunks = build_chunks(database, make_name())
     runner = Runner(chunks, items, in_flight=settings.batch_in_flight)
-    notices = NoticeSender(database, build_webhooks(settings))
-    worker = Worker(chunks, runner, notices, most=count_chunks(settings))
+    notify = partial(send_notice, database, build_webhooks(settings))
+    worker = Worker(chunks, runner, notify, most=count_chunks(settings))
     stop = _build_stop_event(beside=beside)
     sweep = partial(_sweep, Batches(database), settings)
-    async with keep_working(worker, chunks, sweep=sweep, grace=settings.graceful_seconds):
+    async with keep_working(worker, sweep=sweep, grace=settings.graceful_seconds):
         await stop.wait()
         if stopping is not None:
             stopping.set()

@@ -11,15 +11,14 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TypeVar
 
-from service.asking.budget.reservations import Spending
 from service.asking.limits import ConcurrencyLimit
-from service.jobs.items import Deferral, WaitingItem, build_quarantined_row, split_blocks
+from service.jobs.items import Deferral, ItemScorer, WaitingItem, build_quarantined_row, split_blocks
 from service.jobs.recorder import BatchAccount, Recorder
 from service.store.database import insist
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.leases import ChunkItem, ClaimedChunk, Lease, OutcomeRow, Pause
+from service.store.jobs.leases import QUARANTINE_DEATHS, ChunkItem, ClaimedChunk, Lease, OutcomeRow
 
 LOG = logging.getLogger("callgrade.batches")
 
@@ -33,20 +32,6 @@ WATCH_S = 0.5
 
 REMINDER_LAG_S = 1.0
 """Seconds that the database's clock has to make a chunk due by itself."""
-
-
-class Work(Protocol):
-    """Scores items, and awaits what they need from outside."""
-
-    def begin(self, items: Sequence[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
-        """Run the part that code decides alone: return outcomes, or items that must wait."""
-        ...
-
-    async def finish(
-        self, waiting: WaitingItem, tenant: str, batch_spending: Spending, *, last: bool
-    ) -> OutcomeRow | Deferral:
-        """Return the outcome of an item that waited, or why it has none yet."""
-        ...
 
 
 @dataclass(eq=False)
@@ -82,20 +67,13 @@ class _Attempt:
         self.deferral = max(given, key=lambda one: (one.of_budget, one.delay))
 
 
-class _LaterChunk(NamedTuple):
-    """A chunk that was put off here: since when, on the loop's clock, and the timer that makes it due."""
-
-    since: float
-    timer: asyncio.TimerHandle
-
-
 class Runner:
     """Runs chunks in one event loop, at most `in_flight` items at a time."""
 
     def __init__(
         self,
         chunks: Chunks,
-        work: Work,
+        scorer: ItemScorer,
         *,
         in_flight: int,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -103,14 +81,14 @@ class Runner:
     ) -> None:
         """`sleep` waits before another round; `threads`: how many blocks of items code works on at a time."""
         self._chunks = chunks
-        self._work = work
+        self._scorer = scorer
         self._sleep = sleep
         self._places = ConcurrencyLimit(start=in_flight, most=in_flight)  # tenants take turns at them
         self._recorder = Recorder(chunks, in_flight=in_flight, stopped=lambda: self._ended)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="items")
         self._running: dict[Lease, _Attempt] = {}
-        self._later: dict[tuple[str, int], _LaterChunk] = {}
-        self._reminding: set[asyncio.Future[None]] = set()  # the event loop keeps only weak references to tasks
+        self._later: dict[tuple[str, int], tuple[float, float]] = {}
+        """The chunks that were put off here: since when, and until when, on the loop's clock."""
         self._draining = False
         self._ended = False
 
@@ -129,8 +107,11 @@ class Runner:
         account = await self._recorder.open_account(chunk)
         attempt = self._running[chunk.lease] = _Attempt(chunk, account)
         try:
-            if chunk.is_given_up:
-                await self._give_up(attempt)
+            if chunk.size == 1 and chunk.deaths >= QUARANTINE_DEATHS:
+                [item] = chunk.items
+                fields = {"batch": chunk.lease.batch, "item": item.position, "deaths": chunk.deaths}
+                LOG.error("an item took its worker down; it is quarantined", extra={"fields": fields})
+                await self._record(attempt, [build_quarantined_row(item)])
             else:
                 await self._run_in_rounds(attempt)
             if not attempt.superseded and (attempt.stops or attempt.retries or self._draining):
@@ -150,19 +131,20 @@ class Runner:
                 self._running[lease].supersede()
 
     async def watch(self) -> None:
-        """Notice batches that were paused or that are over, for ever."""
+        """Notice for ever which batches were paused or are over, and which chunks that were put off here have waited enough.
+
+        The database would make these due by the wall clock, which may be set back by hours.
+        """
         while True:
             await asyncio.sleep(WATCH_S)
+            now = asyncio.get_running_loop().time()
+            for key in [key for key, (_, until) in self._later.items() if until <= now]:
+                del self._later[key]
+                await self._run_in_database(partial(self._chunks.make_due, *key))
             if batches := {lease.batch for lease in self._running}:
                 stopped = await self._run_in_database(partial(self._chunks.find_stopped, batches))
                 for lease, attempt in self._running.items():
                     attempt.batch_stopped = attempt.batch_stopped or lease.batch in stopped
-
-    async def _give_up(self, attempt: _Attempt) -> None:
-        [item] = attempt.chunk.items
-        fields = {"batch": attempt.chunk.lease.batch, "item": item.position, "deaths": attempt.chunk.deaths}
-        LOG.error("an item took its worker down; it is quarantined", extra={"fields": fields})
-        await self._record(attempt, [build_quarantined_row(item)])
 
     async def _run_in_rounds(self, attempt: _Attempt) -> None:
         await self._begin(attempt, attempt.chunk.items)
@@ -182,7 +164,7 @@ class Runner:
                 if attempt.stops or self._draining:
                     break
                 loop = asyncio.get_running_loop()
-                outcomes = await loop.run_in_executor(self._threads, self._work.begin, block)
+                outcomes = await loop.run_in_executor(self._threads, self._scorer.begin, block)
                 done = [one for one in outcomes if isinstance(one, OutcomeRow)]
                 if done:
                     if recording is not None:
@@ -207,7 +189,7 @@ class Runner:
             task.add_done_callback(release)
 
     async def _finish_item(self, attempt: _Attempt, waiting: WaitingItem, *, last: bool) -> None:
-        outcome = await self._work.finish(waiting, attempt.chunk.tenant, attempt.account.spending, last=last)
+        outcome = await self._scorer.finish(waiting, attempt.chunk.tenant, attempt.account.spending, last=last)
         if isinstance(outcome, OutcomeRow):
             self._wake(attempt.chunk.lease.batch)
             await self._record(attempt, [outcome])
@@ -230,31 +212,21 @@ class Runner:
     async def _put_off(self, attempt: _Attempt) -> None:
         """Leave the rest of a chunk for later. In a batch that is over, the store closes the chunk instead."""
         lease, deferral = attempt.chunk.lease, attempt.deferral
-        pause: Pause | None = None
+        delay, options = 0.0, {}
         if deferral is not None:
-            pause = "paused_budget" if deferral.of_budget else "paused_provider"
-        delay, reason = (deferral.delay, deferral.reason) if deferral else (0.0, None)
-        put_off = await self._recorder.put_off(lease, attempt.account, delay=delay, pause=pause, reason=reason)
+            delay, pause = deferral.delay, "paused_budget" if deferral.of_budget else "paused_provider"
+            options = {"pause": pause, "reason": deferral.reason}
+        put_off = await self._recorder.put_off(lease, attempt.account, delay=delay, **options)
         if put_off and delay:
-            loop, key = asyncio.get_running_loop(), (lease.batch, lease.first)
-            if key in self._later:
-                self._later[key].timer.cancel()
-            timer = loop.call_later(delay + REMINDER_LAG_S, self._remind, key)
-            self._later[key] = _LaterChunk(loop.time(), timer)
+            now = asyncio.get_running_loop().time()
+            self._later[lease.batch, lease.first] = now, now + delay + REMINDER_LAG_S
 
     def _wake(self, batch: str) -> None:
         """Make due the chunks of a batch whose judge answers again, except those put off just now."""
         before = asyncio.get_running_loop().time() - REMINDER_LAG_S
-        for key in [key for key, later in self._later.items() if key[0] == batch and later.since < before]:
-            self._remind(key)
-
-    def _remind(self, key: tuple[str, int]) -> None:
-        """Make a chunk due that was put off here: the database goes by the wall clock, which may be set back by hours."""
-        self._later.pop(key).timer.cancel()
-        if not self._draining:
-            task = asyncio.ensure_future(self._run_in_database(partial(self._chunks.make_due, *key)))
-            self._reminding.add(task)
-            task.add_done_callback(self._reminding.discard)
+        for key, (since, _) in self._later.items():
+            if key[0] == batch and since < before:
+                self._later[key] = since, 0.0
 
     async def _run_in_database(self, work: Callable[[], T]) -> T:
         """Retry a database call for as long as the database is out of reach."""

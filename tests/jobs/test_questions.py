@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from service.jobs.recorder import CALLS_AHEAD
+from service.jobs.recorder import CALLS_AHEAD, QUESTIONS_SPENT
 from service.store.jobs.batches import Batch
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, numbers, request, service
@@ -21,7 +21,7 @@ def paused(run: Service, batch: str) -> Batch:
 def test_no_more_is_asked_than_may_be(tmp_path: Path, store_url: str) -> None:
     """One worker is killed meanwhile: what it may have asked counts as asked, and is no more than was written down ahead."""
     provider = Provider(latency=0.05)
-    with serving(provider), service(store_url, tmp_path, provider, CALLGRADE_BATCH_IN_FLIGHT="8") as run:
+    with serving(provider), service(store_url, tmp_path, provider, CALLGRADE_BATCH_IN_FLIGHT="8", SILENT="4") as run:
         workers = [run.start() for _ in range(1 if run.database.is_sqlite else 3)]
         run.until(lambda: run.logs().count('"working"') == len(workers))
         batch = run.submit([request(n) for n in range(ITEMS)], size=20, max_questions=LIMIT)
@@ -30,10 +30,7 @@ def test_no_more_is_asked_than_may_be(tmp_path: Path, store_url: str) -> None:
         workers[0].wait()
         run.start()
         found = paused(run, batch)
-        assert (found.questions, found.reason) == (
-            LIMIT,
-            "the batch has used up its questions to judges (max_questions)",
-        )
+        assert (found.questions, found.reason) == (LIMIT, QUESTIONS_SPENT)
         assert LIMIT - CALLS_AHEAD <= len(provider.requests) <= LIMIT
         run.batches.resume("", batch, max_questions=2 * ITEMS)
         ended = run.ended(batch)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
-from service.store.jobs.job import SKIPPED_ITEMS, Job, JobList, Rejected, read_head
+from service.store.jobs.job import SKIPPED_ITEMS, Job, JobList, Rejected, read_job
 from service.store.jobs.jobs import Jobs
 
 
@@ -19,22 +20,17 @@ class Batch(Job):
     """The first thousand lines that `skip_invalid` left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchList(JobList[Batch]):
-    """Batches, newest first. `next`: the `after` of the next page; null at the end."""
-
-    data: tuple[Batch, ...]
-
+BatchList: TypeAlias = JobList[Batch]
 
 BATCH: TypeAdapter[Batch] = TypeAdapter(Batch)
-BATCH_LIST: TypeAdapter[JobList[Batch]] = TypeAdapter(BatchList)
+BATCH_LIST: TypeAdapter[BatchList] = TypeAdapter(BatchList)
 
 
 class Batches(Jobs[Batch]):
     """The batches in a database."""
 
-    kind, adapter, list_type = "scores", BATCH, BatchList
+    kind, adapter = "scores", BATCH
 
     def build(self, row: sa.RowMapping) -> Batch:
         """Build the batch from a row of `select`."""
-        return Batch(**read_head(row), rejected=SKIPPED_ITEMS.validate_json(row["rejected"]).lines)
+        return read_job(Batch, row, rejected=SKIPPED_ITEMS.validate_json(row["rejected"]).lines)
