@@ -27,6 +27,10 @@ from service.errors import (
 PAGE = "https://github.com/callgrade/callgrade/blob/main/docs/errors.md"
 
 
+NO_REPORT = f"{PAGE}#items-of-a-batch-without-a-report"
+"""The type of the problem of an item that no scoring gave: it was cancelled, expired or quarantined."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProblemType:
     """One type of problem: its HTTP status and title, why it occurs, and what to do."""

@@ -96,7 +96,7 @@ def _judge_call(parts: Mapping[str, JsonValue], labels: list[str]) -> dict[str, 
                 and not any(_canonicalize(number) & known for number in numbers)
                 and value.casefold() not in text
             ):
-                return {"quotes": [value], "reason": f"nobody gave {value}", "label": labels[-1]}
+                return {"quotes": [value], "reason": f"no message gave {value}", "label": labels[-1]}
     quote = max(_collect_texts(list(parts.values())), key=len, default="null")
     return {"quotes": [quote[:80]], "reason": "nothing speaks against it", "label": labels[0]}
 

@@ -28,6 +28,7 @@ from service.errors import (
     JudgeError,
 )
 from service.jobs.pauses import describe_pause
+from service.problem_types import NO_REPORT
 from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
 from service.reading.request import ScoreRequest, read_request
 from service.reading.strict_json import Limits, parse_strictly
@@ -231,7 +232,7 @@ def build_unrecordable_row(position: int) -> OutcomeRow:
 def build_quarantined_row(item: ChunkItem, what: str = f"its worker down {QUARANTINE_DEATHS} times") -> OutcomeRow:
     """Build the outcome of an item that is not tried again, as it took something down."""
     details = build_details(500, f"quarantined: it took {what}, and is not tried any more")
-    return build_error_row(item.position, _read_name(item), replace(details, title="Quarantined"))
+    return build_error_row(item.position, _read_name(item), replace(details, title="Quarantined", type=NO_REPORT))
 
 
 def _read_name(item: ChunkItem) -> str:

@@ -56,7 +56,7 @@ def _explain_open(
         return f"its fit is {refused[0]}"
     usable = [fit for fit in same if fit.usable]
     if not usable:
-        return "its fits rest on too few labels, or on constructed ones"
+        return "its fits have too few labels, or constructed ones"
     return None if any(not fit.stale for fit in usable) else "its fits are too old"
 
 

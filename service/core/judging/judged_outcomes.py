@@ -81,7 +81,7 @@ class JudgeCalibration:
 
 @light
 class JudgedScore(Scored):
-    """A judge's verdict: `raw` is its graded value in [0, 1]; `value` is the calibrated one, or else the value by the menu."""
+    """A judge's verdict: `raw` is its graded value in [0, 1]; `value` is the calibrated one, or else the value of its label."""
 
     raw: float = field(kw_only=True)
     calibration: JudgeCalibration = field(kw_only=True)

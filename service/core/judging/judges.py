@@ -89,7 +89,7 @@ class Judge(FrozenModel):
     @model_validator(mode="after")
     def _consistent(self) -> Judge:
         if CANNOT_TELL in self.scale:
-            raise ValueError(f"{CANNOT_TELL} is on every menu and has no value; leave it out of the scale")
+            raise ValueError(f"{CANNOT_TELL} is always one of the labels and has no value; leave it out of the scale")
         unknown = sorted({label for example in self.examples for label in example.labels} - set(self.menu))
         if unknown:
             raise ValueError(f"an example is labelled {', '.join(map(repr, unknown))}, which the scale lacks")

@@ -51,7 +51,7 @@ def withhold(
     if calibration.status == "calibrated":
         if not calibration.ask_a_human:
             return score
-        reason = f"{judge.id} said {judge.label}; at {score.value:.2f} its fit {calibration.fit} leaves it to a human"
+        reason = f"{judge.id} said {judge.label}; at {score.value:.2f} its fit {calibration.fit} asks for a human"
         return _build_withheld(score, "human", Finding("ask_a_human", reason, at), estimate=score.value)
     if calibration.status == "uncalibrated" and calibration.fit is None and not required:
         return score

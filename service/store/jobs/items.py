@@ -35,7 +35,7 @@ ERROR_VERDICT = "error"
 
 @dataclass(frozen=True, slots=True)
 class ListedItem:
-    """An item of a batch in a list. `stage`, `finding` and `tool`: where it broke first; null where it did not."""
+    """An item of a batch in a list. `stage`, `finding` and `tool`: where it failed first; null where it did not."""
 
     index: int
     custom_id: str
@@ -53,7 +53,7 @@ ListedItems: TypeAlias = Page[ListedItem, int]
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """The items that broke first at one stage, with one finding, at a call of one tool. Null: at no call."""
+    """The items that failed first at one stage, with one finding, at a call of one tool. Null: at no call."""
 
     stage: str
     finding: str
@@ -140,7 +140,7 @@ def count_rows(database: Database, table: sa.Table, own: sa.ColumnElement[bool])
 
 
 def group_failures(database: Database, batch: str) -> tuple[FailureGroup, ...]:
-    """Group items by where they broke first, the largest group first: at most `MAX_GROUPS`."""
+    """Group items by where they failed first, the largest group first: at most `MAX_GROUPS`."""
     return group_rows(database, ITEMS, ITEMS.c.batch == batch)
 
 

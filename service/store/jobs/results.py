@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from service.errors import UnknownJobError
+from service.problem_types import NO_REPORT
 from service.problems import PROBLEM, ProblemDetails
 from service.store.database import Database
 from service.store.jobs.batches import Batch
@@ -23,10 +24,8 @@ PAGE_LINES = 64
 """Lines that are read at a time."""
 
 NEVER_RUN_PROBLEMS = {
-    "cancelled": ProblemDetails(
-        "about:blank", "Cancelled", 409, "the batch was cancelled before this item was run", ()
-    ),
-    "expired": ProblemDetails("about:blank", "Expired", 504, "the batch was not done by its deadline", ()),
+    "cancelled": ProblemDetails(NO_REPORT, "Cancelled", 409, "the batch was cancelled before this item was run", ()),
+    "expired": ProblemDetails(NO_REPORT, "Expired", 504, "the batch was not done by its deadline", ()),
 }
 """The problem of an item that was never run, by the status of its batch."""
 

@@ -132,7 +132,7 @@ class Fit(FrozenModel):
     guarantee: Guarantee | None = None
     """What the fit guarantees about the verdicts it accepts; None: nothing."""
     discrimination: Discrimination | None = None
-    """Whether its judge tells passes from failures; None: nobody tested it, and the fit does not apply."""
+    """Whether its judge tells passes from failures; None: it was not tested, and the fit does not apply."""
     certificates: Several[Certificate] = Field(default=(), exclude_if=not_)
     """Each look at labels that was to certify it, in order; the last one counts."""
     statistics: dict[str, Metric] = Field(default_factory=dict[str, Metric])
