@@ -12,12 +12,12 @@ import asyncio
 import hashlib
 import os
 import warnings
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 from pydantic import JsonValue, SecretStr
 
@@ -34,6 +34,11 @@ from service.asking.replies import (
 from service.core.judging.prompts import Completion, Prompt
 from service.logs.quiet import extend_environ, silence
 from service.outbound.exchanges import ExchangeBounds, ExchangeNotes
+
+if TYPE_CHECKING:
+    import httpx
+
+OpenTransport = Callable[[ExchangeNotes], "httpx.AsyncBaseTransport"]
 
 LITELLM_TIMEOUT_S = 600.0
 """Seconds after which litellm itself gives up. Not a deadline, as slowly arriving bytes extend it. The caller has one."""
@@ -92,6 +97,7 @@ class _Library(Protocol):
     def completion(self, **params: object) -> object: ...
     def completion_cost(self, completion_response: object, *, model: str) -> float: ...
     def cost_per_token(self, *, model: str, prompt_tokens: int, completion_tokens: int) -> tuple[float, float]: ...
+    def get_model_info(self, model: str) -> Mapping[str, Any]: ...
     def get_llm_provider(self, model: str, *, api_base: str | None) -> tuple[str, str, str | None, str | None]: ...
     def get_supported_openai_params(self, model: str, custom_llm_provider: str) -> list[str] | None: ...
     def supports_response_schema(self, model: str, custom_llm_provider: str) -> bool: ...
@@ -153,13 +159,13 @@ class LiteLLM:
         key = self._api_key.get_secret_value() if self._api_key else ""
         return hashlib.sha256(f"{self._api_base}\n{key}".encode()).hexdigest()[:16]
 
-    async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply. Raises CallError for every failure."""
+    async def complete(self, prompt: Prompt, over: OpenTransport | None = None) -> Completion:
+        """Return the reply. Raises CallError for every failure. `over` opens what stands in for the way to the provider."""
         library = await _prepare_library()
         price, prompt = self._add_thinking_room(library, prompt)
         notes = ExchangeNotes(self._bounds.with_logprobs(prompt.max_tokens) if prompt.logprobs else self._bounds)
         try:
-            reply = await self._ask(library, prompt, notes)
+            reply = await self._ask(library, prompt, notes, over or _open_transport)
         except CallError as error:
             fault = error
         except Exception as error:  # noqa: BLE001 (whatever litellm raises is a fault of the call)
@@ -170,12 +176,12 @@ class LiteLLM:
             fault = _build_unbounded_error()
         raise fault  # here it has no context, which would quote keys
 
-    async def _ask(self, library: _Library, prompt: Prompt, notes: ExchangeNotes) -> object:
+    async def _ask(self, library: _Library, prompt: Prompt, notes: ExchangeNotes, over: OpenTransport) -> object:
         """Send the request; if the endpoint refuses parameters by name, once more without them. What then works is remembered."""
         traits = self._traits.get(prompt.model) or self._learn(library, prompt.model)
         while True:
             request = self._build_request(traits, prompt)
-            client = _build_client(library, traits, request, notes)
+            client = _build_client(library, traits, request, over(notes))
             try:
                 reply = await library.acompletion(**request, client=client)
             except Exception:
@@ -187,6 +193,27 @@ class LiteLLM:
                 if traits.refused:
                     self._traits[prompt.model] = traits
                 return reply
+
+    async def fetch(self, request: httpx.Request, bounds: ExchangeBounds) -> httpx.Response:
+        """Exchange something else than a question with a provider. Raises CallError where no answer comes, or an error."""
+        import httpx  # noqa: PLC0415 (with litellm)
+
+        await _prepare_library()
+        async with httpx.AsyncClient(
+            transport=_open_transport(notes := ExchangeNotes(bounds)), trust_env=False
+        ) as client:
+            try:
+                return (await client.send(request)).raise_for_status()
+            except httpx.HTTPError as error:
+                raise explain_failure(error, notes, longest_pause=self._longest_pause) from None
+
+    async def find_batch_rate(self, model: str) -> float:
+        """Return the price in the provider's batches, as a share of the usual one: by the local price map, else half."""
+        try:
+            info = (await _prepare_library()).get_model_info(model)
+            return info["output_cost_per_token_batches"] / info["output_cost_per_token"]
+        except Exception:  # noqa: BLE001 (it has no such price, or raises a bare Exception for an unknown model)
+            return 0.5
 
     async def worst_usd(self, prompt: Prompt) -> float | None:
         """Return the most that a call can cost, by the local price map and the model's name; None for an unknown price.
@@ -259,15 +286,21 @@ class LiteLLM:
         return self._traits[model]
 
 
-def _build_client(library: _Library, traits: _Traits, request: Mapping[str, Any], notes: ExchangeNotes) -> object:
+def _open_transport(notes: ExchangeNotes) -> httpx.AsyncBaseTransport:
+    from service.outbound.transport import BoundTransport  # noqa: PLC0415 (with litellm)
+
+    handlers: Any = import_module("litellm.llms.custom_httpx.http_handler")
+    return BoundTransport(notes, handlers.get_ssl_configuration)
+
+
+def _build_client(
+    library: _Library, traits: _Traits, request: Mapping[str, Any], transport: httpx.AsyncBaseTransport
+) -> object:
     """Build the client that litellm is to use: its own or OpenAI's, over our transport. Raises CallError if it takes none."""
     import httpx  # noqa: PLC0415 (with litellm)
     import openai  # noqa: PLC0415
 
-    from service.outbound.transport import BoundTransport  # noqa: PLC0415
-
     handlers: Any = import_module("litellm.llms.custom_httpx.http_handler")
-    transport = BoundTransport(notes, handlers.get_ssl_configuration)
     provider, base = traits.provider, request["api_base"] or traits.base
     if provider in OVER_HTTP:
         handler = handlers.AsyncHTTPHandler(transport=transport, follow_redirects=False)

@@ -106,7 +106,7 @@ class BatchDraft:
     def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter) -> dict[str, Any]:
         """Cut the items, and return the options and the skipped items."""
         intake = ItemIntake(self._defaults, cutter, max_items=self._max_items)
-        return {"options": self._defaults.given, "skipped_items": intake.take(entries)}
+        return {"options": self._defaults.given | self._defaults.judging, "skipped_items": intake.take(entries)}
 
 
 class JobAdmission:
@@ -156,7 +156,8 @@ class JobAdmission:
             tags=options.tags,
             budget_usd=bounds.max_usd if options.budget_usd is None else options.budget_usd,
             max_questions=bounds.max_questions if options.max_questions is None else options.max_questions,
-            hours=options.deadline_hours or bounds.default_hours,
+            hours=options.deadline_hours
+            or bounds.default_hours + float(own.get("options", {}).get("judging_hours", 0.0)),
             webhook=options.webhook,
             **own,
         )

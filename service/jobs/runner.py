@@ -35,6 +35,14 @@ REMINDER_LAG_S = 1.0
 """Seconds that the database's clock has to make a chunk due by itself."""
 
 
+class Stage(Protocol):
+    """Asks what a chunk needs to ask in advance."""
+
+    async def prepare(self, chunk: ClaimedChunk) -> Work | Deferral:
+        """Return what scores the items of a chunk, or why it must wait."""
+        ...
+
+
 class Work(Protocol):
     """Scores items, and awaits what they need from outside."""
 
@@ -55,6 +63,7 @@ class _Attempt:
 
     chunk: ClaimedChunk
     account: BatchAccount
+    work: Work
     superseded: bool = False
     """Whether the chunk is another worker's now."""
     batch_stopped: bool = False
@@ -98,12 +107,14 @@ class Runner:
         work: Work,
         *,
         in_flight: int,
+        stage: Stage | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         threads: int = 2,
     ) -> None:
-        """`sleep` waits before another round; `threads`: how many blocks of items code works on at a time."""
+        """`stage` comes first. `sleep` waits before another round; `threads`: how many blocks code works on at a time."""
         self._chunks = chunks
         self._work = work
+        self._stage = stage
         self._sleep = sleep
         self._places = ConcurrencyLimit(start=in_flight, most=in_flight)  # tenants take turns at them
         self._recorder = Recorder(chunks, in_flight=in_flight, stopped=lambda: self._ended)
@@ -127,7 +138,7 @@ class Runner:
     async def run(self, chunk: ClaimedChunk) -> None:
         """Work on a claimed chunk until it is done, put off, or another worker's."""
         account = await self._recorder.open_account(chunk)
-        attempt = self._running[chunk.lease] = _Attempt(chunk, account)
+        attempt = self._running[chunk.lease] = _Attempt(chunk, account, self._work)
         try:
             if chunk.is_given_up:
                 await self._give_up(attempt)
@@ -137,7 +148,7 @@ class Runner:
                 await self._put_off(attempt)
         except Exception:
             LOG.exception("a chunk could not be worked on; it is tried again")
-            delay = min(60.0, 2.0**chunk.lease.attempt)
+            delay = 2.0 ** min(6, chunk.lease.attempt)
             await self._recorder.put_off(chunk.lease, account, delay=delay)
         finally:
             del self._running[chunk.lease]
@@ -165,6 +176,12 @@ class Runner:
         await self._record(attempt, [build_quarantined_row(item)])
 
     async def _run_in_rounds(self, attempt: _Attempt) -> None:
+        if self._stage is not None:
+            prepared = await self._stage.prepare(attempt.chunk)
+            if isinstance(prepared, Deferral):
+                attempt.defer(prepared)
+                return
+            attempt.work = prepared
         await self._begin(attempt, attempt.chunk.items)
         for number in range(2, MAX_ROUNDS + 1):
             if not attempt.retries or attempt.stops or self._draining:
@@ -182,7 +199,7 @@ class Runner:
                 if attempt.stops or self._draining:
                     break
                 loop = asyncio.get_running_loop()
-                outcomes = await loop.run_in_executor(self._threads, self._work.begin, block)
+                outcomes = await loop.run_in_executor(self._threads, attempt.work.begin, block)
                 done = [one for one in outcomes if isinstance(one, OutcomeRow)]
                 if done:
                     if recording is not None:
@@ -207,7 +224,7 @@ class Runner:
             task.add_done_callback(release)
 
     async def _finish_item(self, attempt: _Attempt, waiting: WaitingItem, *, last: bool) -> None:
-        outcome = await self._work.finish(waiting, attempt.chunk.tenant, attempt.account.spending, last=last)
+        outcome = await attempt.work.finish(waiting, attempt.chunk.tenant, attempt.account.spending, last=last)
         if isinstance(outcome, OutcomeRow):
             self._wake(attempt.chunk.lease.batch)
             await self._record(attempt, [outcome])
@@ -231,11 +248,11 @@ class Runner:
         """Leave the rest of a chunk for later. In a batch that is over, the store closes the chunk instead."""
         lease, deferral = attempt.chunk.lease, attempt.deferral
         pause: Pause | None = None
-        if deferral is not None:
+        if deferral is not None and not deferral.of_provider:
             pause = "paused_budget" if deferral.of_budget else "paused_provider"
         delay, reason = (deferral.delay, deferral.reason) if deferral else (0.0, None)
         put_off = await self._recorder.put_off(lease, attempt.account, delay=delay, pause=pause, reason=reason)
-        if put_off and delay:
+        if put_off and delay and pause:
             loop, key = asyncio.get_running_loop(), (lease.batch, lease.first)
             if key in self._later:
                 self._later[key].timer.cancel()

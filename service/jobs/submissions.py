@@ -99,11 +99,22 @@ class BatchOptions(RunOptions):
     """What to do when a judge gives no verdict: `partial` reports what stands without it, `error` fails the item."""
     skip_invalid: bool = False
     """Whether to skip items that cannot be scored. If not, one of them rejects the whole batch."""
+    judging: Literal["live", "batch", "auto"] = "live"
+    """How judges are asked: `batch` uses the batch endpoints of providers, at half the price and within a day; `auto` likewise
+    where that saves enough questions to be worth the wait.
+    """
+    judging_hours: Annotated[float, Field(gt=0, le=720)] = 24.0
+    """Hours after which a provider's batch is cancelled, and what it has not answered is asked otherwise."""
+    unanswered: Literal["live", "open"] = "live"
+    """What becomes of questions that a provider's batch does not answer: asked `live`, or left `open`."""
     dry_run: bool = False
     """Whether only to report how many questions judges would get, and their cost."""
 
 
 ITEM: TypeAdapter[BatchItem] = TypeAdapter(BatchItem)
+
+JUDGING_OPTIONS = {"judging", "judging_hours", "unanswered"}
+"""The options of asking through the batch endpoints of providers."""
 
 ITEM_OPTIONS = {"rubric", "judges", "judge_model", "on_judge_error"}
 """The options that are also fields of an item."""
@@ -143,6 +154,11 @@ class BatchDefaults:
         """Raise InputError with pointers for options that cannot be used."""
         self.options = options
         self.given: dict[str, Any] = options.model_dump(include=ITEM_OPTIONS, exclude_none=True)
+        self.judging: dict[str, Any] = options.model_dump(include=JUDGING_OPTIONS) if options.judging != "live" else {}
+        if self.judging and options.deadline_hours is not None and options.deadline_hours <= options.judging_hours:
+            raise InputError.at(
+                "/judging_hours", "expected less than deadline_hours: what is unanswered is asked after it"
+            )
         self._engine = engine
         plain = ScoreRequest.model_construct(**self.given)
         engine.admit(plain)

@@ -80,6 +80,25 @@ BATCH_USAGE = sa.Table(  # what each worker process has used for a batch
     *_build_usage_columns(),
 )
 
+PROVIDER_BATCHES = sa.Table(  # what was submitted to a provider's batch endpoint, and what is about to be
+    "callgrade_provider_batches",
+    METADATA,
+    sa.Column("label", sa.Text, primary_key=True),  # ours, by which the provider's list is searched
+    sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("first", sa.Integer, nullable=False),  # the position of the first item whose questions it holds
+    sa.Column("size", sa.Integer, nullable=False),  # items
+    sa.Column("model", sa.Text, nullable=False),  # empty: these items have no question for a batch
+    sa.Column("questions", sa.Integer, nullable=False),
+    sa.Column("secret", sa.Text, nullable=False),  # the nonces of its prompts follow from it
+    sa.Column("state", sa.Text, nullable=False),  # new, submitted or ended
+    sa.Column("provider_id", sa.Text),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("looks", sa.Integer, nullable=False),  # how often it was looked at
+    sa.Column("cancelled", sa.Boolean, nullable=False),  # whether the provider was told to stop
+    sa.Index("callgrade_provider_batches_of", "batch", "first"),
+    _build_partial_index("callgrade_provider_batches_open", "state", where="state <> 'ended'"),
+)
+
 RESULTS = sa.Table(
     "callgrade_results",
     METADATA,

@@ -16,6 +16,7 @@ what users do (`Jobs`) locks the batch first, and no chunk that is running.
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -165,7 +166,7 @@ class Chunks:
         connection.execute(insert(BATCH_USAGE).values(nothing).on_conflict_do_nothing())
         items = tuple([ChunkItem(n, line) for n, line in enumerate(lines, start=row.first) if n not in done])
         lease = Lease(name, row.first, row.attempt + 1)
-        return ClaimedChunk(lease, batch.tenant, items, row.size, row.deaths)
+        return ClaimedChunk(lease, batch.tenant, items, row.size, row.deaths, json.loads(batch.options))
 
     def list_owned(self) -> frozenset[Lease]:
         """List the leases of this worker that count: also of rows that are no chunks."""

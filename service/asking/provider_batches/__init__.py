@@ -1,0 +1,1 @@
+"""Questions through the providers' own batch endpoints, which answer within a day at half the price."""

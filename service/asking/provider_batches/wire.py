@@ -1,0 +1,160 @@
+"""Questions as the requests that litellm would send, and replies as it would read them, without an exchange of its own.
+
+A line of a provider's batch holds the body of a usual request, and its result the body of a usual answer. So litellm writes and
+reads both over a transport that stands in for the provider, and a batch asks exactly what a call would ask.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from service.asking.faults import CallError
+from service.asking.model import LiteLLM
+from service.core.judging.prompts import Completion, Prompt, Turn, Usage
+from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, Timeouts
+from service.outbound.transport import NoReplyError
+from service.outbound.unpacking import holds_more_values
+
+B = TypeVar("B", bound=BaseModel)
+
+BOUNDS = ExchangeBounds(Timeouts.within(600.0), max_bytes=2**29, max_values=2**40)
+"""Limits of an exchange with a batch endpoint: the results of a whole batch come in one answer."""
+
+_OWN_HEADERS = frozenset({"host", "connection", "content-length", "content-type", "accept", "accept-encoding"})
+"""Headers that belong to one request and not to the account."""
+
+
+class WireRequest(NamedTuple):
+    """A request as it would be sent."""
+
+    url: str
+    headers: Mapping[str, str]
+    """Those that name the account and the versions that it is asked in."""
+    body: Mapping[str, Any]
+
+
+class _Captured(BaseException):  # no error: litellm must let it pass
+    def __init__(self, request: httpx.Request) -> None:
+        self.request = request
+
+
+class _CapturingTransport(httpx.AsyncBaseTransport):
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await request.aread()
+        raise _Captured(request)
+
+
+class _ReplayingTransport(httpx.AsyncBaseTransport):
+    """Gives an answer that came in another way, within the bounds of a usual one."""
+
+    def __init__(self, notes: ExchangeNotes, answer: bytes) -> None:
+        self._notes = notes
+        self._answer = answer
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        notes = self._notes
+        notes.begin()
+        if len(self._answer) > notes.bounds.max_bytes or holds_more_values(self._answer, notes.bounds.max_values):
+            notes.fault = "too long"
+            raise NoReplyError("too long", request=request)
+        notes.status = 200
+        notes.answers += 1
+        headers = {"content-type": "application/json"}
+        return httpx.Response(200, headers=headers, content=self._answer, request=request)
+
+
+class Wire:
+    """The models of one key and one address, as requests and answers."""
+
+    def __init__(self, model: LiteLLM) -> None:
+        self._model = model
+
+    async def build_request(self, prompt: Prompt) -> WireRequest:
+        """Return what asking this would send. Raises CallError."""
+        try:
+            await self._model.complete(prompt, lambda _: _CapturingTransport())
+        except _Captured as captured:
+            request = captured.request
+        else:
+            raise CallError("provider_error", "litellm sends no request that a batch could hold")
+        headers = {name: value for name, value in request.headers.items() if name not in _OWN_HEADERS}
+        return WireRequest(str(request.url), headers, json.loads(request.content))
+
+    async def read_answer(self, prompt: Prompt, answer: bytes) -> Completion:
+        """Read an answer to a question, at the price of a batch. Raises CallError, with the usage at that price."""
+        rate = await self._model.find_batch_rate(prompt.model)
+        try:
+            reply = await self._model.complete(prompt, lambda notes: _ReplayingTransport(notes, answer))
+        except CallError as error:
+            error.usage = error.usage and _scale(error.usage, rate)
+            raise
+        return Completion(reply.text, reply.model, _scale(reply.usage, rate), reply.tokens)
+
+    async def find_worst_usd(self, prompt: Prompt) -> float | None:
+        """Return the most that an answer can cost in a batch; None for an unknown price."""
+        worst = await self._model.worst_usd(prompt)
+        return worst and worst * await self._model.find_batch_rate(prompt.model)
+
+    async def open_endpoint(self, model: str) -> tuple[str, Mapping[str, str]]:
+        """Return the address and the headers of a model's usual requests."""
+        request = await self.build_request(Prompt(model, (Turn("user", "?"),), {}, max_tokens=1))
+        return request.url, request.headers
+
+    async def fetch(self, request: httpx.Request) -> bytes:
+        """Exchange something with a batch endpoint. Raises CallError."""
+        return (await self._model.fetch(request, BOUNDS)).content
+
+
+def _scale(usage: Usage, rate: float) -> Usage:
+    return Usage(usage.tokens_in, usage.tokens_out, usage.cost_usd and usage.cost_usd * rate)
+
+
+class Endpoint:
+    """A provider's batch endpoint: paths below a root, with the headers of the account."""
+
+    def __init__(self, wire: Wire, root: str, headers: Mapping[str, str], params: Mapping[str, str]) -> None:
+        self._wire = wire
+        self._root = root
+        self._headers = headers
+        self._params = params
+
+    async def get(self, shape: type[B], path: str, **params: str) -> B:
+        """Read an object."""
+        return _parse(shape, await self.download(path, **params))
+
+    async def post(self, shape: type[B], path: str, body: Mapping[str, Any] | None = None) -> B:
+        """Make or change an object."""
+        content = json.dumps(body or {}).encode()
+        return _parse(
+            shape, await self._send("POST", path, content=content, headers={"content-type": "application/json"})
+        )
+
+    async def upload(self, shape: type[B], path: str, name: str, lines: bytes) -> B:
+        """Upload a file of JSON Lines."""
+        files = {"file": (name, lines, "application/jsonl")}
+        return _parse(shape, await self._send("POST", path, data={"purpose": "batch"}, files=files))
+
+    async def download(self, path: str, **params: str) -> bytes:
+        """Read bytes."""
+        return await self._send("GET", path, params=params)
+
+    async def _send(self, method: str, path: str, **content: Any) -> bytes:
+        headers = {**self._headers, **content.pop("headers", {})}
+        params = {**self._params, **content.pop("params", {})}
+        return await self._wire.fetch(
+            httpx.Request(method, self._root + path, headers=headers, params=params, **content)
+        )
+
+
+def _parse(shape: type[B], body: bytes) -> B:
+    try:
+        return shape.model_validate_json(body)
+    except ValidationError:
+        raise CallError(
+            "provider_error", "the provider's batch endpoint gave an unknown answer", retryable=True
+        ) from None
