@@ -96,17 +96,19 @@ class Endpoints:
     def billed(self) -> Counter[int]:
         """How often each order was asked about in batches, counting the lines that did not fail."""
         return Counter(
-            order_of(body) for batch in self.batches.values() for n, (_, body) in enumerate(batch.lines) if not self.fails(n)
+            order_of(body)
+            for batch in self.batches.values()
+            for n, (_, body) in enumerate(batch.lines)
+            if not self.fails(n)
         )
 
     def answer(self, method: str, path: str, query: Mapping[str, list[str]], body: bytes, kind: str) -> Json | bytes:
         """What a request gets; None for a path that is not there."""
-        for verb, pattern, name in _ROUTES:
-            if verb == method and (found := re.fullmatch(pattern, path)):
-                break
-        else:
+        matches = [(name, re.fullmatch(pattern, path)) for verb, pattern, name in _ROUTES if verb == method]
+        name, found = next(((name, found) for name, found in matches if found), ("", None))
+        if found is None:
             return None
-        step = name.removeprefix("_").partition("_")[0]
+        step = name.partition("_")[0]
         self.step(f"{step}:in")
         if step == self.refuses:
             return {"error": {"message": "no", "type": "invalid_request_error"}}, 400
@@ -132,11 +134,19 @@ class Endpoints:
         [part] = [one for one in parts if one.get_filename()]  # type: ignore[union-attr]
         name = f"file-{len(self.files)}"
         self.files[name] = (part.get_filename(), part.get_payload(decode=True))  # type: ignore[union-attr,assignment]
-        return {"id": name, "object": "file", "filename": self.files[name][0], "purpose": "batch", "created_at": int(time.time())}
+        return {
+            "id": name,
+            "object": "file",
+            "filename": self.files[name][0],
+            "purpose": "batch",
+            "created_at": int(time.time()),
+        }
 
     def list_files(self, **_: Any) -> Json:
         """All files, the newest first."""
-        rows = [{"id": name, "filename": file[0], "created_at": 1 + int(time.time())} for name, file in self.files.items()]
+        rows = [
+            {"id": name, "filename": file[0], "created_at": 1 + int(time.time())} for name, file in self.files.items()
+        ]
         return {"data": rows[::-1], "has_more": False}
 
     def create_batch(self, *_: str, body: bytes, **__: Any) -> Json:
@@ -161,7 +171,9 @@ class Endpoints:
         return self._show(made)
 
     def list_batches(self, **_: Any) -> Json:
-        """All batches, the newest first."""
+        """All batches, the newest first; meanwhile time passes."""
+        for one in self.batches.values():
+            one.looks += 1
         rows = [self._show(one) for one in [*self.batches.values()][::-1]]
         return {"operations": rows} if self.name == "gemini" else {"data": rows, "has_more": False}
 
@@ -177,7 +189,9 @@ class Endpoints:
 
     def results_of(self, name: str, **_: Any) -> bytes:
         """The result lines, in another order."""
-        return b"\n".join(json.dumps(one).encode() for one in self._results(self.batches[name.removeprefix("out-")])[::-1])
+        return b"\n".join(
+            json.dumps(one).encode() for one in self._results(self.batches[name.removeprefix("out-")])[::-1]
+        )
 
     def _has_ended(self, batch: Batch) -> bool:
         return batch.cancelled or 0 <= self.looks < batch.looks
@@ -191,9 +205,15 @@ class Endpoints:
                 result = error if failed else {"type": "succeeded", "message": reply_to(body)}
                 found.append({"custom_id": name, "result": result})
             elif self.name == "gemini":
-                found.append({"metadata": {"key": name}} | ({"error": {"code": 8}} if failed else {"response": reply_to(body)}))
+                found.append(
+                    {"metadata": {"key": name}} | ({"error": {"code": 8}} if failed else {"response": reply_to(body)})
+                )
             else:
-                answer = {"status_code": 429, "body": {"error": {}}} if failed else {"status_code": 200, "body": reply_to(body)}
+                answer = (
+                    {"status_code": 429, "body": {"error": {}}}
+                    if failed
+                    else {"status_code": 200, "body": reply_to(body)}
+                )
                 found.append({"id": f"r{n}", "custom_id": name, "response": answer, "error": None})
         return found
 
@@ -205,9 +225,15 @@ class Endpoints:
             return {"id": batch.id, "type": "message_batch", "processing_status": "ended" if ended else "in_progress",
                     "created_at": written, "request_counts": counts}  # fmt: skip
         if self.name == "gemini":
-            state = {"displayName": batch.label, "createTime": written, "state": f"BATCH_STATE_{'SUCCEEDED' if ended else 'RUNNING'}"}
+            state = {
+                "displayName": batch.label,
+                "createTime": written,
+                "state": f"BATCH_STATE_{'SUCCEEDED' if ended else 'RUNNING'}",
+            }
             found: Json = {"name": f"batches/{batch.id}", "metadata": state, "done": ended}
-            return found | ({"response": {"inlinedResponses": {"inlinedResponses": self._results(batch)}}} if ended else {})
+            return found | (
+                {"response": {"inlinedResponses": {"inlinedResponses": self._results(batch)}}} if ended else {}
+            )
         output = f"out-{batch.id}" if ended else None
         if self.name == "mistral":
             return {"id": batch.id, "status": "SUCCESS" if ended else "RUNNING", "metadata": {"callgrade": batch.label},
@@ -224,7 +250,11 @@ _ROUTES = (
     ("POST", r"(?:/v1|/openai)/batches|/v1/batch/jobs|/v1/messages/batches|.*:batchGenerateContent", "create_batch"),
     ("GET", r"(?:/v1|/openai|/v1beta)/batches|/v1/batch/jobs|/v1/messages/batches", "list_batches"),
     ("GET", r"(?:/v1|/openai|/v1beta|/v1/messages)/batches/(\w+)|/v1/batch/jobs/(?P<b>\w+)", "look_at"),
-    ("POST", r"(?:/v1|/openai|/v1beta|/v1/messages)/batches/(\w+)(?::|/)cancel|/v1/batch/jobs/(?P<b>\w+)/cancel", "cancel_batch"),
+    (
+        "POST",
+        r"(?:/v1|/openai|/v1beta|/v1/messages)/batches/(\w+)(?::|/)cancel|/v1/batch/jobs/(?P<b>\w+)/cancel",
+        "cancel_batch",
+    ),
 )
 
 
@@ -240,7 +270,11 @@ def reply_to(body: Json) -> Json:
     if "contents" in body:
         turns = [one["text"] for part in (body["system_instruction"], *body["contents"]) for one in part["parts"]]
         text = _judge(turns, body["generationConfig"]["response_json_schema"])
-        counts = {"promptTokenCount": TOKENS_IN, "candidatesTokenCount": TOKENS_OUT, "totalTokenCount": TOKENS_IN + TOKENS_OUT}
+        counts = {
+            "promptTokenCount": TOKENS_IN,
+            "candidatesTokenCount": TOKENS_OUT,
+            "totalTokenCount": TOKENS_IN + TOKENS_OUT,
+        }
         content = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}
         return {"candidates": [content], "usageMetadata": counts, "modelVersion": "gemini-2.5-flash"}
     if "system" in body:
@@ -257,7 +291,14 @@ def reply_to(body: Json) -> Json:
     else:
         message = {"content": _judge(turns, body["response_format"]["json_schema"]["schema"])}
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
-    return {"id": "c", "object": "chat.completion", "created": 1, "model": body["model"], "choices": [choice], "usage": usage}
+    return {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": body["model"],
+        "choices": [choice],
+        "usage": usage,
+    }
 
 
 def _judge(turns: list[str], schema: Json) -> str:
