@@ -10,25 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from secrets import token_hex
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError, NotSentError, closes_key
 from service.asking.judging import Judging
-from service.asking.provider_batches.dialects import Answers, Dialect, Submission, UnsureError, open_batches
+from service.asking.provider_batches.dialects import Answers, UnsureError, open_batches
 from service.asking.provider_batches.questions import Collector, Replayer, derive_nonces
-from service.asking.provider_batches.wire import Endpoint, Wire
+from service.asking.provider_batches.wire import Wire
 from service.engine import Engine
 from service.errors import CallgradeError, JudgeError
 from service.jobs.items import PROVIDER_DELAY_S, Deferral, ItemScorer, WaitingItem, defer_for_fault, split_blocks
 from service.jobs.recorder import BUDGET_SPENT, QUESTIONS_SPENT
 from service.store.database import insist
-from service.store.jobs.leases import ChunkItem, ClaimedChunk
+from service.store.jobs.leases import ClaimedChunk
 from service.store.jobs.provider_batches import ProviderBatch, ProviderBatches
 
 LOG = logging.getLogger("callgrade.batches")
@@ -38,11 +36,11 @@ T = TypeVar("T")
 MIN_QUESTIONS = 50
 """Fewest questions to one model for which `auto` waits for a provider's batch."""
 
-MAX_QUESTIONS = 40_000
-"""Most questions in one submission; providers take 50,000."""
-
 CANCEL_S = 3_600.0
 """Seconds after which a cancelled batch of a provider that does not end is given up."""
+
+GIVE_UP_S = 86_400.0
+"""Seconds for which a batch that nobody waits for is tried to be cancelled: by then it has ended by itself."""
 
 DATABASE_PATIENCE_S = 60.0
 
@@ -77,28 +75,148 @@ class ProviderJudging:
         judging = self._engine.judging
         if judging is None or chunk.options.get("judging", "live") == "live":
             return self._scorer
-        rows = await self._run(partial(self._store.find, chunk.lease, chunk.size))
-        if not rows and chunk.size == 1 and chunk.deaths:  # split off, as it may have taken down its worker
-            return self._scorer
         try:
-            if (deferral := await self._submit_rest(chunk, judging, rows)) is not None:
-                return deferral
             rows = await self._run(partial(self._store.find, chunk.lease, chunk.size))
+            if not rows and chunk.deaths < chunk.size:  # else it was split off, as it may take down its worker
+                if (deferral := await self._submit(chunk, judging)) is not None:
+                    return deferral
+                rows = await self._run(partial(self._store.find, chunk.lease, chunk.size))
             found = [await self._look(row, chunk, judging) for row in rows]
         except JudgeError as fault:
-            LOG.warning("a provider's batch must wait", extra={"fields": {"why": str(fault)}})
             return defer_for_fault(fault) or Deferral(str(fault), PROVIDER_DELAY_S, all_wait=True)
-        answers = [one for one in found if one is not None]
-        if len(answers) < len(found):
-            looks = max([row.looks for row in rows])
-            delay = min(self._polling.longest, self._polling.first * 1.5 ** min(looks, 20))
+        if None in found:
+            delay = self._polling.first * 1.5 ** min(20, max([row.looks for row in rows]))
+            delay = min(delay, self._polling.longest)
             return Deferral("a provider's batch is under way", delay, all_wait=True, of_provider=True)
+        if not rows:
+            return self._scorer
+        answers = {name: answer for one in found for name, answer in (one or {}).items()}
         is_open = chunk.options.get("unanswered") == "open"
-        merged = {name: answer for one in answers for name, answer in one.items()}
         replaying = judging.copy_over(
-            lambda live: Replayer(self._wire, merged, None if is_open else live), derive_nonces(rows[0].secret)
+            lambda live: Replayer(self._wire, answers, None if is_open else live), derive_nonces(rows[0].secret)
         )
         return self._scorer.copy_over(replaying)
+
+    async def _submit(self, chunk: ClaimedChunk, judging: Judging) -> Deferral | None:
+        """Submit the questions of a chunk, a batch for each model; return why not, if its own batch may not ask them."""
+        secret = token_hex(16)
+        collected = await self._collect(chunk, judging, secret)
+        fewest = MIN_QUESTIONS if chunk.options["judging"] == "auto" else 1
+        rows = [
+            ProviderBatch(
+                label=token_hex(8),
+                batch=chunk.lease.batch,
+                first=chunk.lease.first,
+                size=chunk.size,
+                model=model,
+                questions=len(lines),
+                secret=secret,
+            )
+            for model, lines in collected.lines.items()
+            if len(lines) >= fewest
+        ]
+        worst = [collected.worst[row.model] for row in rows]
+        spent = await self._run(partial(self._store.add, chunk.lease, rows, worst))
+        if spent is not None:
+            reason = QUESTIONS_SPENT if spent == "max_questions" else BUDGET_SPENT
+            return Deferral(reason, 0.0, all_wait=True, of_budget=True)
+        for row in rows:
+            await self._send(row, collected, again=False)
+        return None
+
+    async def _collect(self, chunk: ClaimedChunk, judging: Judging, secret: str) -> Collector:
+        """Collect the questions of a chunk's items that the cache does not answer."""
+        collector = Collector(self._wire)
+        collecting = judging.copy_over(lambda _: collector, derive_nonces(secret))
+        for block in split_blocks(chunk.items):
+            for one in await asyncio.to_thread(self._scorer.begin, block):
+                if isinstance(one, WaitingItem) and one.plan is not None and self._may_ask(one):
+                    spending = Spending(self._engine.build_spending(one.request, chunk.tenant).cap_usd)
+                    model, tenant = one.request.judge_model, chunk.tenant
+                    asks, trace = one.plan.asks, one.plan.trace
+                    await collecting.answer(asks, trace, mode="live", spending=spending, model=model, tenant=tenant)
+        return collector
+
+    def _may_ask(self, one: WaitingItem) -> bool:
+        try:
+            self._engine.admit(one.request)
+            self._engine.ask_limits.admit_questions(one.plan.asks if one.plan else ())
+            return self._engine.choose_mode(one.request) == "live"
+        except CallgradeError:  # scoring says why not
+            return False
+
+    async def _send(self, row: ProviderBatch, collected: Collector, *, again: bool) -> None:
+        """Submit the questions of a row."""
+        opened, lines = await open_batches(self._wire, row.model), collected.lines.get(row.model)
+        if opened is None or not lines:
+            return await self._run(partial(self._store.end, row))
+        named = {row.label + name: body for name, body in lines.items()}
+        try:
+            provider_id = await opened.dialect.submit(opened.at, row, named, again=again)
+        except CallError as fault:
+            return await self._end_refused(row, fault)
+        if not await self._run(partial(self._store.record, row, provider_id)):
+            await opened.dialect.cancel(opened.at, provider_id)  # another worker was faster
+        return None
+
+    async def _end_refused(self, row: ProviderBatch, fault: CallError) -> None:
+        """End a row if its provider refuses what we ask: then its questions are asked live. Raise a fault that will pass."""
+        if fault.retryable or closes_key(fault) or isinstance(fault, NotSentError):
+            raise fault
+        fields = {"batch": row.batch, "model": row.model, "why": str(fault)}
+        LOG.warning("a provider refuses a batch of questions", extra={"fields": fields})
+        await self._run(partial(self._store.end, row))
+
+    async def _look(self, row: ProviderBatch, chunk: ClaimedChunk, judging: Judging) -> Answers | None:
+        """Return the answers of a submission, by the names of prompts, once no more will come; None before."""
+        if row.label in self._answers:
+            return self._answers[row.label]
+        if row.state != "ended":
+            await self._run(partial(self._store.look, row, chunk.lease))
+        answers: Answers | None
+        late = row.age - 3_600.0 * float(str(chunk.options.get("judging_hours", 24.0)))
+        try:
+            found = self._read(row, row.provider_id, late) if row.provider_id else self._find(row, chunk, judging, late)
+            answers = await found
+        except CallError as fault:
+            await self._end_refused(row, fault)
+            answers = {}
+        if answers is not None:
+            await self._run(partial(self._store.end, row))
+            while len(self._answers) >= MAX_KEPT_ANSWERS:
+                del self._answers[next(iter(self._answers))]
+            answers = self._answers[row.label] = {name.removeprefix(row.label): one for name, one in answers.items()}
+        return answers
+
+    async def _read(self, row: ProviderBatch, provider_id: str, late: float) -> Answers | None:
+        """Read the answers of a provider's batch; cancel it if it is late, and give it up if that does not end it."""
+        opened = await open_batches(self._wire, row.model)
+        if opened is None:
+            return {}
+        answers = await opened.dialect.read(opened.at, provider_id)
+        if answers is None and late > 0.0 and not row.cancelled:
+            await opened.dialect.cancel(opened.at, provider_id)
+            await self._run(partial(self._store.note_cancelled, row))
+        return {} if answers is None and late > CANCEL_S else answers
+
+    async def _find(self, row: ProviderBatch, chunk: ClaimedChunk, judging: Judging, late: float) -> Answers | None:
+        """Find a submission whose answer was lost, else submit it again; return no answers if that cannot be."""
+        opened = await open_batches(self._wire, row.model)
+        if row.state == "ended" or opened is None or late > 0.0:
+            return {}
+        try:
+            found = await opened.dialect.find(opened.at, row, await self._run(self._store.list_taken))
+        except UnsureError:
+            return None
+        if found is not None:
+            await self._run(partial(self._store.record, row, found))
+        elif chunk.size < row.size:  # it was split, and other parts may look too
+            return {}
+        else:
+            await self._send(row, await self._collect(chunk, judging, row.secret), again=True)
+        return None
+
+    # Nobody waits for them.
 
     async def watch(self) -> None:
         """Cancel, for ever, what providers still work on for batches that are over."""
@@ -110,188 +228,17 @@ class ProviderJudging:
             except Exception:
                 LOG.exception("providers' batches could not be cancelled; it is tried again")
 
-    # Submissions.
-
-    async def _submit_rest(
-        self, chunk: ClaimedChunk, judging: Judging, rows: Sequence[ProviderBatch]
-    ) -> Deferral | None:
-        """Submit the questions of all items that no submission covers yet, as many at a time as one may hold."""
-        start = max([row.end for row in rows], default=chunk.lease.first)
-        secret = rows[0].secret if rows else token_hex(16)
-        left = [item for item in chunk.items if item.position >= start]
-        collector = Collector(self._wire)
-        for block in split_blocks(left):
-            for one in await self._plan(block):
-                await self._collect(one, collector, judging, secret, chunk.tenant)
-                if await self._is_full(collector):
-                    end = one.item.position + 1
-                    if (deferral := await self._submit(chunk, start, end, collector, secret)) is not None:
-                        return deferral
-                    start, collector = end, Collector(self._wire)
-        end = chunk.lease.first + chunk.size
-        return await self._submit(chunk, start, end, collector, secret) if start < end else None
-
-    async def _plan(self, items: Sequence[ChunkItem]) -> list[WaitingItem]:
-        begun = await asyncio.to_thread(self._scorer.begin, items)
-        return [one for one in begun if isinstance(one, WaitingItem)]
-
-    async def _collect(
-        self, one: WaitingItem, collector: Collector, judging: Judging, secret: str, tenant: str
-    ) -> None:
-        """Collect the questions of an item, unless it may not ask them; scoring says so."""
-        request, plan = one.request, one.plan
-        try:
-            if plan is None or self._engine.choose_mode(request) != "live":
-                return
-            self._engine.admit(request)
-            self._engine.ask_limits.admit_questions(plan.asks)
-        except CallgradeError:
-            return
-        spending = Spending(self._engine.build_spending(request, tenant).cap_usd)
-        collecting = judging.copy_over(lambda _: collector, derive_nonces(secret))
-        await collecting.answer(
-            plan.asks, plan.trace, mode="live", spending=spending, model=request.judge_model, tenant=tenant
-        )
-
-    async def _is_full(self, collector: Collector) -> bool:
-        for model, size in collector.bytes.items():
-            opened = await open_batches(self._wire, model)
-            if opened is not None and (size > opened[0].max_bytes or len(collector.lines[model]) >= MAX_QUESTIONS):
-                return True
-        return False
-
-    async def _submit(
-        self, chunk: ClaimedChunk, first: int, end: int, collector: Collector, secret: str
-    ) -> Deferral | None:
-        fewest = MIN_QUESTIONS if chunk.options["judging"] == "auto" else 1
-        models = [model for model, lines in collector.lines.items() if len(lines) >= fewest]
-        base = ProviderBatch(
-            label=token_hex(8),
-            batch=chunk.lease.batch,
-            first=first,
-            size=end - first,
-            model="",
-            questions=0,
-            secret=secret,
-            state="ended",
-        )
-        rows = [
-            replace(base, label=token_hex(8), model=model, questions=len(collector.lines[model]), state="new")
-            for model in models
-        ]
-        worst = [collector.worst[model] for model in models]
-        spent = await self._run(partial(self._store.add, chunk.lease, rows or [base], worst or [0.0]))
-        if spent is not None:
-            reason = QUESTIONS_SPENT if spent == "max_questions" else BUDGET_SPENT
-            return Deferral(reason, 0.0, all_wait=True, of_budget=True)
-        for row in rows:
-            await self._send(row, collector.lines[row.model], again=False)
-        return None
-
-    async def _send(self, row: ProviderBatch, lines: Mapping[str, Mapping[str, Any]], *, again: bool) -> None:
-        """Submit lines under the label of a row. One that the provider refuses is over: its questions are asked otherwise."""
-        opened = await open_batches(self._wire, row.model)
-        if opened is None or not lines:
-            return await self._run(partial(self._store.end, row))
-        dialect, at = opened
-        named = {row.label + name: body for name, body in lines.items()}
-        try:
-            provider_id = await dialect.submit(at, _describe(row, frozenset()), named, again=again)
-        except CallError as fault:
-            return await self._end_refused(row, fault)
-        if not await self._run(partial(self._store.record, row, provider_id)):
-            await dialect.cancel(at, provider_id)  # another worker has submitted them
-        return None
-
-    async def _end_refused(self, row: ProviderBatch, fault: CallError) -> None:
-        """End a row whose provider refuses what we ask; raise a fault that will pass."""
-        if fault.retryable or closes_key(fault) or isinstance(fault, NotSentError):
-            raise fault
-        fields = {"batch": row.batch, "model": row.model, "why": str(fault)}
-        LOG.warning("a provider refuses a batch; its questions are asked otherwise", extra={"fields": fields})
-        await self._run(partial(self._store.end, row))
-
-    # What became of them.
-
-    async def _look(self, row: ProviderBatch, chunk: ClaimedChunk, judging: Judging) -> Answers | None:
-        """Return the answers of a submission, by the names of prompts, once there are or will be none further."""
-        if row.label in self._answers:
-            return self._answers[row.label]
-        opened = await open_batches(self._wire, row.model) if row.model else None
-        if opened is None:
-            return {}
-        if row.state != "ended":
-            await self._run(partial(self._store.look, row, chunk.lease))
-        answers: Answers | None
-        late = row.age - 3_600.0 * float(str(chunk.options.get("judging_hours", 24.0)))
-        try:
-            if row.provider_id is not None:
-                answers = await self._read(row, row.provider_id, *opened, late=late)
-            else:
-                waits = row.state == "new" and late < 0.0 and await self._find_again(row, chunk, judging)
-                answers = None if waits else {}
-        except CallError as fault:
-            await self._end_refused(row, fault)
-            answers = {}
-        if answers is None:
-            return None
-        await self._run(partial(self._store.end, row))
-        while len(self._answers) >= MAX_KEPT_ANSWERS:
-            del self._answers[next(iter(self._answers))]
-        self._answers[row.label] = {name.removeprefix(row.label): answer for name, answer in answers.items()}
-        return self._answers[row.label]
-
-    async def _read(
-        self, row: ProviderBatch, provider_id: str, dialect: Dialect, at: Endpoint, *, late: float
-    ) -> Answers | None:
-        """Read the answers of a provider's batch; cancel it where it is late, and give it up where that does not end it."""
-        answers = await dialect.read(at, provider_id)
-        if answers is None and late > 0.0 and not row.cancelled:
-            await dialect.cancel(at, provider_id)
-            await self._run(partial(self._store.note_cancelled, row))
-        return {} if answers is None and late > CANCEL_S else answers
-
-    async def _find_again(self, row: ProviderBatch, chunk: ClaimedChunk, judging: Judging) -> bool:
-        """Find a submission whose answer was lost, else submit it again; False if there will be none."""
-        opened = await open_batches(self._wire, row.model)
-        if opened is None:
-            return False
-        try:
-            found = await opened[0].find(opened[1], _describe(row, await self._run(self._store.list_taken)))
-        except UnsureError:
-            return True
-        if found is not None:
-            await self._run(partial(self._store.record, row, found))
-            return True
-        if not (chunk.lease.first <= row.first and row.end <= chunk.lease.first + chunk.size):
-            await self._run(partial(self._store.end, row))  # this is a part of its chunk, which was split
-            return False
-        collector = Collector(self._wire)
-        for block in split_blocks([item for item in chunk.items if row.first <= item.position < row.end]):
-            for one in await self._plan(block):
-                await self._collect(one, collector, judging, row.secret, chunk.tenant)
-        await self._send(row, collector.lines.get(row.model, {}), again=True)
-        return True
-
     async def _abandon(self, row: ProviderBatch) -> None:
-        """Cancel a submission that nobody waits for."""
-        opened = await open_batches(self._wire, row.model)
         try:
-            if opened is not None and not row.cancelled:
-                dialect, at = opened
-                found = row.provider_id or await dialect.find(
-                    at, _describe(row, await self._run(self._store.list_taken))
-                )
+            if (opened := await open_batches(self._wire, row.model)) is not None and not row.cancelled:
+                taken = await self._run(self._store.list_taken)
+                found = row.provider_id or await opened.dialect.find(opened.at, row, taken)
                 if found is not None:
-                    await dialect.cancel(at, found)
+                    await opened.dialect.cancel(opened.at, found)
         except (JudgeError, UnsureError):
-            if row.age < 86_400.0:
-                return  # it is tried again
+            if row.age < GIVE_UP_S:
+                return
         await self._run(partial(self._store.end, row, unread=True))
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.to_thread(insist, work, give_up=DATABASE_PATIENCE_S)
-
-
-def _describe(row: ProviderBatch, taken: Iterable[str]) -> Submission:
-    return Submission(row.label, row.model, time.time() - row.age, row.questions, frozenset(taken))

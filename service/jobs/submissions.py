@@ -13,6 +13,7 @@ from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter, WithJsonSchema
 from pydantic_core import to_json
 
+from service.asking.provider_batches import PROVIDERS, is_batchable
 from service.core.json.members import find_text
 from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
@@ -159,6 +160,9 @@ class BatchDefaults:
             raise InputError.at(
                 "/judging_hours", "expected less than deadline_hours: what is unanswered is asked after it"
             )
+        model = options.judge_model or (engine.judging.judges.model if engine.judging else "")
+        if options.judging == "batch" and not is_batchable(model):
+            raise InputError.at("/judging", f"only models of {', '.join(PROVIDERS)} are asked in batches, not {model}")
         self._engine = engine
         plain = ScoreRequest.model_construct(**self.given)
         engine.admit(plain)

@@ -6,15 +6,18 @@ A submission whose answer was lost may have been taken. `find` tells: it looks f
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, Field, TypeAdapter, ValidationError
 
+from service.asking.provider_batches import is_batchable
 from service.asking.provider_batches.wire import Endpoint, Wire
+from service.store.jobs.provider_batches import ProviderBatch
 
 LABEL = "callgrade"
 """Name of the member of a batch's metadata that holds our label."""
@@ -23,9 +26,6 @@ SKEW_S = 600.0
 """Seconds by which a provider's clock may differ from the database's."""
 
 PAGE_SIZE = "100"
-
-PROVIDERS = frozenset({"openai", "azure", "anthropic", "gemini", "mistral"})
-"""Providers whose batches are used, as they begin the name of a model."""
 
 ENDED = frozenset(
     {
@@ -53,19 +53,6 @@ Lines = Mapping[str, Mapping[str, Any]]
 
 Answers = Mapping[str, bytes]
 """The bodies of the usable answers, by custom id."""
-
-
-class Submission(NamedTuple):
-    """What is known of a submission whose answer may be lost."""
-
-    label: str
-    model: str
-    """As litellm names it."""
-    since: float
-    """When it was first tried, in seconds since 1970."""
-    size: int
-    taken: frozenset[str]
-    """The provider's ids of our other batches."""
 
 
 class UnsureError(Exception):
@@ -119,47 +106,38 @@ class _Page(BaseModel):
 class Dialect:
     """One provider's batch endpoint. What is here is OpenAI's, which others have taken over."""
 
-    max_bytes = 64 * 2**20
-    """Bytes of lines at which a batch is submitted, well below the provider's limit: they are held in memory."""
     path = "/batches"
     line_url = "/v1/chat/completions"
     cancelling = "/cancel"
     paging: ClassVar[Mapping[str, str]] = {"limit": PAGE_SIZE}
 
-    def place(self, url: str, model: str) -> tuple[str, Mapping[str, str]] | None:  # noqa: ARG002
-        """Return the root of the endpoint and its parameters, by the address of a usual request; None if it is another's."""
-        root, found, rest = url.partition("/chat/completions")
-        return (root, {}) if found and not rest else None
-
-    async def submit(self, at: Endpoint, own: Submission, lines: Lines, *, again: bool) -> str:
+    async def submit(self, at: Endpoint, own: ProviderBatch, lines: Lines, *, again: bool) -> str:
         """Submit lines, and return the provider's id. `again`: a file of them may be there already."""
         name = f"{LABEL}-{own.label}.jsonl"
         file = await self._search(at, "/files", name, purpose="batch") if again else None
         if file is None:
-            text = b"".join([_dump(self.build_line(key, body)) + b"\n" for key, body in lines.items()])
+            text = b"".join([_dump(self._build_line(key, body)) + b"\n" for key, body in lines.items()])
             file = (await at.upload(_Entry, "/files", name, text)).id
-        batch = self.build_batch(file, own.model) | {"metadata": {LABEL: own.label}}
+        batch = self._build_batch(file, own.model) | {"metadata": {LABEL: own.label}}
         return (await at.post(_Entry, self.path, batch)).id
 
-    def build_line(self, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Build the line of a question."""
+    def _build_line(self, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"custom_id": name, "method": "POST", "url": self.line_url, "body": body}
 
-    def build_batch(self, file: str, model: str) -> dict[str, Any]:  # noqa: ARG002
-        """Build the batch of a file."""
+    def _build_batch(self, file: str, model: str) -> dict[str, Any]:  # noqa: ARG002
         return {"input_file_id": file, "endpoint": self.line_url, "completion_window": "24h"}
 
-    async def find(self, at: Endpoint, own: Submission) -> str | None:
-        """Return the id of an earlier submission; None if it was never taken. Raises UnsureError."""
-        return await self._search(at, self.path, own.label, since=own.since)
+    async def find(self, at: Endpoint, own: ProviderBatch, taken: Collection[str]) -> str | None:  # noqa: ARG002
+        """Return the id of an earlier submission; None if it was never taken. `taken`: ids of our others. Raises UnsureError."""
+        return await self._search(at, self.path, own.label, since=own.created_at)
 
     async def _search(self, at: Endpoint, path: str, label: str, *, since: float = 0.0, **params: str) -> str | None:
-        async for one in self.iterate(at, path, since=since, **params):
+        async for one in self._iterate(at, path, since=since, **params):
             if one.label == label:
                 return one.id
         return None
 
-    async def iterate(self, at: Endpoint, path: str, *, since: float, **params: str) -> AsyncIterator[_Entry]:
+    async def _iterate(self, at: Endpoint, path: str, *, since: float, **params: str) -> AsyncIterator[_Entry]:
         """Yield what is listed at a path, the newest first, until it is older than `since`."""
         more: Mapping[str, str] | None = {}
         for number in range(10_000):
@@ -168,12 +146,11 @@ class Dialect:
                 if one.is_older(since):
                     return
                 yield one
-            more = self.find_next(page, number)
+            more = self._find_next(page, number)
             if not page.entries or more is None:
                 return
 
-    def find_next(self, page: _Page, number: int) -> Mapping[str, str] | None:  # noqa: ARG002
-        """Return what asks for the next page; None after the last."""
+    def _find_next(self, page: _Page, number: int) -> Mapping[str, str] | None:  # noqa: ARG002
         return {"after": page.entries[-1].id} if page.has_more and page.entries else None
 
     async def read(self, at: Endpoint, batch: str) -> Answers | None:
@@ -181,11 +158,10 @@ class Dialect:
         found = await at.get(_Entry, f"{self.path}/{batch}")
         if not found.has_ended:
             return None
-        results = await self.read_results(at, found)
+        results = await self._read_results(at, found)
         return {one.name: _dump(one.body) for one in results if one.body is not None and one.status == 200}
 
-    async def read_results(self, at: Endpoint, batch: _Entry) -> Sequence[_Result]:
-        """Read the result lines of a batch that has ended."""
+    async def _read_results(self, at: Endpoint, batch: _Entry) -> Sequence[_Result]:
         return [] if batch.output is None else _parse_lines(await at.download(f"/files/{batch.output}/content"))
 
     async def cancel(self, at: Endpoint, batch: str) -> None:
@@ -198,11 +174,6 @@ class Azure(Dialect):
 
     line_url = "/chat/completions"
 
-    def place(self, url: str, model: str) -> tuple[str, Mapping[str, str]] | None:  # noqa: ARG002
-        """Match the chat completions of a deployment."""
-        root, found, _ = url.partition("/openai/deployments/")
-        return (f"{root}/openai", dict(parse_qsl(urlsplit(url).query))) if found else None
-
 
 class Mistral(Dialect):
     """Mistral's files and jobs: the job names the model."""
@@ -210,20 +181,13 @@ class Mistral(Dialect):
     path = "/batch/jobs"
     paging: ClassVar[Mapping[str, str]] = {"page_size": PAGE_SIZE}
 
-    def place(self, url: str, model: str) -> tuple[str, Mapping[str, str]] | None:
-        """Match chat completions of a model that is named as Mistral's."""
-        return super().place(url, model) if model.startswith("mistral/") else None
-
-    def build_line(self, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Build the line of a question."""
+    def _build_line(self, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"custom_id": name, "body": {key: value for key, value in body.items() if key != "model"}}
 
-    def build_batch(self, file: str, model: str) -> dict[str, Any]:
-        """Build the job of a file."""
+    def _build_batch(self, file: str, model: str) -> dict[str, Any]:
         return {"input_files": [file], "model": _name_model(model), "endpoint": self.line_url, "timeout_hours": 24}
 
-    def find_next(self, page: _Page, number: int) -> Mapping[str, str] | None:
-        """Count the pages."""
+    def _find_next(self, page: _Page, number: int) -> Mapping[str, str] | None:
         return {"page": str(number + 1)} if len(page.entries) >= int(PAGE_SIZE) else None
 
 
@@ -232,84 +196,78 @@ class Anthropic(Dialect):
 
     path = "/messages/batches"
 
-    def place(self, url: str, model: str) -> tuple[str, Mapping[str, str]] | None:  # noqa: ARG002
-        """Match messages."""
-        root, found, rest = url.partition("/messages")
-        return (root, {}) if found and not rest else None
-
-    async def submit(self, at: Endpoint, own: Submission, lines: Lines, *, again: bool) -> str:  # noqa: ARG002
+    async def submit(self, at: Endpoint, own: ProviderBatch, lines: Lines, *, again: bool) -> str:  # noqa: ARG002
         """Make a batch."""
         rows = [{"custom_id": name, "params": body} for name, body in lines.items()]
         return (await at.post(_Entry, self.path, {"requests": rows})).id
 
-    async def find(self, at: Endpoint, own: Submission) -> str | None:
+    async def find(self, at: Endpoint, own: ProviderBatch, taken: Collection[str]) -> str | None:
         """Look at the results of each batch of that time and size; of one that runs, nobody can tell whose it is."""
         unsure = False
-        async for one in self.iterate(at, self.path, since=own.since):
-            if one.id in own.taken or sum(one.counts.values()) != own.size:
+        async for one in self._iterate(at, self.path, since=own.created_at):
+            if one.id in taken or sum(one.counts.values()) != own.questions:
                 continue
             if not one.has_ended:
                 unsure = True
-            elif any(result.name.startswith(own.label) for result in await self.read_results(at, one)):
+            elif any(result.name.startswith(own.label) for result in await self._read_results(at, one)):
                 return one.id
         if unsure:
             raise UnsureError
         return None
 
-    def find_next(self, page: _Page, number: int) -> Mapping[str, str] | None:  # noqa: ARG002
-        """Go on after the last."""
+    def _find_next(self, page: _Page, number: int) -> Mapping[str, str] | None:  # noqa: ARG002
         return {"after_id": page.entries[-1].id} if page.has_more and page.entries else None
 
-    async def read_results(self, at: Endpoint, batch: _Entry) -> Sequence[_Result]:
-        """Read the results."""
+    async def _read_results(self, at: Endpoint, batch: _Entry) -> Sequence[_Result]:
         return _parse_lines(await at.download(f"{self.path}/{batch.id}/results"))
 
 
 class Gemini(Dialect):
     """Gemini's batches, with requests and results inline."""
 
-    max_bytes = 12 * 2**20  # the limit is 20 MB
     cancelling = ":cancel"
     paging: ClassVar[Mapping[str, str]] = {"pageSize": PAGE_SIZE}
 
-    def place(self, url: str, model: str) -> tuple[str, Mapping[str, str]] | None:  # noqa: ARG002
-        """Match `generateContent`."""
-        root, found, rest = url.partition("/models/")
-        return (root, {}) if found and rest.endswith(":generateContent") else None
-
-    async def submit(self, at: Endpoint, own: Submission, lines: Lines, *, again: bool) -> str:  # noqa: ARG002
+    async def submit(self, at: Endpoint, own: ProviderBatch, lines: Lines, *, again: bool) -> str:  # noqa: ARG002
         """Make a batch whose name for display is the label."""
         rows = [{"request": body, "metadata": {"key": name}} for name, body in lines.items()]
         batch = {"display_name": own.label, "input_config": {"requests": {"requests": rows}}}
         path = f"/models/{_name_model(own.model)}:batchGenerateContent"
         return (await at.post(_Entry, path, {"batch": batch})).id
 
-    def find_next(self, page: _Page, number: int) -> Mapping[str, str] | None:  # noqa: ARG002
-        """Send the token of the next page."""
+    def _find_next(self, page: _Page, number: int) -> Mapping[str, str] | None:  # noqa: ARG002
         return {"pageToken": page.token} if page.token else None
 
-    async def read_results(self, at: Endpoint, batch: _Entry) -> Sequence[_Result]:  # noqa: ARG002
-        """Return what came with the batch."""
+    async def _read_results(self, at: Endpoint, batch: _Entry) -> Sequence[_Result]:  # noqa: ARG002
         return batch.inline
 
 
-DIALECTS = (Azure(), Mistral(), Dialect(), Anthropic(), Gemini())
+class OpenedBatches(NamedTuple):
+    """A provider's batch endpoint, open to us."""
+
+    dialect: Dialect
+    at: Endpoint
 
 
-def is_batchable(model: str) -> bool:
-    """Whether a model's name is that of a provider whose batches are used, or of none."""
-    prefix, slash, _ = model.partition("/")
-    return not slash or prefix in PROVIDERS
+_PLACES: tuple[tuple[str, str, Dialect], ...] = (
+    (r"(.*)/openai/deployments/[^/]+/chat/completions", "/openai", Azure()),
+    (r"(.*)/chat/completions", "", Dialect()),
+    (r"(.*)/messages", "", Anthropic()),
+    (r"(.*)/models/[^/]+:generateContent", "", Gemini()),
+)
+"""By the address of a usual request: what follows the root of the batch endpoint, and its dialect."""
 
 
-async def open_batches(wire: Wire, model: str) -> tuple[Dialect, Endpoint] | None:
+async def open_batches(wire: Wire, model: str) -> OpenedBatches | None:
     """Find the batch endpoint of a model's provider; None if it has none that we know. Raises CallError."""
     if not is_batchable(model):
         return None
     url, headers = await wire.open_endpoint(model)
-    for dialect in DIALECTS:
-        if (found := dialect.place(url, model)) is not None:
-            return dialect, Endpoint(wire, found[0], headers, found[1])
+    address, _, query = url.partition("?")
+    for pattern, path, dialect in _PLACES:
+        if (found := re.fullmatch(pattern, address)) is not None:
+            at = Endpoint(wire, found[1] + path, headers, dict(parse_qsl(query)))
+            return OpenedBatches(Mistral() if model.startswith("mistral/") else dialect, at)
     return None
 
 

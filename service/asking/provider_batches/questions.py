@@ -17,10 +17,16 @@ from typing import Any
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.asking.judging import Calls, DrawNonces
-from service.asking.provider_batches.dialects import is_batchable
+from service.asking.provider_batches import is_batchable
 from service.asking.provider_batches.wire import Wire
 from service.core.judging.prompts import Completion, Prompt
 from service.errors import JudgeError
+
+MAX_LINES = 40_000
+"""Most questions in one batch; providers take 50,000."""
+
+MAX_BYTES = 2**24
+"""Most bytes of questions in one batch, which are held in memory; Gemini takes 20 MB. Further questions are asked live."""
 
 
 def derive_nonces(secret: str) -> DrawNonces:
@@ -39,26 +45,30 @@ def name_prompt(prompt: Prompt) -> str:
 
 
 class Collector:
-    """Takes prompts that the cache does not answer, and asks nobody. `lines`: by model, the requests by the prompts' names."""
+    """Takes the prompts that the cache does not answer, as many as a batch may hold, and asks nobody."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
+        self._room: dict[str, int] = {}
         self.lines: dict[str, dict[str, Mapping[str, Any]]] = {}
+        """By model, the bodies of requests by the names of their prompts."""
         self.worst: dict[str, float] = {}
-        """By model, the most that its answers can cost, as far as prices are known."""
-        self.bytes: dict[str, int] = {}
+        """By model, the most that the answers can cost, as far as prices are known."""
 
     async def complete(self, prompt: Prompt, spending: Spending, tenant: str) -> Completion:  # noqa: ARG002
         """Take a prompt, within the budget of its item. Always raises JudgeError."""
-        name, lines = name_prompt(prompt), self.lines.setdefault(prompt.model, {})
-        if name not in lines and is_batchable(prompt.model):
+        model, name = prompt.model, name_prompt(prompt)
+        lines = self.lines.setdefault(model, {})
+        if name not in lines and len(lines) < MAX_LINES and is_batchable(model):
             worst = await self._wire.find_worst_usd(prompt)
             with spending.reserve(worst):  # counts as spent, as no bill comes
                 pass
             with suppress(CallError):  # a call will say the same
-                body = lines[name] = (await self._wire.build_request(prompt)).body
-                self.worst[prompt.model] = self.worst.get(prompt.model, 0.0) + (worst or 0.0)
-                self.bytes[prompt.model] = self.bytes.get(prompt.model, 0) + len(json.dumps(body))
+                body = (await self._wire.build_request(prompt)).body
+                self._room[model] = self._room.get(model, MAX_BYTES) - len(json.dumps(body))
+                if self._room[model] > 0:
+                    lines[name] = body
+                    self.worst[model] = self.worst.get(model, 0.0) + (worst or 0.0)
         raise JudgeError("refused", "it is asked in a batch of the provider")
 
 
