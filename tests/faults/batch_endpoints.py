@@ -28,6 +28,9 @@ Json = Any
 
 TOKENS_IN, TOKENS_OUT = 1_000, 100
 
+PAGE_ROWS = 3
+"""Rows of a list in one answer, where the provider and not the client decides."""
+
 
 class Provider(NamedTuple):
     """A provider: a model of it, and the path of its address."""
@@ -72,6 +75,8 @@ class Endpoints:
     """How often a batch is looked at before it has ended; below 0: it never ends by itself."""
     fails: Callable[[int], bool] = lambda _: False
     """Whether a line fails, by its number in its batch."""
+    breaks: Callable[[int], bool] = lambda _: False
+    """Whether the reply of a line breaks the rules, by its number."""
     refuses: str = ""
     """The kind of request that gets a 400."""
     hook: Callable[[str], None] = lambda _: None
@@ -142,12 +147,12 @@ class Endpoints:
             "created_at": int(time.time()),
         }
 
-    def list_files(self, **_: Any) -> Json:
-        """All files, the newest first."""
+    def list_files(self, *, query: Mapping[str, list[str]], **_: Any) -> Json:
+        """The files, the newest first."""
         rows = [
             {"id": name, "filename": file[0], "created_at": 1 + int(time.time())} for name, file in self.files.items()
         ]
-        return {"data": rows[::-1], "has_more": False}
+        return self._page(rows[::-1], query)
 
     def create_batch(self, *_: str, body: bytes, **__: Any) -> Json:
         """A batch is taken, in any dialect."""
@@ -170,12 +175,25 @@ class Endpoints:
         self.batches[made.id] = made
         return self._show(made)
 
-    def list_batches(self, **_: Any) -> Json:
-        """All batches, the newest first; meanwhile time passes."""
+    def list_batches(self, *, query: Mapping[str, list[str]], **_: Any) -> Json:
+        """The batches, the newest first; meanwhile time passes."""
         for one in self.batches.values():
             one.looks += 1
-        rows = [self._show(one) for one in [*self.batches.values()][::-1]]
-        return {"operations": rows} if self.name == "gemini" else {"data": rows, "has_more": False}
+        return self._page([self._show(one) for one in [*self.batches.values()][::-1]], query)
+
+    def _page(self, rows: list[Json], query: Mapping[str, list[str]]) -> Json:
+        """Some of the rows: Mistral counts pages, Gemini gives tokens, the others go on after an id."""
+        if self.name == "mistral":
+            size = int(query["page_size"][0])
+            start = size * int(query.get("page", ["0"])[0])
+            return {"data": rows[start : start + size], "total": len(rows)}
+        after = query.get("after") or query.get("after_id") or query.get("pageToken")
+        names = [one.get("id") or one["name"] for one in rows]
+        start = names.index(after[0]) + 1 if after else 0
+        end = start + PAGE_ROWS
+        if self.name == "gemini":
+            return {"operations": rows[start:end]} | ({"nextPageToken": names[end - 1]} if end < len(rows) else {})
+        return {"data": rows[start:end], "has_more": end < len(rows)}
 
     def look_at(self, name: str, **_: Any) -> Json:
         """One batch, which may have ended."""
@@ -199,20 +217,21 @@ class Endpoints:
     def _results(self, batch: Batch) -> list[Json]:
         found: list[Json] = []
         for n, (name, body) in enumerate(batch.lines):
-            failed = self.fails(n) or batch.cancelled
+            failed, broken = self.fails(n) or batch.cancelled, self.breaks(n)
             if self.name == "anthropic":
                 error = {"type": "expired"} if n % 2 else {"type": "errored", "error": {"type": "error"}}
-                result = error if failed else {"type": "succeeded", "message": reply_to(body)}
+                result = error if failed else {"type": "succeeded", "message": reply_to(body, broken=broken)}
                 found.append({"custom_id": name, "result": result})
             elif self.name == "gemini":
                 found.append(
-                    {"metadata": {"key": name}} | ({"error": {"code": 8}} if failed else {"response": reply_to(body)})
+                    {"metadata": {"key": name}}
+                    | ({"error": {"code": 8}} if failed else {"response": reply_to(body, broken=broken)})
                 )
             else:
                 answer = (
                     {"status_code": 429, "body": {"error": {}}}
                     if failed
-                    else {"status_code": 200, "body": reply_to(body)}
+                    else {"status_code": 200, "body": reply_to(body, broken=broken)}
                 )
                 found.append({"id": f"r{n}", "custom_id": name, "response": answer, "error": None})
         return found
@@ -264,12 +283,12 @@ def order_of(body: Json) -> int:
     return int(found[1]) if found else -1
 
 
-def reply_to(body: Json) -> Json:
-    """A good answer to a request, in the dialect of the request."""
+def reply_to(body: Json, *, broken: bool = False) -> Json:
+    """A good answer to a request, in the dialect of the request; or one whose text is no verdict."""
     usage = {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT, "total_tokens": TOKENS_IN + TOKENS_OUT}
     if "contents" in body:
         turns = [one["text"] for part in (body["system_instruction"], *body["contents"]) for one in part["parts"]]
-        text = _judge(turns, body["generationConfig"]["response_json_schema"])
+        text = _judge(turns, body["generationConfig"]["response_json_schema"], broken=broken)
         counts = {
             "promptTokenCount": TOKENS_IN,
             "candidatesTokenCount": TOKENS_OUT,
@@ -279,17 +298,17 @@ def reply_to(body: Json) -> Json:
         return {"candidates": [content], "usageMetadata": counts, "modelVersion": "gemini-2.5-flash"}
     if "system" in body:
         turns = [one["text"] for part in (body["system"], *[m["content"] for m in body["messages"]]) for one in part]
-        text = _judge(turns, body["output_format"]["schema"])
+        text = _judge(turns, body["output_format"]["schema"], broken=broken)
         counts = {"input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT, "service_tier": "batch"}
         return {"id": "msg", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn",
                 "content": [{"type": "text", "text": text}], "usage": counts}  # fmt: skip
     turns = [str(one["content"]) for one in body["messages"]]
     if body.get("tools"):
         function = body["tools"][0]["function"]
-        call = {"name": function["name"], "arguments": _judge(turns, function["parameters"])}
+        call = {"name": function["name"], "arguments": _judge(turns, function["parameters"], broken=broken)}
         message = {"content": None, "tool_calls": [{"id": "c", "type": "function", "function": call}]}
     else:
-        message = {"content": _judge(turns, body["response_format"]["json_schema"]["schema"])}
+        message = {"content": _judge(turns, body["response_format"]["json_schema"]["schema"], broken=broken)}
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
     return {
         "id": "c",
@@ -301,7 +320,9 @@ def reply_to(body: Json) -> Json:
     }
 
 
-def _judge(turns: list[str], schema: Json) -> str:
+def _judge(turns: list[str], schema: Json, *, broken: bool) -> str:
+    if broken:
+        return "It is fine."
     roles = ("system", *["user"] * (len(turns) - 1))
     asked = tuple(Turn(role, text) for role, text in zip(roles, turns, strict=True))  # type: ignore[arg-type]
     try:

@@ -37,10 +37,11 @@ def running(folder: Path, endpoints: Endpoints, **settings: str) -> Iterator[Ser
             yield run
 
 
-def submit(run: Service, items: int, *, size: int, **options: Any) -> str:
-    """The id of a new batch with a question for each item."""
+def submit(run: Service, items: int, *, size: int, first: int = 0, **options: Any) -> str:
+    """The id of a new batch with a question for each item, from the order `first` on."""
+    limits = {name: options.pop(name) for name in ("max_questions", "budget_usd") if name in options}
     options = {"judging": "batch", "judging_hours": 24.0, "unanswered": "live"} | options
-    return run.submit([request(n) for n in range(items)], size=size, options=options)
+    return run.submit([request(first + n) for n in range(items)], size=size, options=options, **limits)
 
 
 def take_over(run: Service) -> None:
@@ -121,6 +122,62 @@ def test_a_worker_that_dies_at_any_step_loses_nothing(tmp_path: Path, name: str,
         batch = submit(run, 12, size=12)
         live_through(run, endpoints, batch, kills)
         check(run, endpoints, batch, 12)
+
+
+def odd(number: int) -> bool:
+    """Whether a line is one of every two."""
+    return number % 2 == 1
+
+
+def never(_: int) -> bool:
+    """Whether a line is one of none."""
+    return False
+
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, int, int, float]] = {
+    # what the provider does; the options of the batch; its status; lines that are submitted, calls, lowest coverage
+    "failed lines are asked live": ({"fails": odd}, {}, "completed", 6, 3, 1.0),
+    "or left open": ({"fails": odd}, {"unanswered": "open"}, "completed", 6, 0, 0.5),
+    "a repair is asked live": ({"breaks": odd}, {}, "completed", 6, 3, 1.0),
+    "what is late is cancelled, and asked live": ({"looks": -1}, {"judging_hours": 1e-5}, "completed", 6, 6, 1.0),
+    "a provider that refuses files": ({"refuses": "upload"}, {}, "completed", 0, 6, 1.0),
+    "a provider that refuses batches": ({"refuses": "create"}, {}, "completed", 0, 6, 1.0),
+    "too few questions to wait for": ({}, {"judging": "auto"}, "completed", 0, 6, 1.0),
+    "live": ({}, {"judging": "live"}, "completed", 0, 6, 1.0),
+    "a limit of questions": ({}, {"max_questions": 5}, "paused_budget", 0, 0, 1.0),
+    "a budget": ({}, {"budget_usd": 1e-6}, "paused_budget", 0, 0, 1.0),
+}
+
+
+def test_what_a_batch_does_not_answer(tmp_path: Path) -> None:
+    endpoints = Endpoints("openai")
+    with running(tmp_path, endpoints) as run:
+        run.start(module="tests.jobs.batched")
+        for place, (name, (behaviour, options, status, lines, calls, coverage)) in enumerate(CASES.items(), start=1):
+            endpoints.looks, endpoints.fails, endpoints.breaks, endpoints.refuses = 1, never, never, ""
+            for field, value in behaviour.items():
+                setattr(endpoints, field, value)
+            endpoints.live.clear()
+            before = len(endpoints.batches)
+            batch = submit(run, 6, size=6, first=100 * place, **options)
+            run.until(lambda batch=batch, status=status: run.find(batch).status == status, patience=30.0)
+            submitted = sum(len(one.lines) for one in [*endpoints.batches.values()][before:])
+            reports = [json.loads(row.line)["report"] for row in run.results(batch)]
+            lowest = min([report["coverage"] for report in reports], default=1.0)
+            assert (submitted, sum(endpoints.live.values()), lowest) == (lines, calls, coverage), name
+
+
+def test_a_cancelled_batch_is_cancelled_at_the_provider(tmp_path: Path) -> None:
+    endpoints = Endpoints("anthropic", looks=-1)
+    with running(tmp_path, endpoints) as run:
+        run.start(module="tests.jobs.batched")
+        batch = submit(run, 4, size=4)
+        run.until(lambda: "look:done" in endpoints.steps, patience=30.0)
+        run.batches.cancel("", batch)
+        run.until(lambda: all(one.cancelled for one in endpoints.batches.values()), patience=30.0)
+        run.until(lambda: run.find(batch).uncertain_usd > 0.0 and not run.find(batch).cost_usd, patience=30.0)
+        assert run.find(batch).status == "cancelled"
+        assert run.find(batch).questions == 4
 
 
 @pytest.mark.chaos
