@@ -195,17 +195,15 @@ class LiteLLM:
                 return reply
 
     async def fetch(self, request: httpx.Request, bounds: ExchangeBounds) -> httpx.Response:
-        """Exchange something else than a question with a provider. Raises CallError where no answer comes, or an error."""
+        """Send something other than a question to a provider. Raises CallError where no answer comes, or an error."""
         import httpx  # noqa: PLC0415 (with litellm)
 
         await _prepare_library()
-        async with httpx.AsyncClient(
-            transport=_open_transport(notes := ExchangeNotes(bounds)), trust_env=False
-        ) as client:
-            try:
-                return (await client.send(request)).raise_for_status()
-            except httpx.HTTPError as error:
-                raise explain_failure(error, notes, longest_pause=self._longest_pause) from None
+        notes = ExchangeNotes(bounds)
+        try:
+            return (await _open_transport(notes).handle_async_request(request)).raise_for_status()
+        except httpx.HTTPError as error:
+            raise explain_failure(error, notes, longest_pause=self._longest_pause) from None
 
     async def find_batch_rate(self, model: str) -> float:
         """Return the price in the provider's batches, as a share of the usual one: by the local price map, else half."""

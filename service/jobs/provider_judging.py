@@ -88,13 +88,12 @@ class ProviderJudging:
             delay = self._polling.first * 1.5 ** min(20, max([row.looks for row in rows]))
             delay = min(delay, self._polling.longest)
             return Deferral("a provider's batch is under way", delay, all_wait=True, of_provider=True)
-        if not rows:
+        is_open = chunk.options.get("unanswered") == "open"
+        if not rows and not is_open:
             return self._scorer
         answers = {name: answer for one in found for name, answer in (one or {}).items()}
-        is_open = chunk.options.get("unanswered") == "open"
-        replaying = judging.copy_over(
-            lambda live: Replayer(self._wire, answers, None if is_open else live), derive_nonces(rows[0].secret)
-        )
+        nonces = derive_nonces(rows[0].secret if rows else "")  # without rows nothing is sent
+        replaying = judging.copy_over(lambda live: Replayer(self._wire, answers, None if is_open else live), nonces)
         return self._scorer.copy_over(replaying)
 
     async def _submit(self, chunk: ClaimedChunk, judging: Judging) -> Deferral | None:

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, Field, 
 
 from service.asking.provider_batches import is_batchable
 from service.asking.provider_batches.wire import Endpoint, Wire
+from service.core.judging.prompts import Prompt, Turn
 from service.store.jobs.provider_batches import ProviderBatch
 
 LABEL = "callgrade"
@@ -262,11 +263,11 @@ async def open_batches(wire: Wire, model: str) -> OpenedBatches | None:
     """Find the batch endpoint of a model's provider; None if it has none that we know. Raises CallError."""
     if not is_batchable(model):
         return None
-    url, headers = await wire.open_endpoint(model)
-    address, _, query = url.partition("?")
+    usual = await wire.build_request(Prompt(model, (Turn("user", "?"),), {}, max_tokens=1))
+    address, _, query = usual.url.partition("?")
     for pattern, path, dialect in _PLACES:
         if (found := re.fullmatch(pattern, address)) is not None:
-            at = Endpoint(wire, found[1] + path, headers, dict(parse_qsl(query)))
+            at = Endpoint(wire, found[1] + path, usual.headers, dict(parse_qsl(query)))
             return OpenedBatches(Mistral() if model.startswith("mistral/") else dialect, at)
     return None
 

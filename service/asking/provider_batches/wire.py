@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from service.asking.faults import CallError
 from service.asking.model import LiteLLM
-from service.core.judging.prompts import Completion, Prompt, Turn, Usage
+from service.core.judging.prompts import Completion, Prompt, Usage
 from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, Timeouts
 from service.outbound.transport import NoReplyError
 from service.outbound.unpacking import holds_more_values
@@ -99,11 +99,6 @@ class Wire:
         """Return the most that an answer can cost in a batch; None for an unknown price."""
         worst = await self._model.worst_usd(prompt)
         return worst and worst * await self._model.find_batch_rate(prompt.model)
-
-    async def open_endpoint(self, model: str) -> tuple[str, Mapping[str, str]]:
-        """Return the address and the headers of a model's usual requests."""
-        request = await self.build_request(Prompt(model, (Turn("user", "?"),), {}, max_tokens=1))
-        return request.url, request.headers
 
     async def fetch(self, request: httpx.Request) -> bytes:
         """Exchange something with a batch endpoint. Raises CallError."""
