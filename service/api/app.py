@@ -38,7 +38,7 @@ from service.asking.cache.guard import GuardedCache
 from service.engine import Engine
 from service.errors import CallgradeError
 from service.fits.manager import FitManager
-from service.jobs.admission import JobBounds
+from service.jobs.submissions import JobBounds
 from service.labelling.desk import LabelDesk
 from service.reading.request import ScoreRequest
 from service.scoring_process import ScoringProcess

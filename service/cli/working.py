@@ -23,7 +23,7 @@ from service.cli.options import read_settings
 from service.cli.screen import say
 from service.engine import Engine
 from service.jobs.items import ItemScorer, widen_limits
-from service.jobs.notices import NoticeSender
+from service.jobs.notices import send_notice
 from service.jobs.provider_judging import Polling, ProviderJudging
 from service.jobs.runner import Runner
 from service.jobs.worker import Worker, keep_working
@@ -75,11 +75,11 @@ async def work(  # noqa: PLR0913 (the last four are for tests, and by name)
     chunks = build_chunks(database, make_name())
     stage = ProviderJudging(engine, items, ProviderBatches(database), build_wire(settings), polling)
     runner = Runner(chunks, items, in_flight=settings.batch_in_flight, stage=stage)
-    notices = NoticeSender(database, build_webhooks(settings))
-    worker = Worker(chunks, runner, notices, most=count_chunks(settings))
+    notify = partial(send_notice, database, build_webhooks(settings))
+    worker = Worker(chunks, runner, notify, most=count_chunks(settings))
     stop = _build_stop_event(beside=beside)
     sweep = partial(_sweep, Batches(database), settings)
-    async with keep_working(worker, chunks, sweep=sweep, grace=settings.graceful_seconds):
+    async with keep_working(worker, sweep=sweep, grace=settings.graceful_seconds):
         watching = asyncio.create_task(stage.watch())
         await stop.wait()
         watching.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Protocol
@@ -14,16 +14,8 @@ from service.engine import Engine
 from service.errors import InputError
 from service.jobs.chunking import Cutter
 from service.jobs.spool import Spool
-from service.jobs.submissions import (
-    BatchDefaults,
-    BatchOptions,
-    ItemIntake,
-    RunOptions,
-    SubmittedEntry,
-    read_line_entries,
-)
+from service.jobs.submissions import JobBounds, RunOptions, SubmittedEntry, read_line_entries
 from service.outbound.webhooks import Webhooks
-from service.reading.strict_json import Limits
 from service.store.database import insist
 from service.store.jobs.job import Kind
 from service.store.jobs.jobs import J, Jobs
@@ -31,33 +23,6 @@ from service.store.jobs.submission import JobSubmission
 
 DATABASE_PATIENCE_S = 10.0
 """Seconds to keep trying a database that is out of reach."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobBounds:
-    """How much a job may hold, and how it is cut into chunks."""
-
-    limits: Limits
-    """Limits for each item."""
-    chunk_items: int
-    """Items per chunk."""
-    max_items: int
-    default_hours: float
-    """Hours until the deadline of a batch that names none."""
-    max_usd: float | None = None
-    """The most that the judges of a batch may cost; None: unlimited."""
-    max_questions: int | None = None
-    """The most requests to judges in a batch; None: unlimited."""
-
-    def admit_spending(self, usd: float | None, questions: int | None) -> None:
-        """Raise InputError for a budget or a limit of questions above what a batch may have."""
-        if usd is not None and self.max_usd is not None and usd > self.max_usd:
-            raise InputError.at(
-                "/budget_usd", f"expected at most {self.max_usd:g} (CALLGRADE_BATCH_MAX_USD), not {usd:g}"
-            )
-        if questions is not None and self.max_questions is not None and questions > self.max_questions:
-            message = f"expected at most {self.max_questions} (CALLGRADE_BATCH_MAX_QUESTIONS), not {questions}"
-            raise InputError.at("/max_questions", message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,20 +60,6 @@ class Draft(Protocol):
         ...
 
 
-class BatchDraft:
-    """A batch: each item is a score request."""
-
-    def __init__(self, options: BatchOptions, engine: Engine, bounds: JobBounds) -> None:
-        self._defaults = BatchDefaults(options, engine)
-        self._max_items = bounds.max_items
-        self.dry = options.dry_run
-
-    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter) -> dict[str, Any]:
-        """Cut the items, and return the options and the skipped items."""
-        intake = ItemIntake(self._defaults, cutter, max_items=self._max_items)
-        return {"options": self._defaults.given | self._defaults.judging, "skipped_items": intake.take(entries)}
-
-
 class JobAdmission:
     """Admits jobs of one kind to a store."""
 
@@ -142,15 +93,11 @@ class JobAdmission:
         own = draft.cut(read_line_entries(upload.body.file, self._bounds.limits), cutter)
         if draft.dry:
             return None
-        submission = self._build_submission(upload, fingerprint, own)
-        return insist(lambda: jobs.submit(submission, cutter), give_up=DATABASE_PATIENCE_S)
-
-    def _build_submission(self, upload: Upload, fingerprint: str, own: Mapping[str, Any]) -> JobSubmission:
-        bounds, options = self._bounds, upload.options
-        return JobSubmission(
-            tenant=upload.tenant,
+        bounds = self._bounds
+        submission = JobSubmission(
+            tenant=tenant,
             # A submission without a key gets its own: if the reply to COMMIT is lost, the retry must not make a second job.
-            key=upload.key or f"\n{token_hex(16)}",
+            key=key or f"\n{token_hex(16)}",
             fingerprint=fingerprint,
             name=options.name,
             tags=options.tags,
@@ -161,3 +108,4 @@ class JobAdmission:
             webhook=options.webhook,
             **own,
         )
+        return insist(lambda: jobs.submit(submission, cutter), give_up=DATABASE_PATIENCE_S)

@@ -5,7 +5,7 @@ Every item is checked before anything is stored, and all problems are reported t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, JsonValue, TypeAdapter
@@ -16,13 +16,11 @@ from service.calibration.predictions import Prediction
 from service.calibration.splits import SEED
 from service.core.judging.fits import Method
 from service.core.models.validation import validate
-from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, MalformedError, TooLargeError
-from service.jobs.admission import JobBounds
 from service.jobs.chunking import Cutter
-from service.jobs.submissions import BadItems, RunOptions, SubmittedEntry
-from service.labelling.predictions import AskSettings, ItemQuestion, build_request, check_item
+from service.jobs.submissions import BadItems, JobBounds, RunOptions, SubmittedEntry
+from service.labelling.predictions import AskSettings, build_request, check_item
 from service.reading.request import ScoreRequest
 from service.store.jobs.submission import Material
 
@@ -56,25 +54,57 @@ class CalibrationDraft:
     dry = False
 
     def __init__(self, options: CalibrationOptions, engine: Engine, bounds: JobBounds) -> None:
-        self.options = options
+        self._options = options
         self._engine = engine
         self._max_items = bounds.max_items
+        self._items: dict[Key, LabelledItem] = {}
+        self._predictions: list[Prediction] = []
+        self._lines: dict[tuple[object, ...], int] = {}  # of each item and prediction, by what must be unique of it
+        self._bad = BadItems()
 
     def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter) -> dict[str, Any]:
         """Cut the items, unless predictions were recorded, and return the material to fit."""
-        rows = _CalibrationRows()
-        rows.read(entries)
-        settings = None if rows.predictions else self._choose_settings()
+        for line, value in entries:
+            try:
+                self._read(line, value)
+            except InputError as error:
+                self._bad.add(line, error)
+        settings = None if self._predictions else self._choose_settings()
         if settings is not None:
-            rows.check(settings)
-        rows.refuse()
+            for key, item in self._items.items():
+                try:
+                    check_item(item, settings)
+                except InputError as error:
+                    self._bad.add(self._lines[key], error)
+        if self._bad.count:
+            raise self._bad.build_error()
+        if not self._items:
+            raise MalformedError.at("", "there are no labelled items")
         if settings is not None:
-            self._cut(rows, settings, cutter)
-        return {"material": _build_material(rows, self.options, settings)}
+            self._cut(settings, cutter)
+        return {"material": self._build_material(settings)}
+
+    def _read(self, line: int, value: JsonValue | InputError) -> None:
+        """Read a line; one with `raw` is a prediction."""
+        if isinstance(value, InputError):
+            raise value
+        if isinstance(value, dict) and "raw" in value:
+            prediction = validate(PREDICTION, value)
+            key = (prediction.answer_id, prediction.binding)
+            if key in self._lines:
+                raise InputError.at("/sample", f"the same answer of the same judge as of /{self._lines[key]}")
+            self._predictions.append(prediction)
+        else:
+            item = validate(ITEM, value)
+            key = item.key
+            if key in self._lines:
+                raise InputError.at("/id", f"the same id and criterion as of /{self._lines[key]}")
+            self._items[item.key] = item
+        self._lines[key] = line
 
     def _choose_settings(self) -> AskSettings:
         """Choose the judges and how to ask them; raise InputError if nobody can be asked."""
-        options = self.options
+        options = self._options
         fields: dict[str, Any] = {"rubric": options.rubric or DEFAULT_RUBRIC, "judges": options.judges}
         request = ScoreRequest.model_construct(**fields, judge_model=options.judge_model)
         self._engine.admit(request)
@@ -83,91 +113,25 @@ class CalibrationDraft:
             raise InputError.at("/judges", "a judge is needed, or predictions; expected cached, live or fresh")
         return AskSettings(self._engine.registry.find(fields["rubric"]), mode, options.repeats)
 
-    def _cut(self, rows: _CalibrationRows, settings: AskSettings, cutter: Cutter) -> None:
-        questions = settings.list_questions(list(rows.items.values()))
+    def _cut(self, settings: AskSettings, cutter: Cutter) -> None:
+        """Cut the questions, as items of a batch."""
+        questions = settings.list_questions(list(self._items.values()))
         if len(questions) > self._max_items:
             raise TooLargeError.at("", f"more than {self._max_items} questions in one calibration")
-        for line in _build_lines(questions, settings, self.options):
-            cutter.add(line)
+        for n, one in enumerate(questions):
+            request = cast("dict[str, JsonValue]", build_request(one, settings))
+            if self._options.judge_model is not None:
+                request["judge_model"] = self._options.judge_model
+            cutter.add(to_json({"custom_id": f"question-{n}", "request": request, "sample": one.answer_id.sample}))
         cutter.finish()
 
-
-class _CalibrationRows:
-    """The usable lines of a body, and the problems of the others."""
-
-    def __init__(self) -> None:
-        self.items: dict[Key, LabelledItem] = {}
-        self.predictions: list[Prediction] = []
-        self._pointers: dict[Key, str] = {}
-        self._answer_pointers: dict[tuple[object, ...], str] = {}
-        self._bad = BadItems()
-
-    def read(self, entries: Iterable[SubmittedEntry]) -> None:
-        """Read all lines; one with `raw` is a prediction."""
-        for line, value in entries:
-            try:
-                if isinstance(value, InputError):
-                    raise value
-                is_prediction = isinstance(value, dict) and "raw" in value
-                (self._add_prediction if is_prediction else self._add_item)(f"/{line}", value)
-            except InputError as error:
-                self._bad.add(0, f"/{line}", error)
-
-    def check(self, settings: AskSettings) -> None:
-        """Check for each item that a judge can be asked about it."""
-        for key, item in self.items.items():
-            try:
-                check_item(item, settings)
-            except InputError as error:
-                self._bad.add(0, self._pointers[key], error)
-
-    def refuse(self) -> None:
-        """Raise BadLinesError if any row is bad, MalformedError if there is no item."""
-        if self._bad.count:
-            raise self._bad.build_error()
-        if not self.items:
-            raise MalformedError.at("", "there are no labelled items")
-
-    def _add_item(self, pointer: str, value: JsonValue) -> None:
-        item = validate(ITEM, value)
-        if item.key in self.items:
-            message = f"the same id and criterion as of {self._pointers[item.key]}"
-            raise InputError.at("/id", message)
-        self.items[item.key], self._pointers[item.key] = item, pointer
-
-    def _add_prediction(self, pointer: str, value: JsonValue) -> None:
-        prediction = validate(PREDICTION, value)
-        key = (prediction.answer_id, prediction.binding)
-        if key in self._answer_pointers:
-            raise InputError.at("/sample", f"the same answer of the same judge as of {self._answer_pointers[key]}")
-        self._answer_pointers[key] = pointer
-        self.predictions.append(prediction)
-
-
-def _build_lines(
-    questions: Iterable[ItemQuestion], settings: AskSettings, options: CalibrationOptions
-) -> Iterator[bytes]:
-    """Render the questions as batch items."""
-    for n, one in enumerate(questions):
-        request = cast("dict[str, JsonValue]", build_request(one, settings))
-        if options.judge_model is not None:
-            request["judge_model"] = options.judge_model
-        yield to_json({"custom_id": f"question-{n}", "request": request, "sample": one.answer_id.sample})
-
-
-def _build_material(rows: _CalibrationRows, options: CalibrationOptions, settings: AskSettings | None) -> Material:
-    rubric: Rubric | None = None if settings is None else settings.rubric
-    options_values: dict[str, JsonValue] = {
-        "rubric": None if rubric is None else rubric.model_dump(mode="json"),
-        "judges": None if settings is None else settings.mode,
-        "judge_model": options.judge_model,
-        "repeats": options.repeats,
-        "method": options.method,
-        "seed": options.seed,
-        "guarantee": options.guarantee,
-    }
-    predictions = _dump_lines(rows.predictions) if settings is None else None
-    return Material(len(rows.items), _dump_lines(list(rows.items.values())), predictions, options_values)
+    def _build_material(self, settings: AskSettings | None) -> Material:
+        names = {"judge_model", "repeats", "method", "seed", "guarantee"}
+        options: dict[str, JsonValue] = self._options.model_dump(mode="json", include=names)
+        options["rubric"] = None if settings is None else settings.rubric.model_dump(mode="json")
+        options["judges"] = None if settings is None else settings.mode
+        predictions = _dump_lines(self._predictions) if settings is None else None
+        return Material(len(self._items), _dump_lines(list(self._items.values())), predictions, options)
 
 
 def _dump_lines(models: Sequence[LabelledItem] | Sequence[Prediction]) -> bytes:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import struct
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from types import TracebackType
 
-from service.jobs.spool import guard_space, take_freely
+from service.jobs.spool import UnnamedFile, guard_space, take_freely
 from service.store.jobs.submission import DEFLATE_LEVEL, Chunk
 
 MAX_CHUNK_BYTES = 8 * 2**20
@@ -23,29 +20,19 @@ SMALL_ITEMS_PER_PLACE = 4
 _HEAD = struct.Struct(">QI?I")
 
 
-class Cutter:
-    """Collects the lines of items, one by one; iterating yields the chunks, and may be repeated.
-
-    Leaving its block deletes the file.
-    """
+class Cutter(UnnamedFile):
+    """Collects the lines of items, one by one; iterating yields the chunks, and may be repeated."""
 
     def __init__(self, *, size: int, take: Callable[[int], None] = take_freely) -> None:
         """`size`: the most items in a chunk that wait for a judge or a sandbox. `take` counts bytes of the file, or raises."""
+        super().__init__()
         self.total = 0
         self._take = take
         self._max_weight = size * SMALL_ITEMS_PER_PLACE
         self._weight = 0
         self._waits = False
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
         self._lines: list[bytes] = []
         self._bytes = 0
-
-    def __enter__(self) -> Cutter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        with suppress(OSError):  # as in a spool
-            self._file.close()
 
     def add(self, line: bytes, *, waits: bool = True) -> None:
         """Add the line of one item, without its newline. Raises DiskFullError, or what `take` raises.
@@ -63,13 +50,13 @@ class Cutter:
         """Cut the last chunk: no more items come."""
         self._cut()
         with guard_space():
-            self._file.flush()
+            self.file.flush()
 
     def __iter__(self) -> Iterator[Chunk]:
-        self._file.seek(0)
-        while head := self._file.read(_HEAD.size):
+        self.file.seek(0)
+        while head := self.file.read(_HEAD.size):
             first, size, waits, length = _HEAD.unpack(head)
-            yield Chunk(first, size, self._file.read(length), waits)
+            yield Chunk(first, size, self.file.read(length), waits)
 
     def _cut(self) -> None:
         if not self._lines:
@@ -77,6 +64,6 @@ class Cutter:
         payload = zlib.compress(b"\n".join(self._lines), DEFLATE_LEVEL)
         self._take(len(payload))
         with guard_space():
-            self._file.write(_HEAD.pack(self.total, len(self._lines), self._waits, len(payload)) + payload)
+            self.file.write(_HEAD.pack(self.total, len(self._lines), self._waits, len(payload)) + payload)
         self.total += len(self._lines)
         self._lines, self._bytes, self._weight, self._waits = [], 0, 0, False

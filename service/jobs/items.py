@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from json.encoder import encode_basestring
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
 
@@ -34,7 +34,7 @@ from service.reading.request import ScoreRequest, read_request
 from service.reading.strict_json import Limits, parse_strictly
 from service.reporting.breaks import describe_break
 from service.scoring_process import LARGE_BYTES, LargeScorer, ProcessRefusal, ScoringProcessError
-from service.store.jobs.items import ERROR_VERDICT, ItemFacts
+from service.store.jobs.items import ERROR_VERDICT
 from service.store.jobs.leases import QUARANTINE_DEATHS, ChunkItem, OutcomeRow
 from service.store.labelling.drafts import LabelItem
 
@@ -67,6 +67,7 @@ class Deferral(NamedTuple):
     """Whether a batch of a provider is under way, for which nothing need be paused."""
 
 
+OUR_FAULT = "an internal error; it is in the log of the worker"
 LINE_START = '{"custom_id":'
 """How the line of an item begins."""
 MAX_NAME_BYTES = 4_096
@@ -138,14 +139,14 @@ class ItemScorer:
         try:
             answer = apart.score(item.line, self._limits, key="request")
         except ScoringProcessError:
-            return _give_up_apart(item)
+            return build_quarantined_row(item, "down the process that scores large items")
         if isinstance(answer, ProcessRefusal):
             return build_error_row(item.position, _read_name(item), describe_error(answer.error(answer.problems)))
         if answer is None:
             return None
         custom_id = _read_name(item)
         facts = _build_facts(custom_id, REPORT.validate_json(answer.report))
-        line = _render_line(item, custom_id, answer.report)
+        line = _render_line(item.position, custom_id, report=answer.report)
         return OutcomeRow(item.position, True, line, label_items=answer.kept.items, facts=facts)
 
     def _list_label_items(self, request: ScoreRequest, report: Report) -> Sequence[LabelItem]:
@@ -201,12 +202,14 @@ def defer_for_fault(fault: JudgeError) -> Deferral | None:
 
 
 def _build_scored_row(item: ChunkItem, custom_id: str, report: Report, label_items: Sequence[LabelItem]) -> OutcomeRow:
-    line = _render_line(item, custom_id, report_json(report))
+    line = _render_line(item.position, custom_id, report=report_json(report))
     return OutcomeRow(item.position, True, line, label_items, _build_facts(custom_id, report))
 
 
-def _render_line(item: ChunkItem, custom_id: str, report: bytes) -> str:
-    return (b'{"custom_id":%b,"index":%d,"report":%b}' % (_dump_text(custom_id), item.position, report)).decode()
+def _render_line(position: int, custom_id: str, **outcome: bytes) -> str:
+    [(name, document)] = outcome.items()
+    custom_id = encode_basestring(custom_id)
+    return f'{{"custom_id":{custom_id},"index":{position},"{name}":{document.decode()}}}'
 
 
 def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> OutcomeRow:
@@ -214,40 +217,28 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
         return build_error_row(item.position, custom_id, describe_error(error))
     if not isinstance(error, CallgradeError):
         LOG.error("unhandled error in item %d of a batch", item.position, exc_info=error)
-    return build_error_row(
-        item.position, custom_id, build_details(500, "an internal error; it is in the log of the worker")
-    )
+    return build_error_row(item.position, custom_id, build_details(500, OUR_FAULT))
 
 
-def _build_facts(custom_id: str, report: Report) -> ItemFacts:
-    return ItemFacts(custom_id, **describe_break(report)._asdict(), cluster=report.tags.get("group", ""))
+def _build_facts(custom_id: str, report: Report) -> dict[str, Any]:
+    return {"custom_id": custom_id, **describe_break(report)._asdict(), "cluster": report.tags.get("group", "")}
 
 
 def build_error_row(position: int, custom_id: str, details: ProblemDetails) -> OutcomeRow:
     """Build the outcome of an item that could not be scored."""
-    line = b'{"custom_id":%b,"index":%d,"error":%b}' % (_dump_text(custom_id), position, PROBLEM.dump_json(details))
-    return OutcomeRow(position, False, line.decode(), facts=ItemFacts(custom_id, ERROR_VERDICT))
+    line = _render_line(position, custom_id, error=PROBLEM.dump_json(details))
+    return OutcomeRow(position, False, line, facts={"custom_id": custom_id, "verdict": ERROR_VERDICT})
 
 
 def build_unrecordable_row(position: int) -> OutcomeRow:
     """Build the outcome of an item whose real outcome the database rejects."""
-    return build_error_row(
-        position, f"item-{position}", build_details(500, "an internal error; it is in the log of the worker")
-    )
+    return build_error_row(position, f"item-{position}", build_details(500, OUR_FAULT))
 
 
-def build_quarantined_row(item: ChunkItem) -> OutcomeRow:
-    """Build the outcome of an item that is not tried again."""
-    return _give_up(item, f"quarantined: it took its worker down {QUARANTINE_DEATHS} times, and is not tried any more")
-
-
-def _give_up_apart(item: ChunkItem) -> OutcomeRow:
-    """Build the outcome of a large item that ended the process scoring it."""
-    return _give_up(item, "quarantined: it took down the process that scores large items")
-
-
-def _give_up(item: ChunkItem, detail: str) -> OutcomeRow:
-    return build_error_row(item.position, _read_name(item), replace(build_details(500, detail), title="Quarantined"))
+def build_quarantined_row(item: ChunkItem, what: str = f"its worker down {QUARANTINE_DEATHS} times") -> OutcomeRow:
+    """Build the outcome of an item that is not tried again, as it took something down."""
+    details = build_details(500, f"quarantined: it took {what}, and is not tried any more")
+    return build_error_row(item.position, _read_name(item), replace(details, title="Quarantined"))
 
 
 def _read_name(item: ChunkItem) -> str:
@@ -257,10 +248,6 @@ def _read_name(item: ChunkItem) -> str:
     except ValueError:
         return f"item-{item.position}"
     return cast("str", name)
-
-
-def _dump_text(text: str) -> bytes:
-    return encode_basestring(text).encode()
 
 
 MIN_BLOCK_ITEMS = 50

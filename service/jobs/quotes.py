@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import cast
 
-from pydantic import TypeAdapter
+from pydantic import JsonValue, TypeAdapter
 
-from service.asking.judging import Judging
 from service.core.money import Cost
 from service.core.plan import Plan
 from service.engine import Engine
@@ -47,43 +47,30 @@ class Quote:
 QUOTE: TypeAdapter[Quote] = TypeAdapter(Quote)
 
 
-class _PlannedRequest(NamedTuple):
-    request: ScoreRequest
-    plan: Plan
-
-
 async def build_quote(
     engine: Engine, chunks: Iterable[Chunk], *, limits: Limits, tenant: str, most: int = MAX_SAMPLED_ITEMS
 ) -> Quote:
     """Quote the items in `chunks`, inspecting at most `most` of them; `limits` apply to each."""
     total = await asyncio.to_thread(lambda: sum(chunk.size for chunk in chunks))
-    chosen = _draw_sample(total, most)
+    chosen = frozenset(random.Random(0).sample(range(total), min(total, most)))  # noqa: S311 (no secret)
     questions = hits = 0
     cost = Cost()
     lines = _read_lines(chunks, chosen)
-    while plans := await asyncio.to_thread(_plan_next, engine, lines, limits):
-        for one in plans:
-            if one is None or engine.judging is None or not engine.asks_judges(one.request):
+    while block := await asyncio.to_thread(lambda: list(islice(lines, PLAN_BLOCK_ITEMS))):
+        for request, plan in await asyncio.to_thread(_plan, engine, block, limits):
+            if engine.judging is None or not engine.asks_judges(request):
                 continue
-            count, cached, price = await _count_questions(engine.judging, one, engine.choose_mode(one.request), tenant)
-            questions, hits = questions + count, hits + cached
-            cost += price
+            asks, trace, model, mode = plan.asks, plan.trace, request.judge_model, engine.choose_mode(request)
+            cached = frozenset[str]()
+            if mode != "fresh":
+                cached = await engine.judging.find_cached(asks, trace, model=model, tenant=tenant)
+            rest = [] if mode == "cached" else [ask for ask in asks if ask.key not in cached]
+            estimates = await engine.judging.estimate(rest, trace, model=model)
+            questions, hits = questions + len(asks), hits + len(cached)
+            cost += sum([Cost.of(one.cost_usd) for one in estimates.values()], Cost())
     factor = total / len(chosen)
     cost = Cost(cost.usd * factor, round(cost.unpriced * factor))
     return Quote(total, round(questions * factor), round(hits * factor), cost.known_usd, len(chosen), cost.unpriced)
-
-
-async def _count_questions(judging: Judging, one: _PlannedRequest, mode: str, tenant: str) -> tuple[int, int, Cost]:
-    """Return the number of questions and of cache hits, and the price of the rest."""
-    asks, trace, model = one.plan.asks, one.plan.trace, one.request.judge_model
-    cached = frozenset[str]() if mode == "fresh" else await judging.find_cached(asks, trace, model=model, tenant=tenant)
-    rest = [] if mode == "cached" else [ask for ask in asks if ask.key not in cached]
-    estimates = await judging.estimate(rest, trace, model=model)
-    return len(asks), len(cached), sum([Cost.of(one.cost_usd) for one in estimates.values()], Cost())
-
-
-def _draw_sample(total: int, most: int) -> frozenset[int]:
-    return frozenset(random.Random(0).sample(range(total), min(total, most)))  # noqa: S311 (no secret)
 
 
 def _read_lines(chunks: Iterable[Chunk], chosen: frozenset[int]) -> Iterator[bytes]:
@@ -94,17 +81,12 @@ def _read_lines(chunks: Iterable[Chunk], chosen: frozenset[int]) -> Iterator[byt
                     yield line
 
 
-def _plan_next(engine: Engine, lines: Iterator[bytes], limits: Limits) -> Sequence[_PlannedRequest | None]:
-    """Plan the next items; None for one that will be an error."""
-    return [_plan(engine, line, limits) for line in islice(lines, PLAN_BLOCK_ITEMS)]
-
-
-def _plan(engine: Engine, line: bytes, limits: Limits) -> _PlannedRequest | None:
-    item = parse_strictly(line, limits)
-    if not isinstance(item, dict):
-        return None
-    try:
-        request = read_request(item["request"])
-        return _PlannedRequest(request, engine.plan(request))
-    except Exception:  # noqa: BLE001 (a fault of ours is that item's outcome too)
-        return None
+def _plan(engine: Engine, lines: Iterable[bytes], limits: Limits) -> list[tuple[ScoreRequest, Plan]]:
+    """Plan items; leave out those that will be an error, whether the sender's or ours."""
+    found: list[tuple[ScoreRequest, Plan]] = []
+    for line in lines:
+        with suppress(Exception):
+            item = cast("dict[str, JsonValue]", parse_strictly(line, limits))
+            request = read_request(item["request"])
+            found.append((request, engine.plan(request)))
+    return found

@@ -22,9 +22,6 @@ LOG = logging.getLogger("callgrade.batches")
 
 T = TypeVar("T")
 
-MAX_COMMIT_ROWS = 500
-"""Most rows in one commit."""
-
 COMMIT_INTERVAL_S = 0.03
 """Seconds between commits: where outcomes come one by one, a commit for each would cost more than the outcome itself."""
 
@@ -88,7 +85,7 @@ class Recorder:
         self._max_waiting = max(1, min(MAX_WAITING_ROWS, in_flight // 2))
         self._stopped = stopped
         self._waiting: list[_PendingWrite] = []
-        self._waiting_rows = 0  # in self._waiting
+        self._waiting_rows = 0
         self._enough = asyncio.Event()
         self._interval_s = interval_s
         self._last_commit_at = -interval_s  # when the last commit began, by the loop's clock
@@ -156,32 +153,18 @@ class Recorder:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while self._waiting:
-                await self._gather()
-                self._last_commit_at = asyncio.get_running_loop().time()
-                await self._commit(self._take())
+                with suppress(TimeoutError):  # until enough rows have come, or the last commit is long enough ago
+                    async with asyncio.timeout_at(self._last_commit_at + self._interval_s):
+                        await self._enough.wait()
+                self._last_commit_at = loop.time()
+                writes, self._waiting, self._waiting_rows = self._waiting, [], 0
+                self._enough.clear()
+                await self._commit(writes)
         finally:
             self._task = None
-
-    async def _gather(self) -> None:
-        """Wait until enough rows have come, or the last commit is long enough ago."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._last_commit_at + self._interval_s):
-                await self._enough.wait()
-
-    def _take(self) -> list[_PendingWrite]:
-        count = rows = 0
-        for write in self._waiting:
-            if count and rows + len(write.rows) > MAX_COMMIT_ROWS:
-                break
-            rows += len(write.rows)
-            count += 1
-        batch, self._waiting = self._waiting[:count], self._waiting[count:]
-        self._waiting_rows -= rows
-        if self._waiting_rows < self._max_waiting:
-            self._enough.clear()
-        return batch
 
     async def _commit(self, writes: list[_PendingWrite]) -> None:
         try:
@@ -206,15 +189,16 @@ class Recorder:
         except BusyError:
             raise
         except Exception as error:
-            if len(groups) == 1 and not groups[0].rows:
+            if len(groups) > 1:
+                return [self._record([group])[0] for group in groups]
+            [group] = groups
+            if len(group.rows) > 1:
+                return [all(self._record([group._replace(rows=[row])])[0] for row in group.rows)]
+            if not group.rows:
                 raise
-            if len(groups) == 1 and len(groups[0].rows) == 1:
-                LOG.error("an outcome cannot be recorded", exc_info=error)  # noqa: TRY400 (with the error beside it)
-                row = build_unrecordable_row(groups[0].rows[0].position)
-                return insist(lambda: self._chunks.record([groups[0]._replace(rows=[row])]), stopped=self._stopped)
-        if len(groups) > 1:
-            return [self._record([group])[0] for group in groups]
-        return [all(self._record([groups[0]._replace(rows=[row])])[0] for row in groups[0].rows)]
+            LOG.error("an outcome cannot be recorded", exc_info=error)  # noqa: TRY400 (with the error beside it)
+            row = build_unrecordable_row(group.rows[0].position)
+            return insist(lambda: self._chunks.record([group._replace(rows=[row])]), stopped=self._stopped)
 
 
 def _group(writes: list[_PendingWrite]) -> dict[Lease, OutcomeRows]:

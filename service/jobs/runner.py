@@ -11,15 +11,17 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from service.asking.budget.reservations import Spending
 from service.asking.limits import ConcurrencyLimit
-from service.jobs.items import Deferral, WaitingItem, build_quarantined_row, split_blocks
+from service.jobs.items import Deferral, ItemScorer, WaitingItem, build_quarantined_row, split_blocks
 from service.jobs.recorder import BatchAccount, Recorder
 from service.store.database import insist
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.leases import ChunkItem, ClaimedChunk, Lease, OutcomeRow, Pause
+from service.store.jobs.leases import QUARANTINE_DEATHS, ChunkItem, ClaimedChunk, Lease, OutcomeRow
+
+if TYPE_CHECKING:
+    from service.jobs.provider_judging import ProviderJudging
 
 LOG = logging.getLogger("callgrade.batches")
 
@@ -35,35 +37,13 @@ REMINDER_LAG_S = 1.0
 """Seconds that the database's clock has to make a chunk due by itself."""
 
 
-class Stage(Protocol):
-    """Asks what a chunk needs to ask in advance."""
-
-    async def prepare(self, chunk: ClaimedChunk) -> Work | Deferral:
-        """Return what scores the items of a chunk, or why it must wait."""
-        ...
-
-
-class Work(Protocol):
-    """Scores items, and awaits what they need from outside."""
-
-    def begin(self, items: Sequence[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
-        """Run the part that code decides alone: return outcomes, or items that must wait."""
-        ...
-
-    async def finish(
-        self, waiting: WaitingItem, tenant: str, batch_spending: Spending, *, last: bool
-    ) -> OutcomeRow | Deferral:
-        """Return the outcome of an item that waited, or why it has none yet."""
-        ...
-
-
 @dataclass(eq=False)
 class _Attempt:
     """One attempt at a claimed chunk while it runs."""
 
     chunk: ClaimedChunk
     account: BatchAccount
-    work: Work
+    scorer: ItemScorer
     superseded: bool = False
     """Whether the chunk is another worker's now."""
     batch_stopped: bool = False
@@ -91,37 +71,30 @@ class _Attempt:
         self.deferral = max(given, key=lambda one: (one.of_budget, one.delay))
 
 
-class _LaterChunk(NamedTuple):
-    """A chunk that was put off here: since when, on the loop's clock, and the timer that makes it due."""
-
-    since: float
-    timer: asyncio.TimerHandle
-
-
 class Runner:
     """Runs chunks in one event loop, at most `in_flight` items at a time."""
 
     def __init__(
         self,
         chunks: Chunks,
-        work: Work,
+        scorer: ItemScorer,
         *,
         in_flight: int,
-        stage: Stage | None = None,
+        stage: ProviderJudging | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         threads: int = 2,
     ) -> None:
         """`stage` comes first. `sleep` waits before another round; `threads`: how many blocks code works on at a time."""
         self._chunks = chunks
-        self._work = work
+        self._scorer = scorer
         self._stage = stage
         self._sleep = sleep
         self._places = ConcurrencyLimit(start=in_flight, most=in_flight)  # tenants take turns at them
         self._recorder = Recorder(chunks, in_flight=in_flight, stopped=lambda: self._ended)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="items")
         self._running: dict[Lease, _Attempt] = {}
-        self._later: dict[tuple[str, int], _LaterChunk] = {}
-        self._reminding: set[asyncio.Future[None]] = set()  # the event loop keeps only weak references to tasks
+        self._later: dict[tuple[str, int], tuple[float, float]] = {}
+        """The chunks that were put off here: since when, and until when, on the loop's clock."""
         self._draining = False
         self._ended = False
 
@@ -138,10 +111,13 @@ class Runner:
     async def run(self, chunk: ClaimedChunk) -> None:
         """Work on a claimed chunk until it is done, put off, or another worker's."""
         account = await self._recorder.open_account(chunk)
-        attempt = self._running[chunk.lease] = _Attempt(chunk, account, self._work)
+        attempt = self._running[chunk.lease] = _Attempt(chunk, account, self._scorer)
         try:
-            if chunk.is_given_up:
-                await self._give_up(attempt)
+            if chunk.size == 1 and chunk.deaths >= QUARANTINE_DEATHS:
+                [item] = chunk.items
+                fields = {"batch": chunk.lease.batch, "item": item.position, "deaths": chunk.deaths}
+                LOG.error("an item took its worker down; it is quarantined", extra={"fields": fields})
+                await self._record(attempt, [build_quarantined_row(item)])
             else:
                 await self._run_in_rounds(attempt)
             if not attempt.superseded and (attempt.stops or attempt.retries or self._draining):
@@ -161,19 +137,20 @@ class Runner:
                 self._running[lease].supersede()
 
     async def watch(self) -> None:
-        """Notice batches that were paused or that are over, for ever."""
+        """Notice for ever which batches were paused or are over, and which chunks that were put off here have waited enough.
+
+        The database would make these due by the wall clock, which may be set back by hours.
+        """
         while True:
             await asyncio.sleep(WATCH_S)
+            now = asyncio.get_running_loop().time()
+            for key in [key for key, (_, until) in self._later.items() if until <= now]:
+                del self._later[key]
+                await self._run_in_database(partial(self._chunks.make_due, *key))
             if batches := {lease.batch for lease in self._running}:
                 stopped = await self._run_in_database(partial(self._chunks.find_stopped, batches))
                 for lease, attempt in self._running.items():
                     attempt.batch_stopped = attempt.batch_stopped or lease.batch in stopped
-
-    async def _give_up(self, attempt: _Attempt) -> None:
-        [item] = attempt.chunk.items
-        fields = {"batch": attempt.chunk.lease.batch, "item": item.position, "deaths": attempt.chunk.deaths}
-        LOG.error("an item took its worker down; it is quarantined", extra={"fields": fields})
-        await self._record(attempt, [build_quarantined_row(item)])
 
     async def _run_in_rounds(self, attempt: _Attempt) -> None:
         if self._stage is not None:
@@ -181,7 +158,7 @@ class Runner:
             if isinstance(prepared, Deferral):
                 attempt.defer(prepared)
                 return
-            attempt.work = prepared
+            attempt.scorer = prepared
         await self._begin(attempt, attempt.chunk.items)
         for number in range(2, MAX_ROUNDS + 1):
             if not attempt.retries or attempt.stops or self._draining:
@@ -199,7 +176,7 @@ class Runner:
                 if attempt.stops or self._draining:
                     break
                 loop = asyncio.get_running_loop()
-                outcomes = await loop.run_in_executor(self._threads, attempt.work.begin, block)
+                outcomes = await loop.run_in_executor(self._threads, attempt.scorer.begin, block)
                 done = [one for one in outcomes if isinstance(one, OutcomeRow)]
                 if done:
                     if recording is not None:
@@ -224,7 +201,7 @@ class Runner:
             task.add_done_callback(release)
 
     async def _finish_item(self, attempt: _Attempt, waiting: WaitingItem, *, last: bool) -> None:
-        outcome = await attempt.work.finish(waiting, attempt.chunk.tenant, attempt.account.spending, last=last)
+        outcome = await attempt.scorer.finish(waiting, attempt.chunk.tenant, attempt.account.spending, last=last)
         if isinstance(outcome, OutcomeRow):
             self._wake(attempt.chunk.lease.batch)
             await self._record(attempt, [outcome])
@@ -247,31 +224,21 @@ class Runner:
     async def _put_off(self, attempt: _Attempt) -> None:
         """Leave the rest of a chunk for later. In a batch that is over, the store closes the chunk instead."""
         lease, deferral = attempt.chunk.lease, attempt.deferral
-        pause: Pause | None = None
-        if deferral is not None and not deferral.of_provider:
-            pause = "paused_budget" if deferral.of_budget else "paused_provider"
-        delay, reason = (deferral.delay, deferral.reason) if deferral else (0.0, None)
-        put_off = await self._recorder.put_off(lease, attempt.account, delay=delay, pause=pause, reason=reason)
-        if put_off and delay and pause:
-            loop, key = asyncio.get_running_loop(), (lease.batch, lease.first)
-            if key in self._later:
-                self._later[key].timer.cancel()
-            timer = loop.call_later(delay + REMINDER_LAG_S, self._remind, key)
-            self._later[key] = _LaterChunk(loop.time(), timer)
+        delay, options = 0.0, dict[str, Any]()
+        if deferral is not None:
+            delay, pause = deferral.delay, "paused_budget" if deferral.of_budget else "paused_provider"
+            options = {} if deferral.of_provider else {"pause": pause, "reason": deferral.reason}
+        put_off = await self._recorder.put_off(lease, attempt.account, delay=delay, **options)
+        if put_off and options:
+            now = asyncio.get_running_loop().time()
+            self._later[lease.batch, lease.first] = now, now + delay + REMINDER_LAG_S
 
     def _wake(self, batch: str) -> None:
         """Make due the chunks of a batch whose judge answers again, except those put off just now."""
         before = asyncio.get_running_loop().time() - REMINDER_LAG_S
-        for key in [key for key, later in self._later.items() if key[0] == batch and later.since < before]:
-            self._remind(key)
-
-    def _remind(self, key: tuple[str, int]) -> None:
-        """Make a chunk due that was put off here: the database goes by the wall clock, which may be set back by hours."""
-        self._later.pop(key).timer.cancel()
-        if not self._draining:
-            task = asyncio.ensure_future(self._run_in_database(partial(self._chunks.make_due, *key)))
-            self._reminding.add(task)
-            task.add_done_callback(self._reminding.discard)
+        for key, (since, _) in self._later.items():
+            if key[0] == batch and since < before:
+                self._later[key] = since, 0.0
 
     async def _run_in_database(self, work: Callable[[], T]) -> T:
         """Retry a database call for as long as the database is out of reach."""

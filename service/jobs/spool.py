@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from service.errors import DiskFullError, MalformedError, TooLargeError
 
@@ -26,15 +26,26 @@ def take_freely(_: int) -> None:
     """Count nothing: a file may take what there is."""
 
 
-class Spool:
-    """A body that is being written to a file. `digest` and `size` cover the unpacked bytes so far.
+class UnnamedFile:
+    """A temporary file that is gone at the end of its block."""
 
-    Leaving its block deletes the file.
-    """
+    def __init__(self) -> None:
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with suppress(OSError):  # the disk is full, and what is left to write is not needed
+            self.file.close()
+
+
+class Spool(UnnamedFile):
+    """A body that is being written to a file. `digest` and `size` cover the unpacked bytes so far."""
 
     def __init__(self, *, max_bytes: int, packed: bool = False, take: Callable[[int], None] = take_freely) -> None:
         """`packed`: the written bytes are gzip. `max_bytes` bounds the unpacked size. `take` counts bytes, or raises."""
-        self.file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
+        super().__init__()
         self.size = 0
         self._max_bytes = max_bytes
         self._packed = packed
@@ -42,13 +53,6 @@ class Spool:
         self._inflater: Any = None
         self._hash = hashlib.sha256()
         self._members = 0
-
-    def __enter__(self) -> Spool:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        with suppress(OSError):  # the disk is full, and what is left to write is not needed
-            self.file.close()
 
     @property
     def digest(self) -> str:
@@ -82,19 +86,15 @@ class Spool:
         while part:
             if self._inflater is None:
                 self._inflater = zlib.decompressobj(wbits=31)
-            yield self._inflate(self._inflater, part)
+            try:
+                yield self._inflater.decompress(part, MAX_INFLATE_BYTES)
+            except zlib.error as error:
+                raise MalformedError.at("", f"the gzip data is damaged: {error}") from None
             part = self._inflater.unconsumed_tail
             if self._inflater.eof:
                 part = self._inflater.unused_data
                 self._members += 1
                 self._inflater = None
-
-    @staticmethod
-    def _inflate(inflater: Any, part: bytes) -> bytes:
-        try:
-            return inflater.decompress(part, MAX_INFLATE_BYTES)
-        except zlib.error as error:
-            raise MalformedError.at("", f"the gzip data is damaged: {error}") from None
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter, WithJsonSchema
 from pydantic_core import to_json
@@ -124,15 +125,6 @@ RESTRICTED_FIELDS = frozenset({"rubric", "judges", "judge_model", "sandbox", "bu
 """The fields of an item that settings may forbid."""
 
 
-def _read_item(value: JsonValue) -> BatchItem:
-    """Read one item; raise InputError with each problem, or with what the value looks like instead."""
-    try:
-        return validate(ITEM, value)
-    except InputError:
-        refuse_other_shape(value)
-        raise
-
-
 class SubmittedEntry(NamedTuple):
     """One item as sent; problems point to it by its line."""
 
@@ -148,44 +140,30 @@ def read_line_entries(stream: BinaryIO, limits: Limits) -> Iterator[SubmittedEnt
             yield SubmittedEntry(record.place.line, record.error if isinstance(record, BadRecord) else record.value)
 
 
-class BatchDefaults:
-    """A batch's options, and the defaults that they give its items."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobBounds:
+    """How much a job may hold, and how it is cut into chunks."""
 
-    def __init__(self, options: BatchOptions, engine: Engine) -> None:
-        """Raise InputError with pointers for options that cannot be used."""
-        self.options = options
-        self.given: dict[str, Any] = options.model_dump(include=ITEM_OPTIONS, exclude_none=True)
-        self.judging: dict[str, Any] = options.model_dump(include=JUDGING_OPTIONS) if options.judging != "live" else {}
-        if self.judging and options.deadline_hours is not None and options.deadline_hours <= options.judging_hours:
-            raise InputError.at(
-                "/judging_hours", "expected less than deadline_hours: what is unanswered is asked after it"
-            )
-        model = options.judge_model or (engine.judging.judges.model if engine.judging else "")
-        if options.judging == "batch" and not is_batchable(model):
-            raise InputError.at("/judging", f"only models of {', '.join(PROVIDERS)} are asked in batches, not {model}")
-        self._engine = engine
-        plain = ScoreRequest.model_construct(**self.given)
-        engine.admit(plain)
-        self._waits = engine.must_wait(plain)
+    limits: Limits
+    """Limits for each item."""
+    chunk_items: int
+    """Items per chunk."""
+    max_items: int
+    default_hours: float
+    """Hours until the deadline of a batch that names none."""
+    max_usd: float | None = None
+    """The most that the judges of a batch may cost; None: unlimited."""
+    max_questions: int | None = None
+    """The most requests to judges in a batch; None: unlimited."""
 
-    def fill_in(self, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Complete a parsed item with the batch's defaults."""
-        tags = value.get("tags")
-        merged = {**self.options.tags, **(tags if isinstance(tags, dict) else {})}
-        return {**self.given, **value, "tags": merged} if merged else {**self.given, **value}
-
-    def check(self, item: BatchItem) -> bool:
-        """Whether an item waits for judges or a sandbox. Raises InputError if it cannot be scored with these options."""
-        named_fields, waits = item.model_fields_set, self._waits
-        if named_fields & RESTRICTED_FIELDS:
-            others = {name: value for name, value in self.given.items() if name not in named_fields}
-            complete_item = item.model_copy(update=others)
-            self._engine.admit(complete_item)
-            waits = self._engine.must_wait(complete_item)
-        if len(self.options.tags | item.tags) > MAX_TAGS:
-            raise InputError.at("/tags", f"more than {MAX_TAGS} together with the batch's own")
-        read_request_trace(item)
-        return waits
+    def admit_spending(self, usd: float | None, questions: int | None) -> None:
+        """Raise InputError for a budget or a limit of questions above what a batch may have."""
+        if usd is not None and self.max_usd is not None and usd > self.max_usd:
+            message = f"expected at most {self.max_usd:g} (CALLGRADE_BATCH_MAX_USD), not {usd:g}"
+            raise InputError.at("/budget_usd", message)
+        if questions is not None and self.max_questions is not None and questions > self.max_questions:
+            message = f"expected at most {self.max_questions} (CALLGRADE_BATCH_MAX_QUESTIONS), not {questions}"
+            raise InputError.at("/max_questions", message)
 
 
 class BadItems:
@@ -193,94 +171,112 @@ class BadItems:
 
     def __init__(self) -> None:
         self.count = 0
-        self._problems: list[tuple[int, Problem]] = []
+        self._listed: list[Rejected] = []
 
-    def add(self, place: int, pointer: str, error: InputError) -> None:
-        """Add one bad item. The error lists problems by ascending `place`."""
+    def add(self, line: int, error: InputError) -> None:
+        """Add one bad item."""
         self.count += 1
-        if len(self._problems) <= MAX_LISTED_PROBLEMS:
-            self._problems += [
-                (place, Problem(pointer + one.path, one.message)) for one in error.problems[:MAX_LINE_PROBLEMS]
-            ]
+        if len(self._listed) <= MAX_LISTED_PROBLEMS:
+            problems = [Place(one.path, one.message) for one in error.problems[:MAX_LINE_PROBLEMS]]
+            self._listed.append(Rejected(line, tuple(problems)))
+
+    def build_skipped(self) -> SkippedItems:
+        """Build the list of them as of items that were skipped."""
+        return SkippedItems(self.count, tuple(self._listed[:MAX_LISTED_PROBLEMS]))
 
     def build_error(self) -> BadLinesError:
-        """Build the error that lists them."""
-        found = [problem for _, problem in sorted(self._problems, key=lambda one: one[0])]
+        """Build the error that lists them, by line."""
+        bad = sorted(self._listed, key=lambda one: one.line)
+        found = [Problem(f"/{one.line}{place.pointer}", place.detail) for one in bad for place in one.errors]
         more = f"; the first {MAX_LISTED_PROBLEMS} problems are named" if len(found) > MAX_LISTED_PROBLEMS else ""
         return BadLinesError(found[:MAX_LISTED_PROBLEMS], f"{self.count} of the items cannot be taken{more}")
 
 
-class ItemIntake:
-    """One pass over the items of a batch: good ones go to a cutter, bad ones are collected."""
+class BatchDraft:
+    """A batch on its way from a body to chunks. Each item is a score request, which the batch's options complete."""
 
-    def __init__(self, defaults: BatchDefaults, cutter: Cutter, *, max_items: int) -> None:
-        self._defaults = defaults
-        self._skips = defaults.options.skip_invalid
-        self._cutter = cutter
-        self._max_items = max_items
+    def __init__(self, options: BatchOptions, engine: Engine, bounds: JobBounds) -> None:
+        """Raise InputError with pointers for options that cannot be used."""
+        self.dry = options.dry_run
+        self._options = options
+        self._given: dict[str, Any] = options.model_dump(include=ITEM_OPTIONS, exclude_none=True)
+        self._judging: dict[str, Any] = {}
+        if options.judging != "live":
+            self._judging = options.model_dump(include=JUDGING_OPTIONS)
+            if options.deadline_hours is not None and options.deadline_hours <= options.judging_hours:
+                raise InputError.at("/judging_hours", "expected less than deadline_hours: the rest is asked afterwards")
+        model = options.judge_model or (engine.judging.judges.model if engine.judging else "")
+        if options.judging == "batch" and not is_batchable(model):
+            raise InputError.at("/judging", f"only models of {', '.join(PROVIDERS)} are asked in batches, not {model}")
+        self._engine = engine
+        self._max_items = bounds.max_items
+        plain = ScoreRequest.model_construct(**self._given)
+        engine.admit(plain)
+        self._waits = engine.must_wait(plain)
         self._taken = 0
         self._seen: dict[str, int] = {}
         """The line of each custom_id; negative once a duplicate was reported there."""
         self._bad = BadItems()
-        self._skipped: list[Rejected] = []
 
-    def take(self, entries: Iterable[SubmittedEntry]) -> SkippedItems:
-        """Take all items, and return those that were skipped.
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter) -> dict[str, Any]:
+        """Cut the items, and return the options and the skipped items.
 
         Raises BadLinesError if an item is bad and none may be skipped, or if none is good; TooLargeError if there are too many.
         """
-        for count, entry in enumerate(entries, start=1):
+        for count, (line, value) in enumerate(entries, start=1):
             if count > self._max_items:
                 raise TooLargeError.at("", f"more than {self._max_items} items in one batch")
             try:
-                self._add(entry)
+                self._take(line, value, cutter)
             except InputError as error:
-                self._reject(entry.line, error)
-        self._cutter.finish()
-        if self._bad.count and not (self._skips and self._taken):
+                self._bad.add(line, error)
+        cutter.finish()
+        if self._bad.count and not (self._options.skip_invalid and self._taken):
             raise self._bad.build_error()
         if not self._taken:
             raise MalformedError.at("", "there are no items")
-        return SkippedItems(self._bad.count, tuple(self._skipped))
+        return {"options": self._given | self._judging, "skipped_items": self._bad.build_skipped()}
 
-    def _add(self, entry: SubmittedEntry) -> None:
-        value = entry.value
+    def _take(self, line: int, value: JsonValue | InputError, cutter: Cutter) -> None:
         if isinstance(value, InputError):
             raise value
-        named, waits = self._check(value, entry.line)
-        custom_id = named or f"item-{self._taken}"
-        if custom_id in self._seen:
-            raise self._build_duplicate_error(custom_id)
-        self._seen[custom_id] = entry.line
-        self._taken += 1
-        if self._skips or not self._bad.count:
-            self._cutter.add(self._build_line(custom_id, value), waits=waits)
-
-    def _check(self, value: JsonValue, line: int) -> tuple[str | None, bool]:
-        """Return an item's name and whether it waits. A fault of ours here is its outcome later, and spoils no other."""
         try:
-            item = _read_item(value)
-            return item.custom_id, self._defaults.check(item)
+            item = validate(ITEM, value)
+            named, waits = item.custom_id, self.check(item)
         except InputError:
+            refuse_other_shape(value)
             raise
-        except Exception:
+        except Exception:  # a fault of ours here is its outcome later, and spoils no other
             LOG.exception("unhandled error in item %d of a submission", line)
-            return find_text(value, "custom_id") if isinstance(value, dict) else None, True
+            named, waits = find_text(value, "custom_id") if isinstance(value, dict) else None, True
+        custom_id, skips = named or f"item-{self._taken}", self._options.skip_invalid
+        if before := self._seen.get(custom_id):
+            if before > 0 and not skips:  # the earlier one is rejected as well
+                self._seen[custom_id] = -before
+                self._bad.add(before, InputError.at("/custom_id", "a later item has the same one"))
+            raise InputError.at("/custom_id", f"the same as that of /{abs(before)}")
+        self._seen[custom_id] = line
+        self._taken += 1
+        if skips or not self._bad.count:
+            request = self._complete(cast("dict[str, JsonValue]", value))
+            cutter.add(to_json({"custom_id": custom_id, "request": request}), waits=waits)
 
-    def _build_line(self, custom_id: str, value: Any) -> bytes:
+    def _complete(self, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Complete the request of a parsed item with the batch's options."""
         own = {name: field for name, field in value.items() if name != "custom_id"}
-        return to_json({"custom_id": custom_id, "request": self._defaults.fill_in(own)})
+        tags = own.get("tags")
+        merged = {**self._options.tags, **(tags if isinstance(tags, dict) else {})}
+        return {**self._given, **own, **({"tags": merged} if merged else {})}
 
-    def _build_duplicate_error(self, custom_id: str) -> InputError:
-        """Build the error of a duplicate custom_id; the earlier item is rejected as well unless bad items are skipped."""
-        before = self._seen[custom_id]
-        if before > 0 and not self._skips:
-            self._seen[custom_id] = -before
-            self._reject(before, InputError.at("/custom_id", "a later item has the same one"))
-        return InputError.at("/custom_id", f"the same as that of /{abs(before)}")
-
-    def _reject(self, line: int, error: InputError) -> None:
-        self._bad.add(line, f"/{line}", error)
-        if self._skips and len(self._skipped) < MAX_LISTED_PROBLEMS:
-            problems = [Place(one.path, one.message) for one in error.problems[:MAX_LINE_PROBLEMS]]
-            self._skipped.append(Rejected(line, tuple(problems)))
+    def check(self, item: BatchItem) -> bool:
+        """Whether an item waits for judges or a sandbox. Raises InputError if it cannot be scored with these options."""
+        named_fields, waits = item.model_fields_set, self._waits
+        if named_fields & RESTRICTED_FIELDS:
+            others = {name: value for name, value in self._given.items() if name not in named_fields}
+            complete_item = item.model_copy(update=others)
+            self._engine.admit(complete_item)
+            waits = self._engine.must_wait(complete_item)
+        if len(self._options.tags | item.tags) > MAX_TAGS:
+            raise InputError.at("/tags", f"more than {MAX_TAGS} together with the batch's own")
+        read_request_trace(item)
+        return waits

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from service.errors import BusyError, CallgradeError
 from service.jobs.fitting import fit
@@ -19,7 +19,7 @@ from service.store.jobs.calibrations import find_pending_fit
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.duties import Duty, DutyKind, claim_duty, end_job, record_notice
 from service.store.jobs.leases import ClaimedChunk, Lease
-from service.store.jobs.workers import WorkerRecord, Workers, WorkerWatch
+from service.store.jobs.workers import Workers, WorkerWatch
 
 LOG = logging.getLogger("callgrade.worker")
 
@@ -53,31 +53,24 @@ MAX_NOTICE_ATTEMPTS = 8
 """How often a webhook is tried: after 5 seconds, 20, 80 and so on, for some eight hours."""
 
 
-class Notifier(Protocol):
-    """Notifies somebody outside that a batch has ended."""
-
-    async def notify(self, batch: str) -> None:
-        """Send the notice. Raises CallgradeError if it fails; `retryable` says whether another try may help."""
-        ...
-
-
 class Worker:
     """Claims what is due in one event loop, and works on it."""
 
-    def __init__(self, chunks: Chunks, runner: Runner, notifier: Notifier, *, most: int = 4) -> None:
-        """`most`: chunks at once."""
-        self._chunks = chunks
+    def __init__(
+        self, chunks: Chunks, runner: Runner, notify: Callable[[str], Awaitable[None]], *, most: int = 4
+    ) -> None:
+        """`notify`: tells somebody outside that a batch has ended, or raises CallgradeError; `most`: chunks at once."""
+        self.chunks = chunks
         self._database = chunks.database
         self._runner = runner
-        self._notifier = notifier
+        self._notify = notify
         self._most = most
         self._running: dict[ClaimedChunk, asyncio.Task[None]] = {}
         self._duties: dict[Duty, asyncio.Task[None]] = {}
         self._freed = asyncio.Event()
         self._claiming: list[asyncio.Task[None]] = []
         self._stopping = False
-        self.ticked_at = time.monotonic()
-        """When the event loop gave its last sign of life."""
+        self._ticked_at = time.monotonic()  # when the event loop gave its last sign of life
 
     async def work(self) -> None:
         """Work until `drain`. One part that fails ends the others, and so the process: other workers take its work over."""
@@ -99,17 +92,9 @@ class Worker:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def list_held(self) -> frozenset[Lease]:
-        """List what was claimed here and is worked on."""
-        return frozenset([one.lease for one in (*self._running, *self._duties)])
-
-    def supersede(self, leases: frozenset[Lease]) -> None:
-        """Stop work on chunks that are another worker's now."""
-        self._runner.supersede(leases)
-
     async def _tick(self) -> None:
         while True:
-            self.ticked_at = time.monotonic()
+            self._ticked_at = time.monotonic()
             await asyncio.sleep(BEAT_INTERVAL_S)
 
     async def _claim_chunks(self) -> None:
@@ -118,7 +103,7 @@ class Worker:
             if len(self._running) >= self._most or any(chunk.runs_alone for chunk in self._running):
                 await self._freed.wait()
                 continue
-            chunk = await self._claim(idle=not self._running)
+            chunk = await self._insist(partial(self.chunks.claim, idle=not self._running))
             if isinstance(chunk, ClaimedChunk):
                 self._start(self._running, chunk, self._runner.run(chunk))
             else:
@@ -128,17 +113,12 @@ class Worker:
     async def _claim_duties(self) -> None:
         while not self._stopping:
             counts = [duty.kind for duty in self._duties]
-            duty = await self._claim_duty({kind for kind in DUTY_KINDS if counts.count(kind) < MAX_DUTIES})
+            kinds: list[DutyKind] = [kind for kind in DUTY_KINDS if counts.count(kind) < MAX_DUTIES]
+            duty = await self._insist(partial(claim_duty, self._database, self.chunks.owner, kinds))
             if duty is None:
                 await asyncio.sleep(DUTY_POLL_S)
             else:
                 self._start(self._duties, duty, self._fulfil_insisting(duty))
-
-    async def _claim(self, *, idle: bool) -> ClaimedChunk | Literal["alone"] | None:
-        return await self._insist(partial(self._chunks.claim, idle=idle))
-
-    async def _claim_duty(self, kinds: Collection[DutyKind]) -> Duty | None:
-        return await self._insist(lambda: claim_duty(self._database, self._chunks.owner, kinds))
 
     def _start(self, started: dict[C, asyncio.Task[None]], claimed: C, work: Coroutine[Any, Any, None]) -> None:
         def end(_: object) -> None:
@@ -157,20 +137,20 @@ class Worker:
                 await asyncio.sleep(5.0)
 
     async def fulfil(self, duty: Duty) -> None:
-        """End a batch, or tell of its end."""
-        await (self._end(duty.lease) if duty.kind == "finish" else self._notify(duty.lease))
-
-    async def _end(self, lease: Lease) -> None:
-        """End a batch; fit a calibration first, if its items are judged."""
+        """End a batch, after the fit of a calibration whose items are judged; or tell of its end."""
+        lease = duty.lease
+        if duty.kind == "notice":
+            await self._send_notice(lease)
+            return
         pending = await self._insist(lambda: find_pending_fit(self._database, lease.batch))
         outcome = None if pending is None else await fit(pending)
         await self._insist(lambda: end_job(self._database, lease, fit_outcome=outcome))
 
-    async def _notify(self, lease: Lease) -> None:
+    async def _send_notice(self, lease: Lease) -> None:
         """Send the notice that a batch has ended; if it fails, try again, later each time."""
         status, delay = "delivered", None
         try:
-            await self._notifier.notify(lease.batch)
+            await self._notify(lease.batch)
         except CallgradeError as error:
             if error.retryable and lease.attempt < MAX_NOTICE_ATTEMPTS:
                 delay = 5.0 * 4 ** (lease.attempt - 1)
@@ -181,18 +161,54 @@ class Worker:
     async def _insist(self, work: Callable[[], T]) -> T:
         return await asyncio.to_thread(insist, work)
 
+    # What a thread does every second: show that the worker lives, and look who else does and what is its own.
+
+    def build_beat(self) -> Callable[[], None]:
+        """Register the worker, and build what makes it beat, for a thread beside this event loop."""
+        workers, watch, loop = Workers(self._database), WorkerWatch(), asyncio.get_running_loop()
+        insist(lambda: workers.beat(self.chunks.owner))
+        unknown_before = frozenset[Lease]()
+
+        def beat() -> None:
+            nonlocal unknown_before
+            if time.monotonic() - self._ticked_at > MAX_STILL_S:
+                LOG.critical("the event loop stands still; other workers take the work over")
+                return
+            workers.beat(self.chunks.owner)
+            held = self._list_held()
+            owned = self.chunks.list_owned()
+            if lost := held - owned:
+                loop.call_soon_threadsafe(self._runner.supersede, lost)
+            unknown = owned - self._list_held()
+            for lease in unknown & unknown_before:  # it was claimed in a commit whose reply was lost
+                LOG.warning("giving back what was claimed and never begun", extra={"fields": {"batch": lease.batch}})
+                self.chunks.put_off(lease)
+            unknown_before = unknown
+            for worker in watch.find_dead(workers.list_workers()):
+                if worker.id != self.chunks.owner and (count := workers.reclaim(worker)) is not None:
+                    LOG.warning("taking over", extra={"fields": {"worker": worker.id, "chunks": count}})
+
+        return beat
+
+    def _list_held(self) -> frozenset[Lease]:
+        """List what was claimed here and is worked on."""
+        return frozenset([one.lease for one in (*self._running, *self._duties)])
+
 
 @asynccontextmanager
-async def keep_working(
-    worker: Worker, chunks: Chunks, *, sweep: Callable[[], None], grace: float
-) -> AsyncGenerator[None]:
+async def keep_working(worker: Worker, *, sweep: Callable[[], None], grace: float) -> AsyncGenerator[None]:
     """Run a worker in this event loop for as long as the block lasts.
 
     At the end, running items have `grace` seconds, and the rest is left to other workers. Calls `sweep` now and then, in a
-    thread.
+    thread. Another one beats, so that a busy event loop does not look dead.
     """
-    with _keep_beating(worker, chunks, sweep):
-        LOG.info("working", extra={"fields": {"worker": chunks.owner}})
+    owner, over = worker.chunks.owner, threading.Event()
+    parts = {"heartbeat": (BEAT_INTERVAL_S, worker.build_beat()), "sweep": (SWEEP_INTERVAL_S, sweep)}
+    threads = [threading.Thread(target=_repeat, args=(name, *part, over), daemon=True) for name, part in parts.items()]
+    for thread in threads:
+        thread.start()
+    try:
+        LOG.info("working", extra={"fields": {"worker": owner}})
         async with asyncio.TaskGroup() as group:
             working = group.create_task(worker.work())
             try:
@@ -200,29 +216,12 @@ async def keep_working(
             finally:
                 await worker.drain(grace)
                 working.cancel()
-
-
-@contextmanager
-def _keep_beating(worker: Worker, chunks: Chunks, sweep: Callable[[], None]) -> Generator[None]:
-    """Beat from a separate thread: a busy event loop must not look dead."""
-    workers, over = Workers(chunks.database), threading.Event()
-    insist(lambda: workers.beat(chunks.owner))  # it is registered before it owns anything
-    heart = _Heart(worker, chunks, workers, asyncio.get_running_loop())
-    parts = {"beat": (BEAT_INTERVAL_S, heart.beat), "sweep": (SWEEP_INTERVAL_S, sweep)}
-    threads = [
-        threading.Thread(target=_repeat, args=(name, *part, over), name=name, daemon=True)
-        for name, part in parts.items()
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
     finally:
         over.set()
         for thread in threads:
             thread.join(timeout=10.0)
         with suppress(BusyError):  # then others see that it is dead
-            insist(lambda: workers.leave(chunks.owner), give_up=LEAVE_S)
+            insist(lambda: Workers(worker.chunks.database).leave(owner), give_up=LEAVE_S)
 
 
 def _repeat(name: str, interval: float, work: Callable[[], None], over: threading.Event) -> None:
@@ -230,45 +229,4 @@ def _repeat(name: str, interval: float, work: Callable[[], None], over: threadin
         try:
             work()
         except Exception:  # the database is away and will come back; the work itself waits for it too
-            LOG.warning("no %s", "heartbeat" if name == "beat" else name, exc_info=True)
-
-
-class _Heart:
-    """What a worker does every second: it shows that it lives, and looks who else does and what is its own."""
-
-    def __init__(self, worker: Worker, chunks: Chunks, workers: Workers, loop: asyncio.AbstractEventLoop) -> None:
-        self._worker = worker
-        self._chunks = chunks
-        self._workers = workers
-        self._loop = loop
-        self._watch = WorkerWatch()
-        self._unknown: frozenset[Lease] = frozenset()
-        self._unregistered: frozenset[str] = frozenset()
-
-    def beat(self) -> None:
-        """Beat; reclaim what dead workers own; give back what was claimed here in a commit whose reply was lost."""
-        if time.monotonic() - self._worker.ticked_at > MAX_STILL_S:
-            LOG.critical("the event loop stands still; other workers take the work over")
-            return
-        self._workers.beat(self._chunks.owner)
-        held = self._worker.list_held()
-        owned = self._chunks.list_owned()
-        if lost := held - owned:
-            self._loop.call_soon_threadsafe(self._worker.supersede, lost)
-        unknown = owned - self._worker.list_held()
-        for lease in unknown & self._unknown:
-            LOG.warning("giving back what was claimed and never begun", extra={"fields": {"batch": lease.batch}})
-            self._chunks.put_off(lease)
-        self._unknown = unknown
-        self._reclaim()
-
-    def _reclaim(self) -> None:
-        """Reclaim from workers whose beats stand still, and from owners that were not registered at two looks."""
-        owners = self._workers.list_owners()
-        known = self._workers.list_workers()
-        unregistered = owners - {worker.id for worker in known}
-        dead = [worker for worker in self._watch.find_dead(known) if worker.id != self._chunks.owner]
-        for worker in (*dead, *[WorkerRecord(owner, 0) for owner in unregistered & self._unregistered]):
-            if (count := self._workers.reclaim(worker)) is not None:
-                LOG.warning("taking over", extra={"fields": {"worker": worker.id, "chunks": count}})
-        self._unregistered = unregistered
+            LOG.warning("no %s", name, exc_info=True)

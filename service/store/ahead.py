@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
@@ -51,18 +51,11 @@ class WriteAheadLog:
         connection.execute("PRAGMA wal_autocheckpoint=0")
         connection.execute(f"PRAGMA journal_size_limit={KEPT_BYTES}")
 
-    def enable(self) -> None:
-        """Switch the database to a log.
+    def switch(self, mode: Literal["WAL", "DELETE"]) -> None:
+        """Switch the database to a log, or back to a single file, which can be read where there is no space for a log.
 
-        It goes on without one if that is impossible: on a full disk, or while somebody without a log is in a transaction.
+        It goes on as it is if that is impossible: on a full disk, or while somebody else has it open.
         """
-        self._switch("WAL")
-
-    def disable(self) -> None:
-        """Switch back to a single file, unless others have it open: so it can be read where there is no space for a log."""
-        self._switch("DELETE")
-
-    def _switch(self, mode: str) -> None:
         try:
             with self._engine.connect() as connection:
                 connection.exec_driver_sql(f"PRAGMA journal_mode={mode}")

@@ -9,13 +9,15 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.sql.elements import ColumnElement
@@ -23,8 +25,10 @@ from sqlalchemy.sql.elements import ColumnElement
 from service.errors import BusyError, DiskFullError, SettingsError
 from service.logs.quiet import limit_rate
 from service.store.ahead import WriteAheadLog, is_disk_full
+from service.store.times import Now
 
 T = TypeVar("T")
+P = TypeVar("P")
 
 LOG = logging.getLogger("callgrade.store")
 limit_rate(LOG.name)
@@ -92,17 +96,13 @@ class Database:
             with self.engine.begin() as connection:
                 yield connection
             return
-        with self._take_turn(), self.engine.begin() as connection:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            yield connection
-
-    @contextmanager
-    def _take_turn(self) -> Generator[None]:
-        """Let threads take turns at SQLite's lock: a thread waiting for the lock itself sleeps longer and longer."""
+        # Threads take turns: one that waits for SQLite's own lock sleeps longer and longer.
         if not self._turn.acquire(timeout=BUSY_MS / 1_000):
             raise PoolTimeoutError("another thread is writing")
         try:
-            yield
+            with self.engine.begin() as connection:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                yield connection
         finally:
             self._turn.release()
 
@@ -110,11 +110,29 @@ class Database:
         """Return a read-only connection; close it, for example with `with`."""
         return self.engine.connect()
 
+    def read_rows(self, chosen: sa.Executable) -> Sequence[sa.RowMapping]:
+        """Return the rows of a selection."""
+        with self.read() as connection:
+            return connection.execute(chosen).mappings().all()
+
+    def read_row(self, chosen: sa.Executable) -> sa.RowMapping | None:
+        """Return the only row of a selection; None if there is none."""
+        with self.read() as connection:
+            return connection.execute(chosen).mappings().one_or_none()
+
+    def read_column(self, chosen: sa.Executable) -> Sequence[Any]:
+        """Return the first value of each row of a selection."""
+        with self.read() as connection:
+            return connection.execute(chosen).scalars().all()
+
+    def change(self, statement: sa.Executable) -> int:
+        """Carry out one statement as a transaction; return how many rows it changed."""
+        with self.begin() as connection:
+            return connection.execute(statement).rowcount
+
     def now(self) -> ColumnElement[float]:
         """Return the database's clock as an SQL expression, in seconds since 1970."""
-        if self.is_sqlite:
-            return sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
-        return sa.literal_column("extract(epoch from clock_timestamp())::double precision", sa.Double)
+        return Now()
 
     def migrate(self) -> None:
         """Migrate the tables. Raises SettingsError for a database that a later version has migrated."""
@@ -123,7 +141,7 @@ class Database:
         from alembic.util import CommandError  # noqa: PLC0415
 
         if self.is_sqlite:
-            self._log.enable()
+            self._log.switch("WAL")
         with self.begin() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
@@ -143,7 +161,7 @@ class Database:
         """Close the connections."""
         self.engine.dispose()
         if self.is_sqlite and Path(self.engine.url.database or "").is_file():
-            self._log.disable()
+            self._log.switch("DELETE")
             self.engine.dispose()
 
 
@@ -165,6 +183,34 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
     WriteAheadLog.prepare(connection)
     connection.execute("PRAGMA mmap_size=0")
+
+
+def insert_new(connection: sa.Connection, table: sa.Table, *rows: Mapping[str, object]) -> int:
+    """Insert those rows whose keys do not exist; return how many.
+
+    Where another transaction has inserted the same key, this waits until that has ended.
+    """
+    insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    counted = insert(table).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+    return connection.execute(counted, [dict(row) for row in rows]).rowcount if rows else 0
+
+
+def split_page(
+    rows: Sequence[sa.RowMapping], limit: int, build: Callable[[sa.RowMapping], T], name: Callable[[T], P]
+) -> tuple[tuple[T, ...], bool, P | None]:
+    """Build the page of `limit` objects from the rows that were found, one more if there are so many.
+
+    Return it, whether more follows, and the name of its last object as the `after` of the next page.
+    """
+    page = tuple([build(row) for row in rows[:limit]])
+    more = len(rows) > limit
+    return page, more, name(page[-1]) if more else None
+
+
+def build_from_row(kind: Callable[..., T], row: sa.RowMapping, **own: object) -> T:
+    """Build an object of a dataclass: its fields are `own`, and for the rest the columns of the same name."""
+    named: Any = kind
+    return kind(**{one.name: row[one.name] for one in fields(named) if one.name not in own}, **own)
 
 
 def is_transient(error: DBAPIError) -> bool:

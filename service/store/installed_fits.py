@@ -10,8 +10,10 @@ import sqlalchemy as sa
 from service.core.judging.fits import Fit
 from service.errors import UnknownItemError
 from service.store.access.audit import Actor, record
-from service.store.database import Database
+from service.store.database import Database, build_from_row
 from service.store.tables import FITS
+
+_NEWEST = sa.select(sa.func.max(FITS.c.id)).group_by(FITS.c.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,7 @@ class InstalledFits:
 
     def list_in_place(self) -> tuple[InstalledFit, ...]:
         """List the newest fit of each judge and criterion."""
-        with self._database.read() as connection:
-            rows = connection.execute(sa.select(FITS).where(FITS.c.id.in_(_select_newest())).order_by(FITS.c.id)).all()
+        rows = self._database.read_rows(sa.select(FITS).where(FITS.c.id.in_(_NEWEST)).order_by(FITS.c.id))
         return tuple([_build_fit(row) for row in rows])
 
     def list_fits(self) -> Iterable[Fit]:
@@ -51,41 +52,26 @@ class InstalledFits:
         """Install fits; leave those that are in place already."""
         with self._database.begin() as connection:
             for fit in fits:
-                newest = connection.execute(_select_of(fit.fingerprint)).one_or_none()
-                if newest is not None and _build_fit(newest).fit == fit:
+                same = FITS.c.fingerprint == fit.fingerprint
+                newest = sa.select(FITS).where(same).order_by(FITS.c.id.desc()).limit(1)
+                row = connection.execute(newest).mappings().one_or_none()
+                if row is not None and _build_fit(row).fit == fit:
                     continue
-                self._insert(connection, fit, calibration, by)
-
-    def _insert(self, connection: sa.Connection, fit: Fit, calibration: str, by: Actor) -> None:
-        values = {
-            "fingerprint": fit.fingerprint,
-            "fit": fit.model_dump_json(),
-            "calibration": calibration,
-            "who": by.who,
-            "installed_at": self._database.now(),
-        }
-        connection.execute(FITS.insert().values(values))
-        detail = {"model": fit.model, **({"calibration": calibration} if calibration else {})}
-        record(connection, self._database.now(), by, "fit.install", target=fit.id, detail=detail)
+                own = {"fingerprint": fit.fingerprint, "fit": fit.model_dump_json(), "who": by.who}
+                connection.execute(FITS.insert().values(**own, calibration=calibration))
+                detail = {"calibration": calibration} if calibration else {}
+                record(connection, by, "fit.install", target=fit.id, model=fit.model, **detail)
 
     def roll_back(self, name: str, *, by: Actor) -> None:
         """Remove the fit of that id, which restores the one before it. Raises UnknownItemError if it is not in place."""
         with self._database.begin() as connection:
-            rows = connection.execute(sa.select(FITS).where(FITS.c.id.in_(_select_newest()))).all()
-            found = next((row.id for row in rows if _build_fit(row).fit.id == name), None)
+            rows = connection.execute(sa.select(FITS).where(FITS.c.id.in_(_NEWEST))).mappings().all()
+            found = next((row["id"] for row in rows if _build_fit(row).fit.id == name), None)
             if found is None:
                 raise UnknownItemError("no fit of that id was installed here, or another has taken its place")
             connection.execute(FITS.delete().where(FITS.c.id == found))
-            record(connection, self._database.now(), by, "fit.rollback", target=name)
+            record(connection, by, "fit.rollback", target=name)
 
 
-def _select_newest() -> sa.Select[int]:
-    return sa.select(sa.func.max(FITS.c.id)).group_by(FITS.c.fingerprint)
-
-
-def _select_of(fingerprint: str) -> sa.Select[tuple[object, ...]]:
-    return sa.select(FITS).where(FITS.c.fingerprint == fingerprint).order_by(FITS.c.id.desc()).limit(1)
-
-
-def _build_fit(row: sa.Row[tuple[object, ...]]) -> InstalledFit:
-    return InstalledFit(row.id, Fit.model_validate_json(row.fit), row.calibration, row.installed_at)
+def _build_fit(row: sa.RowMapping) -> InstalledFit:
+    return build_from_row(InstalledFit, row, fit=Fit.model_validate_json(row["fit"]))

@@ -6,24 +6,22 @@ import json
 import secrets
 import zlib
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
 
 import sqlalchemy as sa
 
 from service.errors import UnknownItemError
 from service.store.access.audit import Actor, record
-from service.store.database import Database
-from service.store.jobs.items import ALL_ITEMS, FailureGroup, ItemChoice, count_rows, group_rows, shorten_all
+from service.store.database import Database, build_from_row, split_page
+from service.store.jobs.items import ALL_ITEMS, FailureGroup, ItemChoice, build_facts, count_rows, group_rows
 from service.store.labelling.drafts import ScoreDraft
-from service.store.labelling.items import insert_items, name_score
+from service.store.labelling.items import insert_items, name_score, read_kept
 from service.store.labelling.labels import count_labels
-from service.store.tables import SCORES
+from service.store.tables import LABEL_ITEMS, SCORES
 from service.store.times import format_rfc3339
 
 MAX_TAGS = 5_000
 """Most kinds of tags with their outcomes that are counted."""
-_LISTED_COLUMNS = ("id", "created_at", "rubric", "verdict", "score", "stage", "finding", "tool", "tags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +66,25 @@ class KeptScores:
                 "tenant": tenant,
                 "created_at": now,
                 "rubric": draft.rubric,
-                "verdict": draft.verdict,
-                "score": draft.score,
                 "tags": json.dumps(dict(draft.tags)),
                 "request": zlib.compress(draft.request, 1),
                 "report": zlib.compress(draft.report, 1),
-                "stages": draft.broken.get("stages", ""),
-                **shorten_all(draft.broken),
+                **build_facts({**draft.broken, "verdict": draft.verdict, "score": draft.score}),
             }
             connection.execute(SCORES.insert().values(values))
-            insert_items(self.database, connection, tenant, [(name_score(name), item) for item in draft.items])
+            insert_items(connection, tenant, [(name_score(name), item) for item in draft.items])
         return name
 
     def page(
         self, tenant: str, choice: ItemChoice = ALL_ITEMS, *, limit: int, after: str | None = None
     ) -> KeptScoreList:
         """List kept scores, newest first: `limit` of those older than `after`, which may have been deleted."""
-        chosen = sa.select(*[SCORES.c[name] for name in _LISTED_COLUMNS]).where(
-            SCORES.c.tenant == tenant, *choice.match_in(SCORES)
-        )
+        columns = [SCORES.c[one.name] for one in fields(KeptScore)]
+        chosen = sa.select(*columns).where(SCORES.c.tenant == tenant, *choice.match(SCORES))
         if after is not None:
             chosen = chosen.where(SCORES.c.id < after)
-        with self.database.read() as connection:
-            rows = connection.execute(chosen.order_by(SCORES.c.id.desc()).limit(limit + 1)).mappings().all()
-        found = tuple([_build_score(row) for row in rows[:limit]])
-        more = len(rows) > limit
-        return KeptScoreList(found, more, found[-1].id if more else None)
+        rows = self.database.read_rows(chosen.order_by(SCORES.c.id.desc()).limit(limit + 1))
+        return KeptScoreList(*split_page(rows, limit, _build_score, lambda score: score.id))
 
     def count_outcomes(self, tenant: str) -> Counter[tuple[str, str, str]]:
         """Count the scores with each combination of verdict, stages and cluster."""
@@ -105,48 +96,31 @@ class KeptScores:
 
     def count_tags(self, tenant: str) -> dict[tuple[str, str], Counter[tuple[str, str, str]]]:
         """Count outcomes for each tag and value, over the `MAX_TAGS` commonest kinds of tags."""
-        columns, count = (
-            [SCORES.c[name] for name in ("tags", "verdict", "stages", "cluster")],
-            sa.func.count().label("n"),
-        )
-        grouped = sa.select(*columns, count).where(SCORES.c.tenant == tenant, SCORES.c.tags != "{}").group_by(*columns)
+        columns, n = [SCORES.c[name] for name in ("tags", "verdict", "stages", "cluster")], sa.func.count().label("n")
+        grouped = sa.select(*columns, n).where(SCORES.c.tenant == tenant, SCORES.c.tags != "{}").group_by(*columns)
         found: dict[tuple[str, str], Counter[tuple[str, str, str]]] = {}
-        with self.database.read() as connection:
-            for row in connection.execute(grouped.order_by(count.desc(), *columns).limit(MAX_TAGS)).mappings():
-                for tag in json.loads(row["tags"]).items():
-                    found.setdefault(tag, Counter())[row["verdict"], row["stages"], row["cluster"]] += row["n"]
+        for row in self.database.read_rows(grouped.order_by(n.desc(), *columns).limit(MAX_TAGS)):
+            for tag in json.loads(row["tags"]).items():
+                found.setdefault(tag, Counter())[row["verdict"], row["stages"], row["cluster"]] += row["n"]
         return found
 
     def read(self, tenant: str, name: str) -> tuple[bytes, bytes]:
         """Return request and report as JSON. Raises UnknownItemError if the score does not exist, or is another tenant's."""
-        chosen = sa.select(SCORES.c.request, SCORES.c.report).where(SCORES.c.id == name, SCORES.c.tenant == tenant)
         with self.database.read() as connection:
-            row = connection.execute(chosen).one_or_none()
-        if row is None:
-            raise UnknownItemError("no kept score of that id")
-        return zlib.decompress(row.request), zlib.decompress(row.report)
+            return read_kept(connection, tenant, name)
 
     def delete(self, tenant: str, name: str, *, by: Actor) -> None:
         """Delete a score with its labels. Raises UnknownItemError if it does not exist, or is another tenant's."""
         with self.database.begin() as connection:
-            labels = count_labels(connection, kept=name)
+            labels = count_labels(connection, LABEL_ITEMS.c.kept == name)
             gone = SCORES.delete().where(SCORES.c.id == name, SCORES.c.tenant == tenant)
             if not connection.execute(gone).rowcount:
                 raise UnknownItemError("no kept score of that id")
-            record(
-                connection,
-                self.database.now(),
-                by,
-                "score.delete",
-                target=name,
-                tenant=tenant,
-                detail={"labels": labels},
-            )
+            record(connection, by, "score.delete", target=name, tenant=tenant, labels=labels)
 
 
 def _build_score(row: sa.RowMapping) -> KeptScore:
-    copied: dict[str, Any] = {name: row[name] for name in ("id", "rubric", "verdict", "score")}
-    broken: dict[str, Any] = {name: row[name] or None for name in ("stage", "finding", "tool")}
-    return KeptScore(
-        **copied, **broken, created_at=format_rfc3339(float(row["created_at"])), tags=json.loads(row["tags"])
+    broken = {name: row[name] or None for name in ("stage", "finding", "tool")}
+    return build_from_row(
+        KeptScore, row, **broken, created_at=format_rfc3339(row["created_at"]), tags=json.loads(row["tags"])
     )

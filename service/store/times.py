@@ -1,9 +1,30 @@
-"""Format times of the database."""
+"""The database's clock, and how its times are written."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import overload
+from typing import Any, overload
+
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.elements import ColumnElement
+
+
+class Now(ColumnElement[float]):
+    """The clock of the database, in seconds since 1970."""
+
+    inherit_cache = True
+    type = sa.Double[float]()
+
+
+@compiles(Now, "sqlite")
+def _write_for_sqlite(*_: Any, **__: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(Now, "postgresql")
+def _write_for_postgres(*_: Any, **__: Any) -> str:
+    return "extract(epoch from clock_timestamp())::double precision"
 
 
 @overload

@@ -31,9 +31,8 @@ LINES = {"content-type": "application/x-ndjson"}
 ENGINE = Engine(Registry(), judging=build_demo_judging())
 
 
-class Silent:
-    async def notify(self, batch: str) -> None:
-        raise WebhookError(f"nobody is told of {batch}", retryable=False)
+async def refuse(batch: str) -> None:
+    raise WebhookError(f"nobody is told of {batch}", retryable=False)
 
 
 class PlayedClient:
@@ -78,7 +77,7 @@ class PlayedClient:
         runner = Runner(chunks, ItemScorer(self._engine, widen_limits(Limits())), in_flight=8)
         while isinstance(chunk := chunks.claim(), ClaimedChunk):
             await runner.run(chunk)
-        worker = Worker(chunks, runner, Silent())
+        worker = Worker(chunks, runner, refuse)
         while (duty := claim_duty(self.database, chunks.owner, ["finish"])) is not None:
             await worker.fulfil(duty)
         runner.close()

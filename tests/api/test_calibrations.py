@@ -24,7 +24,7 @@ from service.core.judging.fits import Binding, Fit, calibrate_value
 from service.engine import Engine
 from service.fits.files import get_today, read_fits
 from service.jobs.fitting import fit
-from service.jobs.notices import NoticeSender
+from service.jobs.notices import send_notice
 from service.registry import Registry
 from service.settings import Settings
 from service.store.access.keys import Keys
@@ -280,8 +280,7 @@ def test_its_end_is_told_as_its_own(store: Database, ask: Ask) -> None:
     ended(store, made)
     with store.begin() as connection:
         connection.execute(BATCHES.update().values(webhook="https://example.com/x"))
-    notices = NoticeSender(store, Receiving())  # type: ignore[arg-type]
-    asyncio.run(notices.notify(made))
+    asyncio.run(send_notice(store, Receiving(), made))  # type: ignore[arg-type]
     [(url, name, body)] = told
     assert (url, name) == ("https://example.com/x", made)
     assert json.loads(body)["type"] == "calibration.cancelled"

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterable
 from typing import Literal
 
 import sqlalchemy as sa
@@ -35,8 +34,8 @@ class Freezing(Chunks):
             self._pass("claim")
         return claimed
 
-    def _insert_label_items(self, connection: sa.Connection, rows: Iterable[tuple[str, OutcomeRow]]) -> None:
-        super()._insert_label_items(connection, rows)
+    def _insert(self, connection: sa.Connection, batch: str, new: list[OutcomeRow]) -> None:
+        super()._insert(connection, batch, new)
         self._pass("record")
 
     def _pass(self, moment: str) -> None:

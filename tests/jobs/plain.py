@@ -1,9 +1,13 @@
-"""A worker whose model is asked by a few lines of HTTP: it starts in a quarter of the time that litellm takes to load."""
+"""A worker whose model is asked by a few lines of HTTP: it starts in a quarter of the time that litellm takes to load.
+
+SILENT has the seconds without a beat after which it takes another one for dead.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from functools import partial
 
 import httpx
 
@@ -14,9 +18,11 @@ from service.asking.limits import ProviderGates
 from service.cli.working import work
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.engine import Engine
+from service.jobs import worker
 from service.logs.lines import configure
 from service.registry import Registry
 from service.settings import Settings
+from service.store.jobs.workers import SILENT_S, WorkerWatch
 from service.wiring import build_cache, prepare_database
 
 
@@ -50,5 +56,6 @@ def engine_of(settings: Settings) -> Engine:
 
 if __name__ == "__main__":
     configure("INFO")
+    worker.WorkerWatch = partial(WorkerWatch, silent=float(os.environ.get("SILENT", SILENT_S)))  # type: ignore[misc]
     read = Settings.from_env(os.environ)
     asyncio.run(work(read, prepare_database(read), engine=engine_of(read)))

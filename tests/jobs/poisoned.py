@@ -1,5 +1,5 @@
 """A worker that some items take down: those with the tag `poison`, when code looks at them (code) or when a judge is asked
-about them (judge). It takes another worker for dead after two seconds without a beat.
+about them (judge). It takes another worker for dead that has not beaten between two looks: no other lives beside it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def build_poisoned() -> Engine:
 
 
 if __name__ == "__main__":
-    worker.WorkerWatch = partial(WorkerWatch, silent=2.0)  # type: ignore[misc] (a dead one is told in two looks, not ten)
+    worker.WorkerWatch = partial(WorkerWatch, silent=0.5)  # type: ignore[misc] (a dead one is told at the second look, not the tenth)
     configure("INFO")
     read = Settings.from_env(os.environ)
     asyncio.run(work(read, prepare_database(read), engine=build_poisoned()))

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from service.engine import Engine
-from service.jobs.admission import JobAdmission, JobBounds, Upload
+from service.jobs.admission import JobAdmission, Upload
 from service.jobs.calibrations import CalibrationDraft, CalibrationOptions
 from service.jobs.chunking import Cutter
 from service.jobs.spool import Spool
+from service.jobs.submissions import JobBounds
 from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.store.jobs.calibrations import Calibrations

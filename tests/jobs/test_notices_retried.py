@@ -94,7 +94,7 @@ def test_a_notice_is_sent_again_later_each_time(
 ) -> None:
     notifier = Script(outcomes)
     batch = over(database)
-    worker = Worker(Chunks(database, "w"), Idle(), notifier)
+    worker = Worker(Chunks(database, "w"), Idle(), notifier.notify)
     for number in range(len(outcomes)):
         assert status(database, batch) == "pending"
         asyncio.run(worker.fulfil(due(database, batch)))
@@ -112,5 +112,5 @@ def test_of_a_batch_that_is_gone_nothing_is_kept(database: Database) -> None:
     batch = over(database)
     duty = due(database, batch)
     Batches(database).delete("t", batch)
-    asyncio.run(Worker(Chunks(database, "w"), Idle(), Script([FINAL])).fulfil(duty))
+    asyncio.run(Worker(Chunks(database, "w"), Idle(), Script([FINAL]).notify).fulfil(duty))
     assert wait_for(database, batch) is None

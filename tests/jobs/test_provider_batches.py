@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from service.store.jobs.workers import WorkerRecord, Workers
+from service.store.jobs.workers import Workers
 from tests.faults.batch_endpoints import PROVIDERS, DroppedError, Endpoints, playing
 from tests.faults.provider import Provider
 from tests.jobs.process import Service, numbers, request, service, until
@@ -49,8 +49,6 @@ def take_over(run: Service) -> None:
     workers = Workers(run.database)
     for worker in workers.list_workers():
         workers.reclaim(worker)
-    for owner in workers.list_owners():
-        workers.reclaim(WorkerRecord(owner, 0))
 
 
 def live_through(run: Service, endpoints: Endpoints, batch: str, kills: list[str]) -> None:

@@ -21,7 +21,7 @@ def paused(run: Service, batch: str) -> Batch:
 def test_no_more_is_asked_than_may_be(tmp_path: Path, store_url: str) -> None:
     """One worker is killed meanwhile: what it may have asked counts as asked, and is no more than was written down ahead."""
     provider = Provider(latency=0.05)
-    with serving(provider), service(store_url, tmp_path, provider, CALLGRADE_BATCH_IN_FLIGHT="8") as run:
+    with serving(provider), service(store_url, tmp_path, provider, CALLGRADE_BATCH_IN_FLIGHT="8", SILENT="4") as run:
         workers = [run.start() for _ in range(1 if run.database.is_sqlite else 3)]
         run.until(lambda: run.logs().count('"working"') == len(workers))
         batch = run.submit([request(n) for n in range(ITEMS)], size=20, max_questions=LIMIT)

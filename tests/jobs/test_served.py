@@ -79,7 +79,7 @@ def test_a_batch_from_its_submission_to_the_notice_of_its_end(tmp_path: Path) ->
         assert json.loads(told)["data"]["id"] == last["id"]
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.chaos)])  # two load all anew
 def test_who_watches_does_not_hold_up_the_end_of_the_service(tmp_path: Path, workers: str) -> None:
     settings = {"CALLGRADE_WORKER": "false", "CALLGRADE_GRACEFUL_SECONDS": "300"}
     with service(f"sqlite:///{tmp_path}/store.db", tmp_path, Provider(), **settings) as run:

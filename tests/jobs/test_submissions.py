@@ -8,6 +8,7 @@ import json
 import tracemalloc
 import zlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, TooLargeError
-from service.jobs.admission import BatchDraft, Draft, JobAdmission, JobBounds, Upload
+from service.jobs.admission import Draft, JobAdmission, Upload
 from service.jobs.calibrations import CalibrationDraft, CalibrationOptions
 from service.jobs.chunking import MAX_CHUNK_BYTES, Cutter
 from service.jobs.items import widen_limits
@@ -27,9 +28,9 @@ from service.jobs.submissions import (
     ITEM,
     MAX_LISTED_PROBLEMS,
     MAX_TAGS,
-    BatchDefaults,
+    BatchDraft,
     BatchOptions,
-    ItemIntake,
+    JobBounds,
     RunOptions,
     read_line_entries,
 )
@@ -46,6 +47,7 @@ from tests.labelled import item as labelled
 ENGINE = Engine(Registry())
 JUDGED = Engine(Registry(), judging=Judging(DemoJudge(), NoCache(), Judges("openai/good")))
 LIMITS = Limits()
+BOUNDS = JobBounds(limits=LIMITS, chunk_items=2, max_items=100_000, default_hours=1)
 TRACE = {
     "format": "openai",
     "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
@@ -65,10 +67,9 @@ def taken(
 ) -> tuple[list[dict[str, Any]], SkippedItems]:
     """The items as a worker finds them, and those left out."""
     with Cutter(size=size) as cutter:
-        left_out = ItemIntake(BatchDefaults(BatchOptions(**(given or {})), ENGINE), cutter, max_items=max_items).take(
-            read_line_entries(io.BytesIO(jsonl(items)), LIMITS)
-        )
-        return kept(cutter), left_out
+        draft = BatchDraft(BatchOptions(**(given or {})), ENGINE, replace(BOUNDS, max_items=max_items))
+        made = draft.cut(read_line_entries(io.BytesIO(jsonl(items)), LIMITS), cutter)
+        return kept(cutter), made["skipped_items"]
 
 
 def kept(cutter: Cutter) -> list[dict[str, Any]]:
@@ -206,7 +207,7 @@ def test_small_items_that_wait_for_nobody_come_in_larger_chunks(line: bytes, wai
 )
 def test_an_item_waits_where_it_or_its_batch_asks_judges(given: Any, own: Any, waits: bool) -> None:
     value = item(**own)
-    assert BatchDefaults(BatchOptions(**given), JUDGED).check(ITEM.validate_python(value)) is waits
+    assert BatchDraft(BatchOptions(**given), JUDGED, BOUNDS).check(ITEM.validate_python(value)) is waits
 
 
 def test_an_item_at_the_limits_can_be_read_where_it_is_kept() -> None:
@@ -221,9 +222,7 @@ def test_an_item_at_the_limits_can_be_read_where_it_is_kept() -> None:
         parse_strictly(jsonl([{"more": json.loads(line)}]), limits)
     with Cutter(size=2) as cutter:
         tags = {str(n): "x" * 60 for n in range(40)}
-        ItemIntake(BatchDefaults(BatchOptions(tags=tags), ENGINE), cutter, max_items=9).take(
-            read_line_entries(io.BytesIO(line), limits)
-        )
+        BatchDraft(BatchOptions(tags=tags), ENGINE, BOUNDS).cut(read_line_entries(io.BytesIO(line), limits), cutter)
         for chunk in cutter:
             stored = zlib.decompress(chunk.payload)
             with pytest.raises(TooLargeError):
@@ -334,9 +333,9 @@ def test_memory_does_not_grow_with_the_items_but_by_their_names() -> None:
     tracemalloc.start()
     try:
         with Cutter(size=100) as cutter:
-            intake = ItemIntake(BatchDefaults(BatchOptions(), ENGINE), cutter, max_items=100_000)
+            draft = BatchDraft(BatchOptions(), ENGINE, BOUNDS)
             before = tracemalloc.get_traced_memory()[0]
-            intake.take(read_line_entries(io.BytesIO(items), LIMITS))
+            draft.cut(read_line_entries(io.BytesIO(items), LIMITS), cutter)
             assert tracemalloc.get_traced_memory()[1] - before < 2**21 < len(items)
     finally:
         tracemalloc.stop()

@@ -149,14 +149,14 @@ def test_workers_are_replaced_by_those_of_a_later_version_one_after_the_other(
     with serving(provider), service(own_postgres_url, tmp_path, provider, **SETTINGS) as run:
         old = [run.start(), run.start()]
         run.until(lambda: run.logs().count('"working"') == 2)
-        batch = run.submit([request(n) for n in range(300)], size=20)
+        batch = run.submit([request(n) for n in range(120)], size=20)
         for number, one in enumerate(old):
-            run.until(lambda number=number: len(provider.requests) >= 75 * (number + 1))
+            run.until(lambda number=number: len(provider.requests) >= 30 * (number + 1))
             run.start(module="tests.jobs.later")
             run.until(lambda number=number: run.logs().count('"working"') == 3 + number)
             one.terminate()
             one.wait(30)
-        assert check(run, batch, 300) == 0  # they were told to stop, and finished what was under way
+        assert check(run, batch, 120) == 0  # they were told to stop, and finished what was under way
         second = run.submit([request(n) for n in range(20)], size=20)  # by a service of the version before
         assert run.ended(second).request_counts.completed == 20
         assert "Traceback" not in run.logs()

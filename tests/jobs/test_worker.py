@@ -161,7 +161,7 @@ def test_a_worker_of_which_one_part_fails_ends_as_a_whole(database: Database) ->
     async def main() -> None:
         chunks = Failing(database, "w")
         runner = Runner(chunks, Nothing(), in_flight=1)
-        async with keep_working(Worker(chunks, runner, Nothing()), chunks, sweep=lambda: None, grace=1.0):
+        async with keep_working(Worker(chunks, runner, Nothing().notify), sweep=lambda: None, grace=1.0):
             await asyncio.Event().wait()
 
     with pytest.raises(ExceptionGroup) as failed:

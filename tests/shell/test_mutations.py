@@ -16,7 +16,7 @@ from service.errors import InputError
 from service.intake import read_trace
 from service.jobs.chunking import Cutter
 from service.jobs.items import ItemScorer, widen_limits
-from service.jobs.submissions import BatchDefaults, BatchOptions, ItemIntake, read_line_entries
+from service.jobs.submissions import BatchDraft, BatchOptions, JobBounds, read_line_entries
 from service.reading.places import TraceRecord
 from service.reading.request import ScoreRequest
 from service.reading.span_files import group_spans
@@ -90,10 +90,9 @@ GOOD = {"trace": {"messages": [{"role": "user", "content": "Hi"}, {"role": "assi
 def score_batch(lines: list[bytes], engine: Engine = ENGINE) -> tuple[dict[str, Any], dict[int, Any]]:
     """Submit a batch and run it: outcomes by name, and what was left out by line."""
     with Cutter(size=8) as cutter:
-        intake = ItemIntake(
-            BatchDefaults(BatchOptions(judges="off", skip_invalid=True), engine), cutter, max_items=10**6
-        )
-        skipped = intake.take(read_line_entries(BytesIO(b"\n".join(lines)), LIMITS))
+        bounds = JobBounds(limits=LIMITS, chunk_items=8, max_items=10**6, default_hours=1)
+        draft = BatchDraft(BatchOptions(judges="off", skip_invalid=True), engine, bounds)
+        skipped = draft.cut(read_line_entries(BytesIO(b"\n".join(lines)), LIMITS), cutter)["skipped_items"]
         kept = [line for chunk in cutter for line in zlib.decompress(chunk.payload).splitlines()]
     rows = ItemScorer(engine, widen_limits(LIMITS)).begin([ChunkItem(n, line) for n, line in enumerate(kept)])
     outcomes = [json.loads(row.line) for row in rows]  # pyright: ignore[reportAttributeAccessIssue] (none waits)

@@ -374,7 +374,7 @@ def test_a_chunk_that_kills_two_workers_is_taken_apart_and_its_worst_item_given_
     stage.dies()
     for deaths in (1, 2, 3):
         chunk = stage.claim()
-        assert (positions(chunk), chunk.deaths, chunk.is_given_up) == ([0], deaths, deaths == 3)
+        assert (positions(chunk), chunk.deaths, chunk.size) == ([0], deaths, 1)
         if deaths < 3:
             stage.dies()
     assert stage.record(chunk.lease, 0, ok=False)
@@ -411,15 +411,15 @@ def test_a_worker_that_has_beaten_since_is_not_dead(stage: Stage) -> None:
     assert stage.record(lease, 0)
 
 
-def test_an_owner_that_is_not_registered_is_dead(stage: Stage) -> None:
+def test_a_claim_registers_its_worker_so_that_its_death_is_noticed(stage: Stage) -> None:
     stage.submit(4)
-    stage.claim("lost")
     workers = Workers(stage.database)
-    with stage.database.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM callgrade_workers")
-    assert (workers.list_owners(), workers.list_workers()) == ({"lost"}, ())
-    assert workers.reclaim(WorkerRecord("lost", 0)) == 1
-    assert stage.claim().deaths == 1
+    for _ in range(2):  # also one that was taken for dead and has claimed again
+        assert workers.list_workers() == ()
+        stage.claim("lost")
+        [lost] = workers.list_workers()
+        assert (lost.id, workers.reclaim(lost)) == ("lost", 1)
+    assert stage.claim().size == 1  # after two deaths, item by item
 
 
 # The recorder.

@@ -12,9 +12,8 @@ from service.api.contract import describe_lines
 from service.api.routes.batch_items import BatchItemReading
 from service.api.routes.batch_reading import BatchReading
 from service.api.routes.jobs import IdempotencyKey, JobRoutes
-from service.jobs.admission import BatchDraft
 from service.jobs.quotes import Quote
-from service.jobs.submissions import BatchOptions
+from service.jobs.submissions import BatchDraft, BatchOptions
 from service.store.jobs.batches import Batch, BatchList
 
 EXAMPLE = {

@@ -30,12 +30,12 @@ from service.api.fairness import UploadDisk
 from service.api.store_access import JobStore
 from service.core.models.kinds import FrozenModel
 from service.engine import Engine
-from service.jobs.admission import Draft, JobAdmission, JobBounds, Upload
+from service.jobs.admission import Draft, JobAdmission, Upload
 from service.jobs.chunking import Cutter
 from service.jobs.items import widen_limits
 from service.jobs.quotes import QUOTE, build_quote
 from service.jobs.spool import Spool
-from service.jobs.submissions import MAX_QUESTION_LIMIT, RunOptions
+from service.jobs.submissions import MAX_QUESTION_LIMIT, JobBounds, RunOptions
 from service.outbound.webhooks import Webhooks
 from service.store.jobs.job import JobList, Status
 from service.store.jobs.jobs import J, Jobs

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 import sqlalchemy as sa
 from pydantic import JsonValue
 
-from service.store.database import Database
+from service.store.database import Database, build_from_row, split_page
 from service.store.tables import AUDIT
 from service.store.times import format_rfc3339
 
@@ -87,20 +87,13 @@ class AuditLog:
     next: int | None
 
 
-def record(  # noqa: PLR0913 (an entry has so many parts)
-    connection: sa.Connection,
-    now: sa.ColumnElement[float],
-    actor: Actor,
-    act: Act,
-    *,
-    target: str = "",
-    tenant: str = "",
-    detail: Mapping[str, JsonValue] | None = None,
+def record(
+    connection: sa.Connection, actor: Actor, act: Act, *, target: str = "", tenant: str = "", **detail: JsonValue
 ) -> None:
-    """Write an entry in the transaction of the act itself; `now` is the database's clock."""
-    values = {"at": now, "who": actor.who, "origin": actor.origin, "act": act, "target": target, "tenant": tenant}
-    text = json.dumps(dict(detail or {}), separators=(",", ":"))
-    connection.execute(AUDIT.insert().values(**values, detail=text))
+    """Write an entry in the transaction of the act itself."""
+    text = json.dumps(detail, separators=(",", ":"))
+    values = {"who": actor.who, "origin": actor.origin, "act": act, "target": target, "tenant": tenant, "detail": text}
+    connection.execute(AUDIT.insert().values(values))
 
 
 class Audit:
@@ -111,38 +104,31 @@ class Audit:
 
     def page(self, *, limit: int, after: int | None = None, act: Act | None = None) -> AuditLog:
         """List entries, newest first: `limit` of those older than the entry `after`, which may have been deleted."""
-        chosen = sa.select(AUDIT)
+        chosen = sa.select(AUDIT).order_by(AUDIT.c.id.desc()).limit(limit + 1)
         if after is not None:
             chosen = chosen.where(AUDIT.c.id < after)
         if act is not None:
             chosen = chosen.where(AUDIT.c.act == act)
-        with self._database.read() as connection:
-            rows = connection.execute(chosen.order_by(AUDIT.c.id.desc()).limit(limit + 1)).mappings().all()
-        found = tuple([_build_entry(row) for row in rows[:limit]])
-        more = len(rows) > limit
-        return AuditLog(found, more, found[-1].id if more else None)
+        return AuditLog(*split_page(self._database.read_rows(chosen), limit, _build_entry, lambda entry: entry.id))
 
     def note_files(self, actor: Actor, act: Act, files: Mapping[str, str]) -> bool:
         """Record the current files, by name with their digests, unless the last entry of this act lists the same.
 
         Returns whether it was recorded. Having none is no news if there never were any.
         """
-        detail = cast("dict[str, JsonValue]", {"files": dict(sorted(files.items()))})
+        named: dict[str, JsonValue] = dict(sorted(files.items()))
         with self._database.begin() as connection:
             last = sa.select(AUDIT.c.detail).where(AUDIT.c.act == act).order_by(AUDIT.c.id.desc()).limit(1)
             before = connection.execute(last).scalar_one_or_none() or '{"files":{}}'
-            if json.loads(before) == detail:
+            if json.loads(before) == {"files": named}:
                 return False
-            record(connection, self._database.now(), actor, act, detail=detail)
+            record(connection, actor, act, files=named)
             return True
 
     def forget_old(self, *, days: float) -> int:
         """Delete entries older than so many days; return how many."""
-        old = AUDIT.delete().where(AUDIT.c.at < self._database.now() - days * DAY_S)
-        with self._database.begin() as connection:
-            return connection.execute(old).rowcount
+        return self._database.change(AUDIT.delete().where(AUDIT.c.at < self._database.now() - days * DAY_S))
 
 
 def _build_entry(row: sa.RowMapping) -> AuditEntry:
-    fields = {name: row[name] for name in ("id", "who", "origin", "act", "tenant", "target")}
-    return AuditEntry(**fields, at=format_rfc3339(cast("float", row["at"])), detail=json.loads(row["detail"]))
+    return build_from_row(AuditEntry, row, at=format_rfc3339(row["at"]), detail=json.loads(row["detail"]))

@@ -9,9 +9,10 @@ import hmac
 import re
 import secrets
 import string
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import sqlalchemy as sa
 from pydantic import JsonValue
@@ -19,9 +20,8 @@ from pydantic import JsonValue
 from service.errors import Problem, SettingsError
 from service.store.access.audit import SERVICE, Act, Actor, record
 from service.store.access.callers import NAMELESS, SCOPES, Caller, Scope
-from service.store.database import Database, insist
-from service.store.labelling.labels import adopt_labels
-from service.store.tables import BATCHES, KEYS, SUBMISSIONS
+from service.store.database import Database, build_from_row, insist
+from service.store.tables import BATCHES, KEYS, LABEL_ITEMS, SCORES, SUBMISSIONS
 
 PATIENCE_S = 2.0
 """Seconds to keep trying a database that is out of reach before telling a caller to come back."""
@@ -83,7 +83,7 @@ class Keys:
             if not _has_any(connection):
                 _adopt(connection, tenant)
             created = self._insert(connection, name, tenant, scopes, lasts_s)
-            self._record(connection, by, "key.create", created[0])
+            _record(connection, by, "key.create", created[0])
             return created
 
     def create_first(self) -> tuple[Key, str] | None:
@@ -95,7 +95,7 @@ class Keys:
                 return None
             _adopt(connection, "default")
             created = self._insert(connection, "first", "default", ("admin",), None)
-            self._record(connection, SERVICE, "key.create", created[0])
+            _record(connection, SERVICE, "key.create", created[0])
             return created
 
     def rotate(
@@ -107,91 +107,70 @@ class Keys:
         the old one was given. Raises SettingsError for a key that has ended or was already replaced.
         """
         with self._database.begin() as connection:
-            row = self._lock_row(connection, key_id)
+            row = connection.execute(self._select_key(key_id).with_for_update()).mappings().one_or_none()
             if row is None:
                 return None
             old = _build_key(row)
-            _refuse_to_rotate(old, live=row["live"])
+            if old.replaced_by is not None:
+                message = f"{key_id} was replaced by {old.replaced_by}; expected one that still stands"
+                raise SettingsError.at("key", message)
+            if not row["live"]:
+                message = f"{key_id} has ended; expected one that holds: make another with `keys create`"
+                raise SettingsError.at("key", message)
             if lasts_s is None and old.expires_at is not None:
                 lasts_s = old.expires_at - old.created_at
             created = self._insert(connection, old.name, old.tenant, old.scopes, lasts_s)
             ends = self._database.now() + overlap_s
             sooner = sa.case((KEYS.c.expires_at < ends, KEYS.c.expires_at), else_=ends)
-            connection.execute(
-                KEYS.update().where(KEYS.c.id == key_id).values(expires_at=sooner, replaced_by=created[0].id)
-            )
-            self._record(connection, by, "key.rotate", old, replaced_by=created[0].id, overlap_s=overlap_s)
+            values = {"expires_at": sooner, "replaced_by": created[0].id}
+            connection.execute(KEYS.update().where(KEYS.c.id == key_id).values(values))
+            _record(connection, by, "key.rotate", old, replaced_by=created[0].id, overlap_s=overlap_s)
             return created
 
     def list_keys(self) -> list[Key]:
         """List all keys, the oldest first, including expired and revoked ones."""
-        with self._database.read() as connection:
-            rows = connection.execute(sa.select(KEYS).order_by(KEYS.c.created_at, KEYS.c.id)).mappings()
-            return [_build_key(row) for row in rows]
+        return [
+            _build_key(row) for row in self._database.read_rows(sa.select(KEYS).order_by(KEYS.c.created_at, KEYS.c.id))
+        ]
 
     def revoke(self, key_id: str, *, by: Actor = SERVICE) -> bool:
         """Revoke a key, effective at once; False if there is no such key. A second revocation changes nothing."""
         with self._database.begin() as connection:
-            row = self._lock_row(connection, key_id)
+            row = connection.execute(self._select_key(key_id).with_for_update()).mappings().one_or_none()
             if row is not None and row["revoked_at"] is None:
                 ended = KEYS.update().where(KEYS.c.id == key_id).values(revoked_at=self._database.now())
                 connection.execute(ended)
-                self._record(connection, by, "key.revoke", _build_key(row))
+                _record(connection, by, "key.revoke", _build_key(row))
             return row is not None
 
     def note_use(self, key_id: str) -> None:
         """Record that a key is used, unless that was recorded less than `USE_S` seconds ago."""
         now = self._database.now()
         due = sa.or_(KEYS.c.used_at.is_(None), KEYS.c.used_at <= now - USE_S)
-        with self._database.begin() as connection:
-            connection.execute(KEYS.update().where(KEYS.c.id == key_id, due).values(used_at=now))
+        self._database.change(KEYS.update().where(KEYS.c.id == key_id, due).values(used_at=now))
 
     def any_key(self) -> bool:
         """Whether there ever was a key: expired and revoked ones count, or the end of the last key would open all doors."""
-
-        def look() -> bool:
-            with self._database.read() as connection:
-                return _has_any(connection)
-
-        return insist(look, give_up=self._patience)
+        some = sa.select(KEYS.c.id).limit(1)
+        return insist(lambda: self._database.read_row(some), give_up=self._patience) is not None
 
     def authenticate(self, text: str) -> Caller | None:
         """Return whose key this is; None if it is unknown, wrong, expired or revoked. An unknown id takes as long."""
         match = _TEXT.fullmatch(text)
         if match is None:
             return None
-        row = insist(lambda: self._read_row(match[1]), give_up=self._patience)
+        row = insist(lambda: self._database.read_row(self._select_key(match[1])), give_up=self._patience)
         same = hmac.compare_digest(_hash_secret(match[2]), _NO_HASH if row is None else row["hash"])
-        if row is None or not same or not row["live"]:
-            return None
-        return Caller(row["tenant"], match[1], frozenset(_parse_scopes(row["scopes"])))
+        return _build_caller(row) if same else None
 
     def find_caller(self, key_id: str) -> Caller | None:
         """Return whose key an id belongs to; None if it is unknown, expired or revoked."""
-        row = self._read_row(key_id)
-        if row is None or not row["live"]:
-            return None
-        return Caller(row["tenant"], key_id, frozenset(_parse_scopes(row["scopes"])))
+        return _build_caller(self._database.read_row(self._select_key(key_id)))
 
-    def _read_row(self, key_id: str) -> sa.RowMapping | None:
-        look = sa.select(KEYS.c.tenant, KEYS.c.hash, KEYS.c.scopes, self._select_live()).where(KEYS.c.id == key_id)
-        with self._database.read() as connection:
-            return connection.execute(look).mappings().one_or_none()
-
-    def _lock_row(self, connection: sa.Connection, key_id: str) -> sa.RowMapping | None:
-        """Lock the row of a key, so that nobody else changes it."""
-        look = sa.select(KEYS, self._select_live()).where(KEYS.c.id == key_id).with_for_update()
-        return connection.execute(look).mappings().one_or_none()
-
-    def _select_live(self) -> sa.Label[bool]:
-        """Select whether a key has neither expired nor been revoked."""
+    def _select_key(self, key_id: str) -> sa.Select[Any]:
+        """Select a key, with whether it is `live`: neither expired nor revoked."""
         lasts = sa.or_(KEYS.c.expires_at.is_(None), KEYS.c.expires_at > self._database.now())
-        return sa.and_(KEYS.c.revoked_at.is_(None), lasts).label("live")
-
-    def _record(self, connection: sa.Connection, by: Actor, act: Act, key: Key, **detail: JsonValue) -> None:
-        found: dict[str, JsonValue] = {"name": key.name, "scopes": list(key.scopes)}
-        now = self._database.now()
-        record(connection, now, by, act, target=key.id, tenant=key.tenant, detail=found | detail)
+        return sa.select(KEYS, sa.and_(KEYS.c.revoked_at.is_(None), lasts).label("live")).where(KEYS.c.id == key_id)
 
     def _insert(
         self, connection: sa.Connection, name: str, tenant: str, scopes: Collection[str], lasts_s: float | None
@@ -223,13 +202,6 @@ def _refuse(name: str, tenant: str, scopes: Collection[str]) -> None:
         raise SettingsError(problems)
 
 
-def _refuse_to_rotate(key: Key, *, live: bool) -> None:
-    if key.replaced_by is not None:
-        raise SettingsError.at("key", f"{key.id} was replaced by {key.replaced_by}; expected one that still stands")
-    if not live:
-        raise SettingsError.at("key", f"{key.id} has ended; expected one that holds: make another with `keys create`")
-
-
 def _hash_secret(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
@@ -240,26 +212,26 @@ def _has_any(connection: sa.Connection) -> bool:
 
 def _adopt(connection: sa.Connection, tenant: str) -> None:
     """Give a tenant what was submitted without keys: once there are keys, nobody else could reach it."""
-    for table in (BATCHES, SUBMISSIONS):
+    for table in (BATCHES, SUBMISSIONS, SCORES, LABEL_ITEMS):  # the labels of an item follow it
         connection.execute(table.update().where(table.c.tenant == NAMELESS.tenant).values(tenant=tenant))
-    adopt_labels(connection, NAMELESS.tenant, tenant)
 
 
-def _parse_scopes(text: str) -> Sequence[Scope]:
+def _parse_scopes(text: str) -> tuple[Scope, ...]:
     """Parse the scopes that this version knows."""
     names = text.split()
-    return [one for one in SCOPES if one in names]
+    return tuple([one for one in SCOPES if one in names])
 
 
 def _build_key(row: sa.RowMapping) -> Key:
-    return Key(
-        id=row["id"],
-        tenant=row["tenant"],
-        name=row["name"],
-        scopes=tuple(_parse_scopes(row["scopes"])),
-        created_at=row["created_at"],
-        expires_at=row["expires_at"],
-        revoked_at=row["revoked_at"],
-        used_at=row["used_at"],
-        replaced_by=row["replaced_by"],
-    )
+    return build_from_row(Key, row, scopes=_parse_scopes(row["scopes"]))
+
+
+def _build_caller(row: sa.RowMapping | None) -> Caller | None:
+    """Build the caller from the row of a key; None if there is none, or it has ended."""
+    if row is None or not row["live"]:
+        return None
+    return Caller(row["tenant"], row["id"], frozenset(_parse_scopes(row["scopes"])))
+
+
+def _record(connection: sa.Connection, by: Actor, act: Act, key: Key, **detail: JsonValue) -> None:
+    record(connection, by, act, target=key.id, tenant=key.tenant, name=key.name, scopes=list(key.scopes), **detail)

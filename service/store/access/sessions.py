@@ -34,11 +34,11 @@ class Sessions:
         `by`: the actor in the audit log.
         """
         token, now = secrets.token_urlsafe(32), self._database.now()
-        values = {"hash": _hash_token(token), "key_id": key_id, "created_at": now, "expires_at": now + lasts_s}
+        values = {"hash": _hash_token(token), "key_id": key_id, "expires_at": now + lasts_s}
         with self._database.begin() as connection:
             connection.execute(SESSIONS.delete().where(SESSIONS.c.expires_at <= now))
             connection.execute(SESSIONS.insert().values(values))
-            record(connection, now, by, "session.create", target=key_id)
+            record(connection, by, "session.create", target=key_id)
         return token
 
     def authenticate(self, text: str) -> Caller | None:
@@ -57,7 +57,7 @@ class Sessions:
             key_id = connection.execute(sa.select(SESSIONS.c.key_id).where(own)).scalar_one_or_none()
             if key_id is not None:
                 connection.execute(SESSIONS.delete().where(own))
-                record(connection, self._database.now(), by, "session.end", target=key_id)
+                record(connection, by, "session.end", target=key_id)
 
     def note_use(self, key_id: str) -> None:
         """Record that a key is used, if there is one."""
@@ -67,8 +67,7 @@ class Sessions:
     def _read_key_id(self, text: str) -> str | None:
         lasts = SESSIONS.c.expires_at > self._database.now()
         look = sa.select(SESSIONS.c.key_id).where(SESSIONS.c.hash == _hash_token(text), lasts)
-        with self._database.read() as connection:
-            return connection.execute(look).scalar_one_or_none()
+        return next(iter(self._database.read_column(look)), None)
 
 
 def _hash_token(token: str) -> str:

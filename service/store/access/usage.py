@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.core.money import Cost
-from service.store.database import Database
+from service.store.database import Database, build_from_row, insert_new
 from service.store.tables import USAGE
 
 DAY_S = 86_400
@@ -86,38 +85,31 @@ class UsageStore:
 
     def add(self, tenant: str, day: int, more: UsageAmount, caps: Caps) -> bool:
         """Add to a day; return False and add nothing if used and reserved amounts together would exceed a cap."""
-        insert = sqlite.insert if self.database.is_sqlite else postgresql.insert
-        nothing = {"tenant": tenant, "day": day} | dict.fromkeys(COLUMNS, 0)
         raised = sa.update(USAGE).where(USAGE.c.tenant == tenant, USAGE.c.day == day, *_match_caps(more, caps))
         values = {name: USAGE.c[name] + getattr(more, name) for name in COLUMNS}
         with self.database.begin() as connection:
-            connection.execute(insert(USAGE).values(nothing).on_conflict_do_nothing())
+            insert_new(connection, USAGE, {"tenant": tenant, "day": day})
             return connection.execute(raised.values(values)).rowcount > 0
 
     def fits(self, tenant: str, day: int, more: UsageAmount, caps: Caps) -> bool:
         """Whether `add` would add it, found by reading alone: for a database that cannot be written."""
-        used = [sa.func.coalesce(sa.func.sum(one), 0) for one in (_QUESTIONS, _USD)]
-        with self.database.read() as connection:
-            row = connection.execute(sa.select(*used).where(USAGE.c.tenant == tenant, USAGE.c.day == day)).one()
-        limits = caps.questions, caps.usd
-        return all(
-            limit is None or there + amount <= limit
-            for there, amount, limit in zip(row, _sum_capped(more), limits, strict=True)
-        )
+        chosen = sa.select(USAGE.c.day).where(USAGE.c.tenant == tenant, USAGE.c.day == day)
+        if self.database.read_row(chosen) is not None:
+            return self.database.read_row(chosen.where(*_match_caps(more, caps))) is not None
+        questions, usd = _sum_capped(more)
+        return (caps.questions is None or questions <= caps.questions) and (caps.usd is None or usd <= caps.usd)
 
     def list_days(self, today: int, *, tenant: str | None = None, days: int = KEPT_DAYS) -> tuple[DayUsage, ...]:
         """List today and so many days before it, newest first: of one tenant, or of all."""
         chosen = sa.select(USAGE).where(USAGE.c.day >= today - days)
         if tenant is not None:
             chosen = chosen.where(USAGE.c.tenant == tenant)
-        with self.database.read() as connection:
-            rows = connection.execute(chosen.order_by(USAGE.c.day.desc(), USAGE.c.tenant)).mappings().all()
-        return tuple([_build_day_usage(row) for row in rows])
+        chosen = chosen.order_by(USAGE.c.day.desc(), USAGE.c.tenant)
+        return tuple([_build_day_usage(row) for row in self.database.read_rows(chosen)])
 
     def forget_old(self, today: int) -> None:
         """Delete usage that is no longer reported."""
-        with self.database.begin() as connection:
-            connection.execute(sa.delete(USAGE).where(USAGE.c.day < today - KEPT_DAYS))
+        self.database.change(sa.delete(USAGE).where(USAGE.c.day < today - KEPT_DAYS))
 
 
 def format_day(day: int) -> str:
@@ -145,15 +137,12 @@ def _match_caps(more: UsageAmount, caps: Caps) -> list[sa.ColumnElement[bool]]:
     return found if caps.usd is None else [*found, _USD + usd <= caps.usd]
 
 
-def _build_day_usage(found: sa.RowMapping) -> DayUsage:
-    return DayUsage(
-        tenant=found["tenant"],
-        day=format_day(found["day"]),
-        questions=int(found["questions"]),
-        cached=int(found["cached"]),
-        tokens_in=int(found["tokens_in"]),
-        tokens_out=int(found["tokens_out"]),
-        cost_usd=Cost(found["cost_usd"], found["unpriced"]).known_usd,
-        unpriced_calls=int(found["unpriced"]),
-        uncertain_usd=max(0.0, found["uncertain_usd"] + found["held_usd"]),
+def _build_day_usage(row: sa.RowMapping) -> DayUsage:
+    return build_from_row(
+        DayUsage,
+        row,
+        day=format_day(row["day"]),
+        cost_usd=Cost(row["cost_usd"], row["unpriced"]).known_usd,
+        unpriced_calls=row["unpriced"],
+        uncertain_usd=max(0.0, row["uncertain_usd"] + row["held_usd"]),
     )

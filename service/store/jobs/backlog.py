@@ -12,6 +12,7 @@ from service.store.access.usage import DAY_S, DayUsage, UsageStore
 from service.store.database import Database
 from service.store.jobs.job import ENDED_STATUSES, STATUSES
 from service.store.jobs.leases import QUARANTINE_DEATHS
+from service.store.jobs.room import count_queued
 from service.store.jobs.workers import SILENT_S, Workers
 from service.store.tables import BATCHES, CHUNKS
 
@@ -38,23 +39,19 @@ def read_backlog(database: Database) -> Backlog:
 
     Ended batches are only counted, without their items: there may be years of them.
     """
-    summed = {"open": _OPEN, "completed": CHUNKS.c.completed, "failed": CHUNKS.c.failed}
-    columns = [sa.func.coalesce(sa.func.sum(column), 0).label(name) for name, column in summed.items()]
-    items = sa.select(*columns).join_from(BATCHES, CHUNKS, CHUNKS.c.batch == BATCHES.c.id)
-    counts = sa.select(BATCHES.c.status, sa.func.count()).group_by(BATCHES.c.status)
+    sums = [sa.func.coalesce(sa.func.sum(CHUNKS.c[name]), 0).label(name) for name in ("completed", "failed")]
+    items = sa.select(*sums).join_from(BATCHES, CHUNKS, CHUNKS.c.batch == BATCHES.c.id)
+    given_up = sa.select(sa.func.count()).where(
+        sa.text(f"deaths >= {QUARANTINE_DEATHS}"), CHUNKS.c.kind == "chunk", CHUNKS.c.state == "done"
+    )
     with database.read() as connection:
-        sums = connection.execute(items.where(BATCHES.c.status.not_in(ENDED_STATUSES))).one()
-        given_up = connection.execute(_QUARANTINED).scalar_one()
+        counts = connection.execute(items.where(BATCHES.c.status.not_in(ENDED_STATUSES))).one()
+        quarantined = connection.execute(given_up).scalar_one()
+        waiting = count_queued(connection)
         batches = dict.fromkeys(map(str, STATUSES), 0)
-        batches.update((status, count) for status, count in connection.execute(counts))
+        batches.update(
+            connection.execute(sa.select(BATCHES.c.status, sa.func.count()).group_by(BATCHES.c.status)).all()
+        )
     alive = sum(worker.silent <= SILENT_S for worker in Workers(database).list_workers())
     used = UsageStore(database).list_days(int(time.time() // DAY_S), days=0)
-    return Backlog(batches, int(sums.open), int(sums.completed), int(sums.failed), alive, int(given_up), used)
-
-
-_QUARANTINED = sa.select(sa.func.count()).where(
-    sa.text(f"deaths >= {QUARANTINE_DEATHS}"), CHUNKS.c.kind == "chunk", CHUNKS.c.state == "done"
-)
-
-_OPEN = sa.case((CHUNKS.c.state == "done", 0), else_=CHUNKS.c.size - CHUNKS.c.completed - CHUNKS.c.failed)
-"""Items of a chunk that will still get an outcome; in a closed chunk none will."""
+    return Backlog(batches, waiting, int(counts.completed), int(counts.failed), alive, quarantined, used)

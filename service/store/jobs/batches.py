@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
-from service.store.jobs.job import SKIPPED_ITEMS, Job, JobList, Rejected, read_head
+from service.store.jobs.job import SKIPPED_ITEMS, Job, JobList, Rejected, read_job
 from service.store.jobs.jobs import Jobs
 
 
@@ -37,4 +37,4 @@ class Batches(Jobs[Batch]):
 
     def build(self, row: sa.RowMapping) -> Batch:
         """Build the batch from a row of `select`."""
-        return Batch(**read_head(row), rejected=SKIPPED_ITEMS.validate_json(row["rejected"]).lines)
+        return read_job(Batch, row, rejected=SKIPPED_ITEMS.validate_json(row["rejected"]).lines)

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from service.errors import JobStateError, UnknownJobError
 from service.store.database import Database
-from service.store.jobs.job import Job, JobList, read_head, select_jobs
+from service.store.jobs.job import Job, JobList, read_job, select_jobs
 from service.store.jobs.jobs import Jobs
 from service.store.jobs.submission import Material
 from service.store.tables import BATCHES, CALIBRATIONS, RESULTS
@@ -82,10 +82,6 @@ class CalibrationList(JobList[Calibration]):
 CALIBRATION: TypeAdapter[Calibration] = TypeAdapter(Calibration)
 CALIBRATION_LIST: TypeAdapter[JobList[Calibration]] = TypeAdapter(CalibrationList)
 
-_OPTIONS = ("judges", "judge_model", "repeats", "method", "seed")
-
-_COLUMNS = [CALIBRATIONS.c[name] for name in ("items", "unanswered", "reasons", "fits")]
-
 
 class Calibrations(Jobs[Calibration]):
     """The calibrations in a database."""
@@ -95,19 +91,19 @@ class Calibrations(Jobs[Calibration]):
     def select(self, chosen: sa.Select[Any]) -> sa.Select[Any]:
         """Select as for any job, with the columns of the fit."""
         jobs = select_jobs(chosen)
-        columns = [*_COLUMNS, CALIBRATIONS.c.options.label("fitting")]
+        own = [CALIBRATIONS.c[name] for name in ("items", "unanswered", "reasons", "fits")]
+        columns = [*own, CALIBRATIONS.c.options.label("fitting")]
         return jobs.add_columns(*columns).join(CALIBRATIONS, CALIBRATIONS.c.batch == jobs.selected_columns.id)
 
     def build(self, row: sa.RowMapping) -> Calibration:
         """Build the calibration from a row of `select`."""
         options = json.loads(row["fitting"])
         rubric = options["rubric"]
-        return Calibration(
-            **read_head(row),
-            **{name: options[name] for name in _OPTIONS},
-            items=row["items"],
+        return read_job(
+            Calibration,
+            row,
+            **{name: options[name] for name in ("judges", "judge_model", "repeats", "method", "seed")},
             rubric=rubric and f"{rubric['id']}@{rubric['version']}",
-            unanswered=row["unanswered"],
             reasons=tuple(json.loads(row["reasons"] or "[]")),
             fits=len(json.loads(row["fits"] or "[]")),
         )
@@ -124,8 +120,7 @@ class Calibrations(Jobs[Calibration]):
         job = self.find(tenant, name)
         if job.status != "completed":
             raise JobStateError(f"the calibration is {job.status}; only a completed one has a report and fits")
-        with self.database.read() as connection:
-            found = connection.execute(sa.select(column).where(CALIBRATIONS.c.batch == name)).scalar_one_or_none()
+        found = next(iter(self.database.read_column(sa.select(column).where(CALIBRATIONS.c.batch == name))), None)
         if found is None:  # deleted meanwhile
             raise UnknownJobError("no calibration of that id")
         return found
@@ -150,10 +145,6 @@ def find_pending_fit(database: Database, batch: str) -> PendingFit | None:
 
 def store_fit_outcome(connection: sa.Connection, batch: str, outcome: FitOutcome) -> None:
     """Store the outcome of a calibration's fit."""
-    values = {
-        "unanswered": outcome.unanswered,
-        "reasons": json.dumps(outcome.reasons),
-        "fits": outcome.fits,
-        "report": outcome.report,
-    }
+    values = {name: getattr(outcome, name) for name in ("unanswered", "fits", "report")}
+    values["reasons"] = json.dumps(outcome.reasons)
     connection.execute(sa.update(CALIBRATIONS).where(CALIBRATIONS.c.batch == batch).values(values))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, get_args
 
@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from service.core.money import Cost
 from service.problems import Place
+from service.store.database import build_from_row
 from service.store.tables import BATCH_USAGE, CHUNKS
 from service.store.times import format_rfc3339
 
@@ -140,20 +141,18 @@ class SkippedItems:
 
 SKIPPED_ITEMS: TypeAdapter[SkippedItems] = TypeAdapter(SkippedItems)
 
-_STORED_FIELDS = ("id", "name", "status", "budget_usd", "max_questions", "reason")
-
-_COUNTED = ("completed", "failed")
-
-_USED = {
-    "cost_usd": BATCH_USAGE.c.cost_usd,
-    "unpriced_calls": BATCH_USAGE.c.unpriced,
-    "uncertain_usd": BATCH_USAGE.c.uncertain_usd + BATCH_USAGE.c.held_usd,
-    "questions": BATCH_USAGE.c.questions + BATCH_USAGE.c.held_questions,
-    "tokens_in": BATCH_USAGE.c.tokens_in,
-    "tokens_out": BATCH_USAGE.c.tokens_out,
-    "cache_hits": BATCH_USAGE.c.cached,
+_SUMS: dict[str, tuple[sa.Table, sa.ColumnElement[Any]]] = {
+    "completed": (CHUNKS, CHUNKS.c.completed),
+    "failed": (CHUNKS, CHUNKS.c.failed),
+    "cost_usd": (BATCH_USAGE, BATCH_USAGE.c.cost_usd),
+    "unpriced_calls": (BATCH_USAGE, BATCH_USAGE.c.unpriced),
+    "uncertain_usd": (BATCH_USAGE, BATCH_USAGE.c.uncertain_usd + BATCH_USAGE.c.held_usd),
+    "questions": (BATCH_USAGE, BATCH_USAGE.c.questions + BATCH_USAGE.c.held_questions),
+    "tokens_in": (BATCH_USAGE, BATCH_USAGE.c.tokens_in),
+    "tokens_out": (BATCH_USAGE, BATCH_USAGE.c.tokens_out),
+    "cache_hits": (BATCH_USAGE, BATCH_USAGE.c.cached),
 }
-"""What a job has used, over all its workers."""
+"""What a job has done over all its chunks, and used over all its workers."""
 
 
 def parse_made_at(job_id: str, kind: Kind) -> float | None:
@@ -165,47 +164,40 @@ def parse_made_at(job_id: str, kind: Kind) -> float | None:
 def select_jobs(chosen: sa.Select[Any]) -> sa.Select[Any]:
     """Select the rows of `chosen`, a selection from BATCHES, with their counts and what they used: as of one moment."""
     page = chosen.subquery()
-    names = sa.select(page.c.id)
-    counts = _sum_by_batch(CHUNKS.c.batch, {name: CHUNKS.c[name] for name in _COUNTED}, names)
-    used = _sum_by_batch(BATCH_USAGE.c.batch, _USED, names)
-    columns = [sa.func.coalesce(sums.c[name], 0).label(name) for sums in (counts, used) for name in sums.c.keys()[1:]]
-    return (
-        sa.select(*page.c, *columns)
-        .outerjoin_from(page, counts, counts.c.batch == page.c.id)
-        .outerjoin(used, used.c.batch == page.c.id)
-        .order_by(page.c.created_at.desc(), page.c.id.desc())
-    )
+    found = sa.select(*page.c).order_by(page.c.id.desc())
+    for table in (CHUNKS, BATCH_USAGE):
+        sums = [sa.func.sum(column).label(name) for name, (of, column) in _SUMS.items() if of is table]
+        summed = sa.select(table.c.batch, *sums).where(table.c.batch.in_(sa.select(page.c.id)))
+        totals = summed.group_by(table.c.batch).subquery()
+        columns = [sa.func.coalesce(totals.c[one.name], 0).label(one.name) for one in sums]
+        found = found.add_columns(*columns).outerjoin(totals, totals.c.batch == page.c.id)
+    return found
 
 
-def _sum_by_batch(
-    batch: sa.Column[Any], summed: Mapping[str, sa.ColumnElement[Any]], names: sa.Select[Any]
-) -> sa.Subquery:
-    sums = [sa.func.sum(column).label(name) for name, column in summed.items()]
-    return sa.select(batch, *sums).where(batch.in_(names)).group_by(batch).subquery()
-
-
-def read_head(row: sa.RowMapping) -> dict[str, Any]:
-    """Read the fields of a `Job` from a row of `select_jobs`."""
-    head = {name: row[name] for name in _STORED_FIELDS}
-    head |= {name: format_rfc3339(row[name]) for name in ("resume_at", "created_at", "deadline_at", "ended_at")}
-    return head | {
-        "request_counts": _build_counts(row),
-        "cost_usd": Cost(float(row["cost_usd"]), row["unpriced_calls"]).known_usd,
-        "uncertain_usd": max(0.0, float(row["uncertain_usd"])),  # sums of additions and subtractions
-        **{name: int(row[name]) for name in ("unpriced_calls", "questions", "tokens_in", "tokens_out", "cache_hits")},
-        "tags": json.loads(row["tags"]),
-        "webhook": None if row["webhook"] is None else Notified(row["webhook"], row["webhook_status"]),
-    }
-
-
-def _build_counts(row: sa.RowMapping) -> RequestCounts:
-    status, completed, failed = row["status"], int(row["completed"]), int(row["failed"])
-    never_run = row["total"] - completed - failed
-    return RequestCounts(
+def read_job(kind: Callable[..., J], row: sa.RowMapping, **own: object) -> J:
+    """Build a job from a row of `select_jobs`, and the fields that only jobs of its kind have."""
+    times = {name: format_rfc3339(row[name]) for name in ("resume_at", "created_at", "deadline_at", "ended_at")}
+    counts = ("completed", "failed", "unpriced_calls", "questions", "tokens_in", "tokens_out", "cache_hits")
+    sums = {name: int(row[name]) for name in counts}
+    completed, failed = sums.pop("completed"), sums.pop("failed")
+    never_run = {row["status"]: row["total"] - completed - failed}
+    request_counts = RequestCounts(
         total=row["total"],
         completed=completed,
         failed=failed,
         rejected=SKIPPED_ITEMS.validate_json(row["rejected"]).count,
-        cancelled=never_run if status == "cancelled" else 0,
-        expired=never_run if status == "expired" else 0,
+        cancelled=never_run.get("cancelled", 0),
+        expired=never_run.get("expired", 0),
+    )
+    return build_from_row(
+        kind,
+        row,
+        request_counts=request_counts,
+        cost_usd=Cost(float(row["cost_usd"]), sums["unpriced_calls"]).known_usd,
+        uncertain_usd=max(0.0, float(row["uncertain_usd"])),  # a sum of additions and subtractions
+        tags=json.loads(row["tags"]),
+        webhook=None if row["webhook"] is None else Notified(row["webhook"], row["webhook_status"]),
+        **times,
+        **sums,
+        **own,
     )

@@ -5,9 +5,13 @@ Every change is one transaction, which also makes the work ready that follows fr
 
 from __future__ import annotations
 
+import json
 import secrets
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any, Generic, TypeVar, cast
 
 import sqlalchemy as sa
@@ -21,13 +25,14 @@ from service.errors import (
     UnknownJobError,
 )
 from service.store.access.audit import SERVICE, Act, Actor, record
-from service.store.access.keyed import claim, hash_key
-from service.store.database import Database
-from service.store.jobs.chunks import add_duty
+from service.store.database import Database, insert_new, split_page
+from service.store.jobs.chunks import close_chunks
 from service.store.jobs.job import (
     ENDED_STATUSES,
     ID_PREFIXES,
     PAUSED_STATUSES,
+    SKIPPED_ITEMS,
+    STATUSES,
     STOPPABLE_STATUSES,
     Job,
     JobList,
@@ -38,15 +43,9 @@ from service.store.jobs.job import (
 )
 from service.store.jobs.leases import QUARANTINE_DEATHS
 from service.store.jobs.room import Room
-from service.store.jobs.submission import (
-    Chunk,
-    JobSubmission,
-    build_chunk_values,
-    build_job_values,
-    build_material_values,
-)
+from service.store.jobs.submission import DEFLATE_LEVEL, Chunk, JobSubmission
 from service.store.labelling.labels import count_labels
-from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, ITEMS, RESULTS, SUBMISSIONS
+from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, ITEMS, LABEL_ITEMS, RESULTS, SUBMISSIONS
 
 J = TypeVar("J", bound=Job)
 
@@ -86,15 +85,31 @@ class Jobs(ABC, Generic[J]):
         with self.database.begin() as connection:
             now: float = connection.execute(sa.select(self.database.now())).scalar_one()
             milliseconds = int(now * 1_000)
-            job_id = f"{ID_PREFIXES[self.kind]}_{milliseconds:012x}{secrets.token_hex(10)}"
-            key = submission.key
-            if key is not None and not self._claim(connection, submission, key, (job_id, now)):
-                return self._read_earlier(connection, submission.tenant, key, submission.fingerprint)
-            values = build_job_values(submission, job_id, milliseconds / 1_000) | {"kind": self.kind}
+            job_id, made_at = (
+                f"{ID_PREFIXES[self.kind]}_{milliseconds:012x}{secrets.token_hex(10)}",
+                milliseconds / 1_000,
+            )
+            if submission.key is not None:
+                key = {"tenant": submission.tenant, "key_hash": _hash_key(submission.key)}
+                own = {"fingerprint": submission.fingerprint, "batch": job_id, "created_at": now}
+                if not insert_new(connection, SUBMISSIONS, key | own):
+                    earlier = self._read_earlier(connection, submission.tenant, submission.key, submission.fingerprint)
+                    return cast("J", earlier)
+            values = {name: getattr(submission, name) for name in _COPIED} | {"id": job_id, "kind": self.kind}
+            values |= {name: _dump(getattr(submission, name)) for name in ("options", "tags")}
+            values["rejected"] = SKIPPED_ITEMS.dump_json(submission.skipped_items).decode()
+            values |= {"created_at": made_at, "deadline_at": made_at + submission.hours * 3_600}
             connection.execute(BATCHES.insert().values(values))
-            if submission.material is not None:
-                connection.execute(CALIBRATIONS.insert().values(build_material_values(submission.material, job_id)))
-            self._insert(connection, submission, job_id, chunks)
+            if (material := submission.material) is not None:
+                deflated = {name: _deflate(getattr(material, name)) for name in ("labels", "predictions")}
+                fitting = {"items": material.items, "options": _dump(material.options), **deflated}
+                connection.execute(CALIBRATIONS.insert().values(batch=job_id, **fitting))
+            count = total = 0
+            for chunk in chunks:
+                connection.execute(CHUNKS.insert().values(batch=job_id, **chunk._asdict()))
+                count, total = count + 1, total + chunk.size
+            self._room.check(connection, submission.tenant)
+            close_chunks(connection, job_id, -count, total=total)
             return self._read_job(connection, submission.tenant, job_id)
 
     def find_submitted(self, tenant: str, key: str, fingerprint: str) -> J | None:
@@ -103,8 +118,6 @@ class Jobs(ABC, Generic[J]):
         Raises KeyReusedError if the key stands for something else, JobGoneError if its job was deleted.
         """
         with self.database.read() as connection:
-            if connection.execute(_select_submission(tenant, key)).one_or_none() is None:
-                return None
             return self._read_earlier(connection, tenant, key, fingerprint)
 
     def check_room(self, tenant: str, items: int = 1) -> None:
@@ -126,23 +139,18 @@ class Jobs(ABC, Generic[J]):
         if status is not None:
             chosen = chosen.where(BATCHES.c.status == status)
         if after is not None:
-            made_at = parse_made_at(after, self.kind)
-            if made_at is None:
+            if parse_made_at(after, self.kind) is None:
                 raise InputError.at("", f"after: expected the id of a {ID_PREFIXES[self.kind]}")
-            chosen = chosen.where(sa.tuple_(BATCHES.c.created_at, BATCHES.c.id) < (made_at, after))
-        chosen = chosen.order_by(BATCHES.c.created_at.desc(), BATCHES.c.id.desc()).limit(limit + 1)
-        with self.database.read() as connection:
-            found = [self.build(row) for row in connection.execute(self.select(chosen)).mappings()]
-        more = len(found) > limit
-        return self.list_type(tuple(found[:limit]), more, found[limit - 1].id if more else None)
+            chosen = chosen.where(BATCHES.c.id < after)
+        rows = self.database.read_rows(self.select(chosen.order_by(BATCHES.c.id.desc()).limit(limit + 1)))
+        return self.list_type(*split_page(rows, limit, self.build, lambda job: job.id))
 
     def cancel(self, tenant: str, job_id: str, *, by: Actor | None = None) -> J:
         """Cancel a job: items that have not begun never run. Leave one that is ending or has ended as it is."""
-        with self.database.begin() as connection:
-            row = self._lock_job(connection, job_id, tenant)
+        with self._change(tenant, job_id) as (connection, row):
             if row.status in STOPPABLE_STATUSES:
                 self._record(connection, by, "cancel", row)
-                self._stop(connection, row, ending="cancelled", meanwhile="cancelling")
+                _stop(connection, job_id, ending="cancelled", meanwhile="cancelling")
             return self._read_job(connection, tenant, job_id)
 
     def pause(self, tenant: str, job_id: str, *, by: Actor | None = None) -> J:
@@ -150,14 +158,10 @@ class Jobs(ABC, Generic[J]):
 
         One that waits for a larger budget stays as it is.
         """
-        with self.database.begin() as connection:
-            row = self._lock_job(connection, job_id, tenant)
-            if row.status not in STOPPABLE_STATUSES:
-                raise JobStateError(f"the batch is {row.status}; only a running one can be paused")
+        with self._change(tenant, job_id, STOPPABLE_STATUSES, "only a running one can be paused") as (connection, row):
             if row.status not in ("paused", "paused_budget"):
                 self._record(connection, by, "pause", row)
-                values = {"status": "paused", "reason": None, "resume_at": None}
-                connection.execute(BATCHES.update().where(BATCHES.c.id == job_id).values(values))
+                _update(connection, job_id, status="paused")
             return self._read_job(connection, tenant, job_id)
 
     def retry(self, tenant: str, job_id: str, *, by: Actor | None = None) -> J:
@@ -165,10 +169,8 @@ class Jobs(ABC, Generic[J]):
 
         Raises JobStateError if it has not ended by itself, or if no such item failed; QueueFullError if there is no room.
         """
-        with self.database.begin() as connection:
-            row = self._lock_job(connection, job_id, tenant)
-            if row.status not in ("completed", "failed"):
-                raise JobStateError(f"the batch is {row.status}; only a completed or failed one can be retried")
+        may = "only a completed or failed one can be retried"
+        with self._change(tenant, job_id, ("completed", "failed"), may) as (connection, row):
             failed = (CHUNKS.c.batch == job_id, CHUNKS.c.failed > 0, CHUNKS.c.deaths < QUARANTINE_DEATHS)
             runs = connection.execute(sa.select(CHUNKS.c.first, CHUNKS.c.size).where(*failed)).all()
             if not runs:
@@ -181,10 +183,9 @@ class Jobs(ABC, Generic[J]):
             ready = {"state": "ready", "due_at": 0.0, "failed": 0, "deaths": 0}
             connection.execute(sa.update(CHUNKS).where(*failed).values(ready))
             connection.execute(sa.delete(CHUNKS).where(CHUNKS.c.batch == job_id, CHUNKS.c.kind == "notice"))
-            values = {"status": "in_progress", "reason": None, "open_chunks": len(runs), "webhook_status": None}
             deadline = self.database.now() + (row.deadline_at - row.created_at)
-            values |= {"ended_at": None, "deadline_at": deadline}
-            connection.execute(BATCHES.update().where(BATCHES.c.id == job_id).values(values))
+            anew = {"open_chunks": len(runs), "webhook_status": None, "ended_at": None, "deadline_at": deadline}
+            _update(connection, job_id, status="in_progress", **anew)
             self._room.check(connection, tenant)
             self._record(connection, by, "retry", row)
             return self._read_job(connection, tenant, job_id)
@@ -202,18 +203,23 @@ class Jobs(ABC, Generic[J]):
 
         Raises InputError for a limit no higher than what was spent or asked, and for one where the job had none.
         """
-        with self.database.begin() as connection:
-            row = self._lock_job(connection, job_id, tenant)
-            if row.status not in PAUSED_STATUSES:
-                raise JobStateError(f"the batch is {row.status}; only a paused one can be resumed")
-            found = self._read_job(connection, tenant, job_id)
+        with self._change(tenant, job_id, PAUSED_STATUSES, "only a paused one can be resumed") as (connection, row):
+            job = self._read_job(connection, tenant, job_id)
+            spent = (job.cost_usd or 0.0) + job.uncertain_usd
             limits: dict[str, JsonValue] = {}
             if budget_usd is not None:
-                limits["budget_usd"] = _check_budget(found, budget_usd)
+                limits["budget_usd"] = budget_usd
+                if job.budget_usd is None:
+                    raise InputError.at("/budget_usd", "the batch was made without a budget")
+                if budget_usd <= spent:
+                    raise InputError.at("/budget_usd", f"expected more than the ${spent:.6f} already spent")
             if max_questions is not None:
-                limits["max_questions"] = _check_questions(found, max_questions)
-            values = {"status": "in_progress", "reason": None, "resume_at": None, **limits}
-            connection.execute(BATCHES.update().where(BATCHES.c.id == job_id).values(values))
+                limits["max_questions"] = max_questions
+                if job.max_questions is None:
+                    raise InputError.at("/max_questions", "the batch was made without a limit of questions")
+                if max_questions <= job.questions:
+                    raise InputError.at("/max_questions", f"expected more than the {job.questions} already asked")
+            _update(connection, job_id, status="in_progress", **limits)
             later = sa.update(CHUNKS).where(CHUNKS.c.batch == job_id, CHUNKS.c.state == "ready", CHUNKS.c.due_at > 0)
             connection.execute(later.values(due_at=0.0))
             self._record(connection, by, "resume", row, **{"budget_usd": None, **limits})
@@ -221,86 +227,39 @@ class Jobs(ABC, Generic[J]):
 
     def delete(self, tenant: str, job_id: str, *, by: Actor | None = None) -> None:
         """Delete a job that has ended, with its items and results. Raises JobStateError if it has not ended."""
-        with self.database.begin() as connection:
-            row = self._lock_job(connection, job_id, tenant)
-            if row.status not in ENDED_STATUSES:
-                raise JobStateError(f"the batch is {row.status}; cancel it first, and delete it when it has ended")
-            labels = count_labels(connection, batch=job_id)
+        may = "cancel it first, and delete it when it has ended"
+        with self._change(tenant, job_id, ENDED_STATUSES, may) as (connection, row):
+            labels = count_labels(connection, LABEL_ITEMS.c.batch == job_id)
             connection.execute(BATCHES.delete().where(BATCHES.c.id == job_id))
             self._record(connection, by, "delete", row, **({"labels": labels} if labels else {}))
 
     def expire_due(self) -> list[str]:
         """Expire the jobs that missed their deadline; return their ids."""
-        due = sa.select(BATCHES.c.id).where(
-            BATCHES.c.status.in_(STOPPABLE_STATUSES), BATCHES.c.deadline_at <= self.database.now()
-        )
-        with self.database.read() as connection:
-            found = list(connection.execute(due).scalars())
-        return [job_id for job_id in found if self._expire(job_id)]
-
-    def _expire(self, job_id: str) -> bool:
-        with self.database.begin() as connection:
-            row = connection.execute(sa.select(BATCHES).where(BATCHES.c.id == job_id).with_for_update()).one_or_none()
-            if row is None or row.status not in STOPPABLE_STATUSES:  # somebody was faster
-                return False
-            self._stop(connection, row, ending="expired", meanwhile="finalizing")
-            return True
+        due = (BATCHES.c.status.in_(STOPPABLE_STATUSES), BATCHES.c.deadline_at <= self.database.now())
+        expired: list[str] = []
+        for job_id in self.database.read_column(sa.select(BATCHES.c.id).where(*due)):
+            with self.database.begin() as connection:
+                own = sa.select(BATCHES.c.id).where(BATCHES.c.id == job_id, *due).with_for_update()
+                if connection.execute(own).one_or_none() is not None:  # else somebody was faster
+                    _stop(connection, job_id, ending="expired", meanwhile="finalizing")
+                    expired.append(job_id)
+        return expired
 
     def forget_old(self, *, days: float) -> int:
         """Delete jobs that ended more than so many days ago; return how many.
 
         An Idempotency-Key is released after the same time, once its job is gone.
         """
-        old = sa.select(BATCHES.c.id, BATCHES.c.tenant).where(BATCHES.c.ended_at < self.database.now() - days * DAY_S)
-        with self.database.read() as connection:
-            found = connection.execute(old).all()
-        for job_id, tenant in found:  # one transaction each, so that others need not wait for all
+        early = self.database.now() - days * DAY_S
+        found = self.database.read_rows(sa.select(BATCHES.c.id, BATCHES.c.tenant).where(BATCHES.c.ended_at < early))
+        for row in found:  # one transaction each, so that others need not wait for all
             with self.database.begin() as connection:
-                if labels := count_labels(connection, batch=job_id):
-                    detail = {"labels": labels}
-                    record(
-                        connection,
-                        self.database.now(),
-                        SERVICE,
-                        "label.forget",
-                        target=job_id,
-                        tenant=tenant,
-                        detail=detail,
-                    )
-                connection.execute(BATCHES.delete().where(BATCHES.c.id == job_id))
-        with self.database.begin() as connection:
-            connection.execute(
-                SUBMISSIONS.delete().where(
-                    SUBMISSIONS.c.created_at < self.database.now() - days * DAY_S,
-                    ~sa.exists().where(BATCHES.c.id == SUBMISSIONS.c.batch),
-                )
-            )
+                if labels := count_labels(connection, LABEL_ITEMS.c.batch == row["id"]):
+                    record(connection, SERVICE, "label.forget", target=row["id"], tenant=row["tenant"], labels=labels)
+                connection.execute(BATCHES.delete().where(BATCHES.c.id == row["id"]))
+        gone = ~sa.exists().where(BATCHES.c.id == SUBMISSIONS.c.batch)
+        self.database.change(SUBMISSIONS.delete().where(SUBMISSIONS.c.created_at < early, gone))
         return len(found)
-
-    def _claim(self, connection: sa.Connection, submission: JobSubmission, key: str, job: tuple[str, float]) -> bool:
-        """Claim the Idempotency-Key; return whether it is ours now."""
-        row = {
-            "tenant": submission.tenant,
-            "key_hash": hash_key(key),
-            "fingerprint": submission.fingerprint,
-            "batch": job[0],
-            "created_at": job[1],
-        }
-        return claim(self.database, connection, SUBMISSIONS, row)
-
-    def _insert(
-        self, connection: sa.Connection, submission: JobSubmission, job_id: str, chunks: Iterable[Chunk]
-    ) -> None:
-        count = total = 0
-        for chunk in chunks:
-            connection.execute(CHUNKS.insert().values(build_chunk_values(job_id, **chunk._asdict())))
-            count, total = count + 1, total + chunk.size
-        self._room.check(connection, submission.tenant)
-        counted = BATCHES.update().where(BATCHES.c.id == job_id)
-        connection.execute(counted.values(total=total, open_chunks=count))
-        if not count:
-            connection.execute(counted.values(status="finalizing"))
-            add_duty(connection, job_id, "finish")
 
     def _record(
         self, connection: sa.Connection, by: Actor | None, verb: str, row: sa.Row[Any], **detail: JsonValue
@@ -309,17 +268,7 @@ class Jobs(ABC, Generic[J]):
         if by is not None:
             act = cast("Act", f"{ID_PREFIXES[self.kind]}.{verb}")
             detail = {"name": row.name, "status": row.status, **detail}
-            record(connection, self.database.now(), by, act, target=row.id, tenant=row.tenant, detail=detail)
-
-    def _stop(self, connection: sa.Connection, row: sa.Row[Any], *, ending: Status, meanwhile: Status) -> None:
-        """Close the chunks that nobody runs; their owners close the others."""
-        closing = CHUNKS.update().where(CHUNKS.c.batch == row.id, CHUNKS.c.state == "ready")
-        left = row.open_chunks - connection.execute(closing.values(state="done")).rowcount
-        values = {"status": meanwhile if left else "finalizing", "ending": ending, "open_chunks": left}
-        values |= {"reason": None, "resume_at": None}
-        connection.execute(BATCHES.update().where(BATCHES.c.id == row.id).values(values))
-        if not left:
-            add_duty(connection, row.id, "finish")
+            record(connection, by, act, target=row.id, tenant=row.tenant, **detail)
 
     def _read_job(self, connection: sa.Connection, tenant: str, job_id: str) -> J:
         row = connection.execute(self.select(self._select_job(tenant, job_id))).mappings().one_or_none()
@@ -327,12 +276,18 @@ class Jobs(ABC, Generic[J]):
             raise self._build_unknown_error()
         return self.build(row)
 
-    def _lock_job(self, connection: sa.Connection, job_id: str, tenant: str) -> sa.Row[Any]:
-        """Lock the row of a job, so that nobody else changes it."""
-        row = connection.execute(self._select_job(tenant, job_id).with_for_update()).one_or_none()
-        if row is None:
-            raise self._build_unknown_error()
-        return row
+    @contextmanager
+    def _change(
+        self, tenant: str, job_id: str, states: Collection[str] = STATUSES, may: str = ""
+    ) -> Generator[tuple[sa.Connection, sa.Row[Any]]]:
+        """Lock the row of a job for a transaction. Raises JobStateError with `may` if it is in none of these states."""
+        with self.database.begin() as connection:
+            row = connection.execute(self._select_job(tenant, job_id).with_for_update()).one_or_none()
+            if row is None:
+                raise self._build_unknown_error()
+            if row.status not in states:
+                raise JobStateError(f"the batch is {row.status}; {may}")
+            yield connection, row
 
     def _select_job(self, tenant: str, job_id: str) -> sa.Select[Any]:
         """Select a job. Rejects malformed ids without a query: they may hold characters that no database takes."""
@@ -343,9 +298,12 @@ class Jobs(ABC, Generic[J]):
     def _build_unknown_error(self) -> UnknownJobError:
         return UnknownJobError(f"no {ID_PREFIXES[self.kind]} of that id")
 
-    def _read_earlier(self, connection: sa.Connection, tenant: str, key: str, fingerprint: str) -> J:
-        """Read the job of an earlier submission."""
-        earlier = connection.execute(_select_submission(tenant, key)).one()
+    def _read_earlier(self, connection: sa.Connection, tenant: str, key: str, fingerprint: str) -> J | None:
+        """Read the job of an earlier submission; None if there is none."""
+        own = (SUBMISSIONS.c.tenant == tenant, SUBMISSIONS.c.key_hash == _hash_key(key))
+        earlier = connection.execute(sa.select(SUBMISSIONS).where(*own)).one_or_none()
+        if earlier is None:
+            return None
         if earlier.fingerprint != fingerprint:
             raise KeyReusedError("the Idempotency-Key was used for another body, or with other options")
         try:
@@ -354,24 +312,28 @@ class Jobs(ABC, Generic[J]):
             raise JobGoneError("the batch that was made under this Idempotency-Key was deleted") from None
 
 
-def _select_submission(tenant: str, key: str) -> sa.Select[str, str]:
-    return sa.select(SUBMISSIONS.c.fingerprint, SUBMISSIONS.c.batch).where(
-        SUBMISSIONS.c.tenant == tenant, SUBMISSIONS.c.key_hash == hash_key(key)
-    )
+_COPIED = ("tenant", "name", "budget_usd", "max_questions", "webhook")
 
 
-def _check_budget(job: Job, budget_usd: float) -> float:
-    spent = (job.cost_usd or 0.0) + job.uncertain_usd
-    if job.budget_usd is None:
-        raise InputError.at("/budget_usd", "the batch was made without a budget")
-    if budget_usd <= spent:
-        raise InputError.at("/budget_usd", f"expected more than the ${spent:.6f} already spent")
-    return budget_usd
+def _stop(connection: sa.Connection, job_id: str, *, ending: Status, meanwhile: Status) -> None:
+    """Close the chunks that nobody runs; their owners close the others."""
+    closing = CHUNKS.update().where(CHUNKS.c.batch == job_id, CHUNKS.c.state == "ready").values(state="done")
+    _update(connection, job_id, status=meanwhile, ending=ending)
+    close_chunks(connection, job_id, connection.execute(closing).rowcount)
 
 
-def _check_questions(job: Job, max_questions: int) -> int:
-    if job.max_questions is None:
-        raise InputError.at("/max_questions", "the batch was made without a limit of questions")
-    if max_questions <= job.questions:
-        raise InputError.at("/max_questions", f"expected more than the {job.questions} already asked")
-    return max_questions
+def _update(connection: sa.Connection, job_id: str, **values: object) -> None:
+    """Set columns of a job that no longer waits, for whatever reason it did."""
+    connection.execute(BATCHES.update().where(BATCHES.c.id == job_id).values(reason=None, resume_at=None, **values))
+
+
+def _hash_key(key: str) -> str:
+    return sha256(key.encode()).hexdigest()
+
+
+def _dump(value: Mapping[str, JsonValue]) -> str:
+    return json.dumps(dict(value), separators=(",", ":"))
+
+
+def _deflate(lines: bytes | None) -> bytes | None:
+    return None if lines is None else zlib.compress(lines, DEFLATE_LEVEL)

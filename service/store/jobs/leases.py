@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import JsonValue
 
 from service.store.access.usage import UsageAmount
-from service.store.jobs.items import ItemFacts
 from service.store.labelling.drafts import LabelItem
 
 QUARANTINE_DEATHS = 3
@@ -53,11 +52,6 @@ class ClaimedChunk:
         """Whether nothing may run beside it: a further death is then its own."""
         return self.deaths > 0
 
-    @property
-    def is_given_up(self) -> bool:
-        """Whether its item has taken down too many workers."""
-        return self.size == 1 and self.deaths >= QUARANTINE_DEATHS
-
 
 class OutcomeRow(NamedTuple):
     """The outcome of one item: a line of the results or of the errors."""
@@ -67,8 +61,8 @@ class OutcomeRow(NamedTuple):
     line: str
     label_items: Sequence[LabelItem] = ()
     """What people may label of it."""
-    facts: ItemFacts | None = None
-    """The facts that lists and counts use; None: it is left out of them."""
+    facts: Mapping[str, Any] | None = None
+    """The columns of `callgrade_items` that lists and counts use; None: it is left out of them."""
 
 
 class OutcomeRows(NamedTuple):

@@ -10,14 +10,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 import sqlalchemy as sa
 
 from service.store.access.usage import UsageAmount
-from service.store.database import Database
-from service.store.jobs.chunks import RUNNING_STATUSES
+from service.store.database import Database, build_from_row
+from service.store.jobs.chunks import RUNNING_STATUSES, Limit, find_passed_limit
 from service.store.jobs.job import PAUSED_STATUSES
 from service.store.jobs.leases import Lease
 from service.store.tables import BATCH_USAGE, BATCHES, CHUNKS, PROVIDER_BATCHES
@@ -27,7 +27,7 @@ _TABLE = PROVIDER_BATCHES.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderBatch:
-    """One submission to a provider: the questions of some items to one model."""
+    """One submission to a provider: the questions of a chunk to one model."""
 
     label: str
     batch: str
@@ -44,11 +44,6 @@ class ProviderBatch:
     age: float = 0.0
     """Seconds since it was made."""
 
-    @property
-    def end(self) -> int:
-        """The position after its last item."""
-        return self.first + self.size
-
 
 class ProviderBatches:
     """The submissions in a database. Every method blocks on it, so call it in a thread."""
@@ -63,9 +58,8 @@ class ProviderBatches:
 
     def list_taken(self) -> frozenset[str]:
         """Return the provider's ids of all submissions."""
-        with self._database.read() as connection:
-            known = connection.execute(sa.select(_TABLE.provider_id).where(_TABLE.provider_id.is_not(None)))
-            return frozenset(known.scalars())
+        known = sa.select(_TABLE.provider_id).where(_TABLE.provider_id.is_not(None))
+        return frozenset(self._database.read_column(known))
 
     def find_abandoned(self) -> list[ProviderBatch]:
         """Return the open submissions of batches that are over."""
@@ -74,70 +68,54 @@ class ProviderBatches:
 
     def _read(self, *which: sa.ColumnElement[bool]) -> list[ProviderBatch]:
         age = (self._database.now() - _TABLE.created_at).label("age")
-        with self._database.read() as connection:
-            chosen = sa.select(PROVIDER_BATCHES, age).where(*which).order_by(_TABLE.first, _TABLE.label)
-            return [ProviderBatch(**row) for row in connection.execute(chosen).mappings()]
+        chosen = sa.select(PROVIDER_BATCHES, age).where(*which).order_by(_TABLE.first, _TABLE.label)
+        return [build_from_row(ProviderBatch, row) for row in self._database.read_rows(chosen)]
 
-    def add(
-        self, lease: Lease, rows: Sequence[ProviderBatch], worst_usd: Sequence[float]
-    ) -> Literal["budget_usd", "max_questions"] | None:
-        """Add new submissions, and hold the most that each may cost; if a limit forbids it, add none and return which.
+    def add(self, lease: Lease, rows: Sequence[ProviderBatch], worst_usd: Sequence[float]) -> Limit | None:
+        """Add new submissions, and hold the most that each may cost; if that passes a limit, add none and return which.
 
         The items were planned without harm: an earlier death of the chunk's worker was not theirs.
         """
+        held = UsageAmount(held_questions=sum([row.questions for row in rows]), held_usd=sum(worst_usd))
         with self._database.begin() as connection:
             _forgive(connection, lease)
-            limits = sa.select(BATCHES.c.budget_usd, BATCHES.c.max_questions).where(BATCHES.c.id == lease.batch)
-            most = connection.execute(limits.with_for_update()).one()
-            used = BATCH_USAGE.c
-            usd, questions = used.cost_usd + used.uncertain_usd + used.held_usd, used.questions + used.held_questions
-            sums = [
-                sa.func.coalesce(sa.func.sum(usd), 0).label("usd"),
-                sa.func.coalesce(sa.func.sum(questions), 0).label("n"),
-            ]
-            spent = connection.execute(sa.select(*sums).where(used.batch == lease.batch)).one()
-            asked = int(spent.n) + sum(row.questions for row in rows)
-            if most.max_questions is not None and asked > most.max_questions:
-                return "max_questions"
-            if most.budget_usd is not None and float(spent.usd) + sum(worst_usd) > most.budget_usd:
-                return "budget_usd"
-            for row, worst in zip(rows, worst_usd, strict=True):
-                values = asdict(row) | {"created_at": self._database.now()}
-                del values["age"]
+            _, passed = find_passed_limit(connection, lease.batch, "", held)
+            if passed is not None:
+                return passed
+            for row, usd in zip(rows, worst_usd, strict=True):
+                names = ("label", "batch", "first", "size", "model", "questions", "secret", "state")
+                values = {name: getattr(row, name) for name in names} | {"created_at": self._database.now()}
                 connection.execute(PROVIDER_BATCHES.insert().values(values))
-                held = UsageAmount(held_questions=row.questions, held_usd=worst)
-                connection.execute(BATCH_USAGE.insert().values(batch=row.batch, owner=row.label, **asdict(held)))
+                own = {"batch": row.batch, "owner": row.label, "held_questions": row.questions, "held_usd": usd}
+                connection.execute(BATCH_USAGE.insert().values(own))
             return None
 
     def look(self, row: ProviderBatch, lease: Lease) -> None:
         """Count a look, which harms no worker either."""
         with self._database.begin() as connection:
-            connection.execute(_update(row).values(looks=_TABLE.looks + 1))
             _forgive(connection, lease)
+            connection.execute(_update(row).values(looks=_TABLE.looks + 1))
 
     def record(self, row: ProviderBatch, provider_id: str) -> bool:
         """Record the provider's id; False if somebody else was faster, and this one is not wanted."""
+        waits = sa.update(BATCHES).where(BATCHES.c.id == row.batch, BATCHES.c.status == "paused_provider")
+        submitted = _update(row).where(_TABLE.state == "new").values(state="submitted", provider_id=provider_id)
         with self._database.begin() as connection:
-            submitted = _update(row).where(_TABLE.state == "new").values(state="submitted", provider_id=provider_id)
-            waits = (BATCHES.c.id == row.batch, BATCHES.c.status == "paused_provider")
-            connection.execute(
-                sa.update(BATCHES).where(*waits).values(status="in_progress", reason=None, resume_at=None)
-            )
+            connection.execute(waits.values(status="in_progress", reason=None, resume_at=None))
             return bool(connection.execute(submitted).rowcount)
 
     def note_cancelled(self, row: ProviderBatch) -> None:
         """Note that the provider was told to stop."""
-        with self._database.begin() as connection:
-            connection.execute(_update(row).values(cancelled=True))
+        self._database.change(_update(row).values(cancelled=True))
 
     def end(self, row: ProviderBatch, *, unread: bool = False) -> None:
         """End a submission. What was held is free, or may have been spent where nobody will read the answers (`unread`)."""
-        held = sa.update(BATCH_USAGE).where(BATCH_USAGE.c.batch == row.batch, BATCH_USAGE.c.owner == row.label)
         used = BATCH_USAGE.c
         spent = {"questions": used.held_questions, "uncertain_usd": used.held_usd} if unread else {}
+        free = sa.update(BATCH_USAGE).where(used.batch == row.batch, used.owner == row.label)
         with self._database.begin() as connection:
             if connection.execute(_update(row).where(_TABLE.state != "ended").values(state="ended")).rowcount:
-                connection.execute(held.values(held_questions=0, held_usd=0.0, **spent))
+                connection.execute(free.values(held_questions=0, held_usd=0.0, **spent))
 
 
 def _update(row: ProviderBatch) -> sa.Update:

@@ -1,16 +1,14 @@
-"""A submission as database rows: a job's options, its items in chunks, and what a calibration is fitted to."""
+"""What is submitted: a job's options, its items in chunks, and what a calibration is fitted to."""
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.store.jobs.job import SKIPPED_ITEMS, SkippedItems
+from service.store.jobs.job import SkippedItems
 
 DEFLATE_LEVEL = 3
 """Deflate level: 6 takes four times as long and saves a thirtieth."""
@@ -63,41 +61,3 @@ class JobSubmission:
     skipped_items: SkippedItems = field(default_factory=SkippedItems)
     material: Material | None = None
     """Only for a calibration."""
-
-
-def build_job_values(submission: JobSubmission, job_id: str, created_at: float) -> dict[str, object]:
-    """Build the row of a job before its chunks are counted."""
-    return {
-        "id": job_id,
-        "tenant": submission.tenant,
-        "name": submission.name,
-        "status": "in_progress",
-        "total": 0,
-        "open_chunks": 0,
-        "rejected": SKIPPED_ITEMS.dump_json(submission.skipped_items).decode(),
-        "options": json.dumps(submission.options, separators=(",", ":")),
-        "tags": json.dumps(dict(submission.tags), separators=(",", ":")),
-        "budget_usd": submission.budget_usd,
-        "max_questions": submission.max_questions,
-        "webhook": submission.webhook,
-        "created_at": created_at,
-        "deadline_at": created_at + submission.hours * 3_600,
-    }
-
-
-def build_chunk_values(job_id: str, first: int, *, size: int, waits: bool, payload: bytes | None) -> dict[str, object]:
-    """Build the row of a chunk that is ready."""
-    zeros = dict.fromkeys(("due_at", "attempt", "deaths", "completed", "failed"), 0)
-    own = {"batch": job_id, "first": first, "size": size, "waits": waits, "payload": payload}
-    return {"kind": "chunk", "state": "ready", "owner": None, **zeros, **own}
-
-
-def build_material_values(material: Material, job_id: str) -> dict[str, object]:
-    """Build the row of a calibration that is not fitted yet."""
-    return {
-        "batch": job_id,
-        "items": material.items,
-        "options": json.dumps(material.options, separators=(",", ":")),
-        "labels": zlib.compress(material.labels, DEFLATE_LEVEL),
-        "predictions": None if material.predictions is None else zlib.compress(material.predictions, DEFLATE_LEVEL),
-    }

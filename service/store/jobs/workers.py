@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
-from service.store.database import Database
+from service.store.database import Database, insert_new
 from service.store.tables import BATCH_USAGE, CHUNKS, WORKERS
 
 SILENT_S = 10.0
@@ -38,34 +37,21 @@ class WorkerRecord(NamedTuple):
 
 
 class Workers:
-    """The workers that a database knows, and those that own chunks in it."""
+    """The workers that a database knows."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def beat(self, worker: str) -> None:
         """Count a beat. The first one registers the worker, also one that was taken for dead."""
-        insert = sqlite.insert if self._database.is_sqlite else postgresql.insert
-        now = self._database.now()
-        counted = insert(WORKERS).values(id=worker, beats=1, beat_at=now)
-        counted = counted.on_conflict_do_update(
-            index_elements=["id"], set_={"beats": WORKERS.c.beats + 1, "beat_at": now}
-        )
         with self._database.begin() as connection:
-            connection.execute(counted)
+            count_beat(connection, worker, self._database.now())
 
     def list_workers(self) -> tuple[WorkerRecord, ...]:
         """List the registered workers, by their last beat, the most recent first."""
         silent = (self._database.now() - WORKERS.c.beat_at).label("silent")
-        with self._database.read() as connection:
-            found = connection.execute(sa.select(WORKERS.c.id, WORKERS.c.beats, silent).order_by(silent))
-            return tuple([WorkerRecord(row.id, row.beats, row.silent) for row in found])
-
-    def list_owners(self) -> frozenset[str]:
-        """List the workers that own chunks, registered or not."""
-        with self._database.read() as connection:
-            chosen = sa.select(CHUNKS.c.owner).where(CHUNKS.c.state == "running").distinct()
-            return frozenset(connection.execute(chosen).scalars())
+        chosen = sa.select(WORKERS.c.id, WORKERS.c.beats, silent).order_by(silent)
+        return tuple([WorkerRecord(**row) for row in self._database.read_rows(chosen)])
 
     def reclaim(self, worker: WorkerRecord) -> int | None:
         """Make the chunks of a dead worker ready, and count what it had reserved as possibly spent; return how many.
@@ -83,6 +69,13 @@ class Workers:
         with self._database.begin() as connection:
             connection.execute(sa.delete(WORKERS).where(WORKERS.c.id == worker))
             return _give_back(connection, worker, deaths=0)
+
+
+def count_beat(connection: sa.Connection, worker: str, now: sa.ColumnElement[float]) -> None:
+    """Count a beat in the transaction of a claim: so whoever owns something is registered, and is found if it dies."""
+    insert_new(connection, WORKERS, {"id": worker})
+    beaten = WORKERS.update().where(WORKERS.c.id == worker)
+    connection.execute(beaten.values(beats=WORKERS.c.beats + 1, beat_at=now))
 
 
 def _give_back(connection: sa.Connection, worker: str, *, deaths: int) -> int:

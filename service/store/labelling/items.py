@@ -6,17 +6,16 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
-from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
 from pydantic import JsonValue
 
 from service.errors import UnknownItemError
-from service.store.bulk import insert_rows
-from service.store.database import Database
+from service.store.database import insert_new
 from service.store.labelling.drafts import LabelItem
 from service.store.tables import BATCHES, CHUNKS, LABEL_ITEMS, RESULTS, SCORES
 
@@ -56,32 +55,19 @@ def name_score(score: str) -> ItemPlace:
 
 
 def insert_items(
-    database: Database,
     connection: sa.Connection,
     tenant: str,
     items: Iterable[tuple[ItemPlace, LabelItem]],
     *,
-    documents: Mapping[tuple[str, str], str] | None = None,
+    documents: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> None:
     """Insert items; existing ones stay as they are. `documents`: those of imported items, by item and criterion."""
-    now: float = connection.execute(sa.select(database.now())).scalar_one()
-    rows = [
-        (
-            tenant,
-            compute_draw(place.item, one.criterion),
-            (documents or {}).get((place.item, one.criterion)),
-            now,
-            *place,
-            *_copy(one),
-        )
-        for place, one in items
-    ]
-    insert_rows(connection, LABEL_ITEMS, _COLUMNS, rows, keep=True)
-
-
-_COPIED = ("criterion", "stage", "waits", "raw", "value", "threshold", "passed", "predictions")
-_COLUMNS = ("tenant", "draw", "document", "created_at", *ItemPlace._fields, *_COPIED)
-_copy = attrgetter(*_COPIED)
+    rows: list[dict[str, object]] = []
+    for place, one in items:
+        key = (place.item, one.criterion)
+        own = {"tenant": tenant, "draw": compute_draw(*key), "document": documents.get(key)}
+        rows.append({**place._asdict(), **asdict(one), **own})
+    insert_new(connection, LABEL_ITEMS, *rows)
 
 
 def compute_draw(item: str, criterion: str) -> str:
@@ -94,20 +80,18 @@ def match_item(tenant: str, item: str, criterion: str) -> tuple[sa.ColumnElement
     return LABEL_ITEMS.c.tenant == tenant, LABEL_ITEMS.c.item == item, LABEL_ITEMS.c.criterion == criterion
 
 
-def ensure_item(database: Database, connection: sa.Connection, tenant: str, item: str, criterion: str) -> None:
+def ensure_item(connection: sa.Connection, tenant: str, item: str, criterion: str) -> None:
     """Insert an item that somebody labels unasked. Raises UnknownItemError if it, or its criterion, does not exist."""
     if "\0" in item + criterion:  # no database accepts it
         raise _build_unknown_error()
-    known = sa.select(LABEL_ITEMS.c.item).where(*match_item(tenant, item, criterion))
-    if connection.execute(known).one_or_none() is not None:
+    if connection.execute(sa.select(LABEL_ITEMS.c.item).where(*match_item(tenant, item, criterion))).one_or_none():
         return
-    place = find_place(item)
     report = read_subject(connection, tenant, item, criterion).report or {}
     criteria = cast("list[dict[str, Any]]", report.get("criteria", []))
     stage = next((str(one["stage"]) for one in criteria if one["id"] == criterion), None)
     if stage is None:
         raise UnknownItemError(f"the report of that item has no criterion {criterion!r}")
-    insert_items(database, connection, tenant, [(place, LabelItem(criterion, stage))])
+    insert_items(connection, tenant, [(find_place(item), LabelItem(criterion, stage))])
 
 
 def find_place(item: str) -> ItemPlace:
@@ -141,38 +125,51 @@ def read_subject(connection: sa.Connection, tenant: str, item: str, criterion: s
         if document is None:
             raise _build_unknown_error()
         return LabelSubject(document=json.loads(document))
-    if place.batch is not None and place.position is not None:
-        return _read_batch_item(connection, tenant, place.batch, place.position)
     if place.kept is not None:
-        return _read_score(connection, tenant, place.kept)
-    raise _build_unknown_error()
+        request, report = read_kept(connection, tenant, place.kept)
+        return LabelSubject(json.loads(request), json.loads(report))
+    within = (
+        CHUNKS.c.batch == place.batch,
+        CHUNKS.c.first <= place.position,
+        CHUNKS.c.first + CHUNKS.c.size > place.position,
+    )
+    result = (RESULTS.c.batch == CHUNKS.c.batch) & (RESULTS.c.position == place.position)
+    chosen = sa.select(CHUNKS.c.payload, CHUNKS.c.first, RESULTS.c.line, RESULTS.c.ok).outerjoin_from(
+        CHUNKS, RESULTS, result
+    )
+    row = connection.execute(chosen.where(*within)).one_or_none()
+    if row is None:
+        raise _build_unknown_error()
+    line = unpack_line(row.payload, cast("int", place.position) - row.first)
+    return LabelSubject(
+        json.loads(line)["request"] if line else None, json.loads(row.line)["report"] if row.ok else None
+    )
 
 
-def _read_score(connection: sa.Connection, tenant: str, score: str) -> LabelSubject:
+def read_kept(connection: sa.Connection, tenant: str, score: str) -> tuple[bytes, bytes]:
+    """Return the request and the report of a kept score as JSON.
+
+    Raises UnknownItemError if it does not exist, or is another tenant's.
+    """
     chosen = sa.select(SCORES.c.request, SCORES.c.report).where(SCORES.c.id == score, SCORES.c.tenant == tenant)
     row = connection.execute(chosen).one_or_none()
     if row is None:
-        raise _build_unknown_error()
-    return LabelSubject(json.loads(zlib.decompress(row.request)), json.loads(zlib.decompress(row.report)))
+        raise UnknownItemError("no kept score of that id")
+    return zlib.decompress(row.request), zlib.decompress(row.report)
 
 
-def _read_batch_item(connection: sa.Connection, tenant: str, batch: str, position: int) -> LabelSubject:
-    chosen = (
-        sa.select(CHUNKS.c.payload, CHUNKS.c.first, RESULTS.c.line, RESULTS.c.ok)
-        .join_from(CHUNKS, BATCHES, CHUNKS.c.batch == BATCHES.c.id)
-        .outerjoin(RESULTS, (RESULTS.c.batch == BATCHES.c.id) & (RESULTS.c.position == position))
-        .where(BATCHES.c.id == batch, BATCHES.c.tenant == tenant)
-        .where(CHUNKS.c.first <= position, CHUNKS.c.first + CHUNKS.c.size > position)
-    )
-    row = connection.execute(chosen).one_or_none()
-    if row is None:
-        raise _build_unknown_error()
-    request = None if row.payload is None else _unpack_request(row.payload, position - row.first)
-    return LabelSubject(request, json.loads(row.line)["report"] if row.ok else None)
+def unpack_line(payload: bytes | None, at: int) -> bytes | None:
+    """Inflate the line of an item at a place in its chunk; None if it has expired or is damaged."""
+    lines = unpack_lines(payload)
+    return lines[at] if at < len(lines) else None
 
 
-def _unpack_request(payload: bytes, at: int) -> dict[str, JsonValue]:
-    return json.loads(zlib.decompress(payload).splitlines()[at])["request"]
+def unpack_lines(payload: bytes | None) -> list[bytes]:
+    """Inflate the lines of a chunk's items; none if they have expired or are damaged."""
+    try:
+        return zlib.decompress(payload or b"").splitlines()
+    except zlib.error:
+        return []
 
 
 def _build_unknown_error() -> UnknownItemError:

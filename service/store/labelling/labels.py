@@ -6,17 +6,15 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
 from pydantic import JsonValue
 
 from service.errors import InputError, OthersLabelError, UnknownItemError
 from service.store.access.audit import SERVICE, Actor, record
-from service.store.access.keyed import claim
-from service.store.database import Database
+from service.store.database import Database, build_from_row, insert_new, split_page
+from service.store.labelling.choice import check_source
 from service.store.labelling.drafts import LabelDraft, LabelItem, LabelSource, Word
-from service.store.labelling.draws import check_source
 from service.store.labelling.items import (
     WHOLE_TRACE,
     ItemPlace,
@@ -31,7 +29,6 @@ from service.store.tables import LABEL_ITEMS, LABEL_REVEALS, LABELS, SCORES
 from service.store.times import format_rfc3339
 
 DAY_S = 86_400.0
-NO_STEPS: Mapping[tuple[str, str], tuple[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +91,18 @@ class Labels:
         after each label. Raises UnknownItemError if there is no such item.
         """
         with self.database.begin() as connection:
-            ensure_item(self.database, connection, tenant, draft.item, draft.criterion)
+            ensure_item(connection, tenant, draft.item, draft.criterion)
             draft = replace(draft, source=check_source(connection, tenant, draft))
-            seen = not claim_reveal(self.database, connection, tenant, draft)
-            (name,) = write_labels(self.database, connection, tenant, [draft], seen=seen, by=by).names
-            return _build_label(connection.execute(sa.select(LABELS).where(LABELS.c.id == name)).mappings().one())
+            answered = sa.select(LABEL_ITEMS.c.raw).where(*match_item(tenant, draft.item, draft.criterion))
+            row = {"tenant": tenant, **{name: getattr(draft, name) for name in ("item", "criterion", "annotator")}}
+            has_answer = connection.execute(answered).scalar_one() is not None
+            seen = has_answer and not insert_new(connection, LABEL_REVEALS, row)
+            [label], _ = self._write(connection, tenant, [replace(draft, blind=draft.blind and not seen)], by=by)
+            return label
 
     def read_judge(self, tenant: str, item: str, criterion: str) -> JudgeWord | None:
         """Return the judge's answer; None if no judge answered."""
-        with self.database.read() as connection:
-            chosen = sa.select(LABEL_ITEMS).where(*match_item(tenant, item, criterion))
-            row = connection.execute(chosen).mappings().one_or_none()
+        row = self.database.read_row(sa.select(LABEL_ITEMS).where(*match_item(tenant, item, criterion)))
         return None if row is None else build_judge_word(row)
 
     def read_subject(self, tenant: str, item: str, criterion: str) -> LabelSubject:
@@ -124,15 +122,11 @@ class Labels:
     ) -> LabelList:
         """List labels, newest first: `limit` of those older than the label `after`, which may have been deleted."""
         filters = {"criterion": criterion, "annotator": annotator, "item": item}
-        chosen = sa.select(LABELS).where(LABELS.c.tenant == tenant)
+        chosen = sa.select(LABELS).where(LABELS.c.tenant == tenant).order_by(LABELS.c.id.desc()).limit(limit + 1)
         chosen = chosen.where(*[LABELS.c[name] == value for name, value in filters.items() if value is not None])
         if after is not None:
             chosen = chosen.where(LABELS.c.id < after)
-        with self.database.read() as connection:
-            rows = connection.execute(chosen.order_by(LABELS.c.id.desc()).limit(limit + 1)).mappings().all()
-        found = tuple([_build_label(row) for row in rows[:limit]])
-        more = len(rows) > limit
-        return LabelList(found, more, found[-1].id if more else None)
+        return LabelList(*split_page(self.database.read_rows(chosen), limit, _build_label, lambda label: label.id))
 
     def delete(self, tenant: str, name: str, *, by: Actor, annotator: str | None = None) -> HumanLabel:
         """Delete a label, and return it. Raises UnknownItemError if it does not exist, or is another tenant's.
@@ -140,15 +134,13 @@ class Labels:
         `annotator`: who must own it, else raises OthersLabelError. None: anybody.
         """
         with self.database.begin() as connection:
-            chosen = LABELS.c.id == name, LABELS.c.tenant == tenant
-            row = connection.execute(sa.select(LABELS).where(*chosen)).mappings().one_or_none()
+            deleted = LABELS.delete().where(LABELS.c.id == name, LABELS.c.tenant == tenant).returning(LABELS)
+            row = connection.execute(deleted).mappings().one_or_none()
             if row is None:
                 raise UnknownItemError("no label of that id")
             if annotator not in (None, row["annotator"]):
                 raise OthersLabelError(f"it is a label of {row['annotator']}: only an admin takes it back")
-            connection.execute(LABELS.delete().where(*chosen))
-            now, detail = self.database.now(), _describe_label(row)
-            record(connection, now, by, "label.delete", target=name, tenant=tenant, detail=detail)
+            record(connection, by, "label.delete", target=name, tenant=tenant, **_describe_label(row))
             return _build_label(row)
 
     def import_items(
@@ -157,7 +149,7 @@ class Labels:
         items: Mapping[tuple[str, str], tuple[LabelItem, str]],
         drafts: Sequence[LabelDraft],
         *,
-        steps: Mapping[tuple[str, str], tuple[str, int]] = NO_STEPS,
+        steps: Mapping[tuple[str, str], tuple[str, int]] = MappingProxyType({}),
         by: Actor,
         annotator: str | None = None,
     ) -> None:
@@ -167,36 +159,34 @@ class Labels:
         such criterion. `steps`: for items that are steps, the run and the place in it; if the run exists as an item, its step
         is labelled. `annotator`: whose labels may be replaced, besides imported ones; raises OthersLabelError for another's.
         """
-        documents = {key: document for key, (_, document) in items.items()}
         with self.database.begin() as connection:
-            known = {key: place for key, place in steps.items() if self._is_item(connection, tenant, place[0], key[1])}
+            known: dict[tuple[str, str], tuple[str, int]] = {}
+            for key, (run, step) in steps.items():
+                own = sa.select(LABEL_ITEMS.c.item).where(*match_item(tenant, run, key[1]))
+                if is_scored_here(connection, tenant, run) or connection.execute(own).one_or_none():
+                    known[key] = run, step
             items = {key: item for key, item in items.items() if key not in known}
-            drafts = [_place_step(draft, known.get((draft.item, draft.criterion))) for draft in drafts]
             real = {key for key in items if is_scored_here(connection, tenant, key[0])}
-            real |= {(run, criterion) for (_, criterion), (run, _) in known.items()}
-            for item, criterion in real:
-                self._ensure_real(connection, tenant, item, criterion)
+            for item, criterion in real | {(run, criterion) for (_, criterion), (run, _) in known.items()}:
+                try:
+                    ensure_item(connection, tenant, item, criterion)
+                except UnknownItemError as error:
+                    raise InputError.at("/criterion", f"{item!r} was scored here: {error}") from None
+            documents = {key: document for key, (_, document) in items.items()}
             placed = [(ItemPlace(key[0]), item) for key, (item, _) in items.items() if key not in real]
-            insert_items(self.database, connection, tenant, placed, documents=documents)
-            written = write_labels(self.database, connection, tenant, drafts, annotator=annotator)
-            detail = {"items": len(items), "labels": len(drafts), "replaced": written.replaced}
-            record(connection, self.database.now(), by, "label.import", tenant=tenant, detail=detail)
-
-    def _is_item(self, connection: sa.Connection, tenant: str, item: str, criterion: str) -> bool:
-        own = sa.select(LABEL_ITEMS.c.item).where(*match_item(tenant, item, criterion))
-        return is_scored_here(connection, tenant, item) or connection.execute(own).one_or_none() is not None
-
-    def _ensure_real(self, connection: sa.Connection, tenant: str, item: str, criterion: str) -> None:
-        try:
-            ensure_item(self.database, connection, tenant, item, criterion)
-        except UnknownItemError as error:
-            raise InputError.at("/criterion", f"{item!r} was scored here: {error}") from None
+            insert_items(connection, tenant, placed, documents=documents)
+            moved: list[LabelDraft] = []
+            for draft in drafts:
+                run, step = known.get((draft.item, draft.criterion), (draft.item, draft.step))
+                moved.append(replace(draft, item=run, step=step))
+            _, replaced = self._write(connection, tenant, moved, annotator=annotator)
+            said = len(drafts)
+            record(connection, by, "label.import", tenant=tenant, items=len(items), labels=said, replaced=replaced)
 
     def list_criteria(self, tenant: str) -> tuple[str, ...]:
         """List the criteria that have something to label."""
         chosen = sa.select(LABEL_ITEMS.c.criterion).where(LABEL_ITEMS.c.tenant == tenant).distinct()
-        with self.database.read() as connection:
-            return tuple(sorted(connection.execute(chosen).scalars()))
+        return tuple(sorted(self.database.read_column(chosen)))
 
     def forget_old(self, *, days: float) -> None:
         """Delete what was kept or imported more than so many days ago and got no label since. Batches expire on their own."""
@@ -210,147 +200,80 @@ class Labels:
         imported = own & (LABEL_ITEMS.c.created_at < early) & ~late
         old = sa.select(SCORES.c.id).where(SCORES.c.created_at < early, ~labelled)
         with self.database.begin() as connection:
-            labels = _count_labels(connection, imported) + _count_labels(connection, LABEL_ITEMS.c.kept.in_(old))
+            labels = count_labels(connection, imported | LABEL_ITEMS.c.kept.in_(old))
             items = connection.execute(sa.delete(LABEL_ITEMS).where(imported)).rowcount
             scores = connection.execute(sa.delete(SCORES).where(SCORES.c.id.in_(old))).rowcount
             if items or scores:
-                detail = {"items": items, "scores": scores, "labels": labels}
-                record(connection, self.database.now(), SERVICE, "label.forget", detail=detail)
+                record(connection, SERVICE, "label.forget", items=items, scores=scores, labels=labels)
 
+    def _write(
+        self,
+        connection: sa.Connection,
+        tenant: str,
+        drafts: Sequence[LabelDraft],
+        *,
+        by: Actor | None = None,
+        annotator: str | None = None,
+    ) -> tuple[list[HumanLabel], int]:
+        """Write labels in order; an identical one stays as it was. Return them, and how many replaced others.
 
-def build_judge_word(row: sa.RowMapping) -> JudgeWord | None:
-    """Build the judge's answer from a row of LABEL_ITEMS; None if no judge answered."""
-    if row["raw"] is None:
-        return None
-    return JudgeWord(row["raw"], row["value"], row["threshold"], row["passed"], row["predictions"] or "[]")
-
-
-def count_labels(connection: sa.Connection, *, batch: str | None = None, kept: str | None = None) -> int:
-    """Count the labels of a batch, or of a kept score."""
-    own = LABEL_ITEMS.c.kept == kept if batch is None else LABEL_ITEMS.c.batch == batch
-    return _count_labels(connection, own)
-
-
-def _count_labels(connection: sa.Connection, own: sa.ColumnElement[bool]) -> int:
-    same = [LABELS.c[name] == LABEL_ITEMS.c[name] for name in ("tenant", "item", "criterion")]
-    counted = sa.select(sa.func.count()).select_from(LABELS).join(LABEL_ITEMS, sa.and_(*same)).where(own)
-    return connection.execute(counted).scalar_one()
-
-
-def adopt_labels(connection: sa.Connection, before: str, tenant: str) -> None:
-    """Move everything to label, with its labels, from one tenant to another, which has nothing yet."""
-    names = [one.name for one in LABEL_ITEMS.c]
-    copied = [sa.literal(tenant) if name == "tenant" else LABEL_ITEMS.c[name] for name in names]
-    connection.execute(
-        LABEL_ITEMS.insert().from_select(names, sa.select(*copied).where(LABEL_ITEMS.c.tenant == before))
-    )
-    for table in (LABELS, LABEL_REVEALS, SCORES):
-        connection.execute(table.update().where(table.c.tenant == before).values(tenant=tenant))
-    connection.execute(LABEL_ITEMS.delete().where(LABEL_ITEMS.c.tenant == before))
-
-
-def claim_reveal(database: Database, connection: sa.Connection, tenant: str, draft: LabelDraft) -> bool:
-    """Record that the judge's answer is shown to an annotator, as after each label; return whether this is the first time."""
-    word = sa.select(LABEL_ITEMS.c.raw).where(*match_item(tenant, draft.item, draft.criterion))
-    if connection.execute(word).scalar_one() is None:
-        return True
-    row = {"tenant": tenant, "item": draft.item, "criterion": draft.criterion, "annotator": draft.annotator}
-    return claim(database, connection, LABEL_REVEALS, row)
-
-
-class WrittenLabels(NamedTuple):
-    """The ids of labels, in order, and how many replaced others."""
-
-    names: list[str]
-    replaced: int
-
-
-def write_labels(  # noqa: PLR0913 (each is needed by somebody)
-    database: Database,
-    connection: sa.Connection,
-    tenant: str,
-    drafts: Sequence[LabelDraft],
-    *,
-    seen: bool = False,
-    by: Actor | None = None,
-    annotator: str | None = None,
-) -> WrittenLabels:
-    """Write labels in order; an identical one stays as it was.
-
-    `seen`: none of them is blind. `by`: the actor in the audit log for each replaced label. `annotator`: as in `import_items`.
-    """
-    now: float = connection.execute(sa.select(database.now())).scalar_one()
-    stem = _make_stem(connection, tenant, now)
-    rows = [_build_values(draft) | {"tenant": tenant, "made_at": now} for draft in drafts]
-    names: list[str] = []
-    replaced = 0
-    for at, row in enumerate(rows):
-        once = [LABELS.c[key] == row[key] for key in _ONCE]
-        before = connection.execute(sa.select(LABELS).where(*once)).mappings().one_or_none()
-        if before is not None and all(before[key] == row[key] for key in _SAID):
-            names.append(before["id"])
-            continue
-        if before is not None:
-            _check_whose(before, annotator)
-            connection.execute(LABELS.delete().where(*once))
-            replaced += 1
-            if by is not None:
-                detail = _describe_label(before)
-                record(
-                    connection, database.now(), by, "label.replace", target=before["id"], tenant=tenant, detail=detail
-                )
-        names.append(f"{stem}{at:08x}")
-        values = {**row, "id": names[-1], "blind": row["blind"] and not seen}
-        connection.execute(LABELS.insert().values(values))
-    return WrittenLabels(names, replaced)
-
-
-def _make_stem(connection: sa.Connection, tenant: str, now: float) -> str:
-    """Make the common beginning of ids of labels written together: it sorts after all before, even of the same millisecond."""
-    last = connection.execute(sa.select(sa.func.max(LABELS.c.id)).where(LABELS.c.tenant == tenant)).scalar_one()
-    after = 0 if last is None else int(last.removeprefix("label_")[:12], 16) + 1
-    return f"label_{max(int(now * 1_000), after):012x}{secrets.token_hex(6)}"
-
-
-def _place_step(draft: LabelDraft, place: tuple[str, int] | None) -> LabelDraft:
-    return draft if place is None else replace(draft, item=place[0], step=place[1])
-
-
-def _check_whose(before: sa.RowMapping, annotator: str | None) -> None:
-    if annotator not in (None, before["annotator"]) and before["source"] != "import":
-        raise OthersLabelError(
-            f"{before['annotator']} has labelled {before['item']!r} here: only an admin replaces that"
-        )
-
-
-def _describe_label(row: sa.RowMapping) -> dict[str, JsonValue]:
-    return {name: row[name] for name in ("item", "criterion", "annotator", "label", "source")}
+        `by`: the actor in the audit log for each replaced label. `annotator`: as in `import_items`.
+        """
+        now: float = connection.execute(sa.select(self.database.now())).scalar_one()
+        # Ids written together begin alike, and sort after all before, even of the same millisecond.
+        last = connection.execute(sa.select(sa.func.max(LABELS.c.id)).where(LABELS.c.tenant == tenant)).scalar_one()
+        after = 0 if last is None else int(last.removeprefix("label_")[:12], 16) + 1
+        stem = f"label_{max(int(now * 1_000), after):012x}{secrets.token_hex(6)}"
+        found: list[HumanLabel] = []
+        replaced = 0
+        for at, draft in enumerate(drafts):
+            row = asdict(draft) | {"tenant": tenant, "decides": draft.source == "adjudication"}
+            row["step"] = WHOLE_TRACE if draft.step is None else draft.step
+            once = [LABELS.c[key] == row[key] for key in _ONCE]
+            before = connection.execute(sa.select(LABELS).where(*once)).mappings().one_or_none()
+            if before is not None and all(before[key] == row[key] for key in _SAID):
+                found.append(_build_label(before))
+                continue
+            if before is not None:
+                if annotator not in (None, before["annotator"]) and before["source"] != "import":
+                    who, item = before["annotator"], before["item"]
+                    raise OthersLabelError(f"{who} has labelled {item!r} here: only an admin replaces that")
+                connection.execute(LABELS.delete().where(*once))
+                replaced += 1
+                if by is not None:
+                    detail = _describe_label(before)
+                    record(connection, by, "label.replace", target=before["id"], tenant=tenant, **detail)
+            added = LABELS.insert().values(**row, id=f"{stem}{at:08x}", made_at=now).returning(LABELS)
+            found.append(_build_label(connection.execute(added).mappings().one()))
+        return found, replaced
 
 
 _ONCE = ("tenant", "criterion", "item", "step", "annotator", "decides")
 _SAID = ("label", "value", "failing_step", "claim", "note", "source")
 
 
-def _build_values(draft: LabelDraft) -> dict[str, object]:
-    step = WHOLE_TRACE if draft.step is None else draft.step
-    return {**asdict(draft), "step": step, "decides": draft.source == "adjudication"}
+def build_judge_word(row: sa.RowMapping) -> JudgeWord | None:
+    """Build the judge's answer from a row of LABEL_ITEMS; None if no judge answered."""
+    return None if row["raw"] is None else build_from_row(JudgeWord, row, predictions=row["predictions"] or "[]")
+
+
+def count_labels(connection: sa.Connection, items: sa.ColumnElement[bool]) -> int:
+    """Count the labels of the items that match."""
+    same = [LABELS.c[name] == LABEL_ITEMS.c[name] for name in ("tenant", "item", "criterion")]
+    counted = sa.select(sa.func.count()).select_from(LABELS).join(LABEL_ITEMS, sa.and_(*same)).where(items)
+    return connection.execute(counted).scalar_one()
+
+
+def list_labels(connection: sa.Connection, tenant: str, criterion: str) -> Iterable[HumanLabel]:
+    """List all labels of a criterion, oldest first."""
+    chosen = sa.select(LABELS).where(LABELS.c.tenant == tenant, LABELS.c.criterion == criterion)
+    return [_build_label(row) for row in connection.execute(chosen.order_by(LABELS.c.id)).mappings()]
+
+
+def _describe_label(row: sa.RowMapping) -> dict[str, JsonValue]:
+    return {name: row[name] for name in ("item", "criterion", "annotator", "label", "source")}
 
 
 def _build_label(row: sa.RowMapping) -> HumanLabel:
-    copied: dict[str, Any] = {name: row[name] for name in _AS_STORED}
-    step = cast("int", row["step"])
-    return HumanLabel(
-        **copied, step=None if step == WHOLE_TRACE else step, made_at=format_rfc3339(cast("float", row["made_at"]))
-    )
-
-
-_AS_STORED = (
-    *("id", "item", "criterion", "annotator", "label", "value"),
-    *("failing_step", "claim", "note", "blind", "source"),
-)
-
-
-def read_labels_of(connection: sa.Connection, tenant: str, criterion: str) -> Iterable[HumanLabel]:
-    """Read all labels of a criterion, oldest first."""
-    chosen = sa.select(LABELS).where(LABELS.c.tenant == tenant, LABELS.c.criterion == criterion)
-    return [_build_label(row) for row in connection.execute(chosen.order_by(LABELS.c.id)).mappings()]
+    step = None if row["step"] == WHOLE_TRACE else row["step"]
+    return build_from_row(HumanLabel, row, step=step, made_at=format_rfc3339(row["made_at"]))

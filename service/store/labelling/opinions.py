@@ -9,8 +9,10 @@ import sqlalchemy as sa
 
 from service.store.database import Database
 from service.store.labelling.items import LabelSubject, read_subject
-from service.store.labelling.labels import HumanLabel, JudgeWord, build_judge_word, read_labels_of
+from service.store.labelling.labels import HumanLabel, JudgeWord, build_judge_word, list_labels
 from service.store.tables import LABEL_ITEMS, LABELS
+
+_KEY = ("tenant", "criterion", "item")
 
 PAGE_ITEMS = 32
 """Items that are exported at once."""
@@ -74,14 +76,10 @@ class Opinions:
         """List every labelled item of a criterion, by its first label."""
         with self._database.read() as connection:
             by_item: dict[str, list[HumanLabel]] = {}
-            for label in read_labels_of(connection, tenant, criterion):
+            for label in list_labels(connection, tenant, criterion):
                 by_item.setdefault(label.item, []).append(label)
-            labelled = sa.exists().where(
-                LABELS.c.tenant == tenant, LABELS.c.criterion == criterion, LABELS.c.item == LABEL_ITEMS.c.item
-            )
-            chosen = sa.select(LABEL_ITEMS).where(
-                LABEL_ITEMS.c.tenant == tenant, LABEL_ITEMS.c.criterion == criterion, labelled
-            )
+            chosen = sa.select(LABEL_ITEMS).where(*[LABEL_ITEMS.c[name] == LABELS.c[name] for name in _KEY])
+            chosen = chosen.where(LABELS.c.tenant == tenant, LABELS.c.criterion == criterion).distinct()
             rows = {row["item"]: row for row in connection.execute(chosen).mappings()}
         return tuple([_build_case(rows[item], labels) for item, labels in by_item.items() if item in rows])
 
@@ -89,10 +87,8 @@ class Opinions:
         """Yield each case with its subject, reading some at a time."""
         for start in range(0, len(cases), PAGE_ITEMS):
             with self._database.read() as connection:
-                page = [
-                    (one, read_subject(connection, tenant, one.item, one.criterion))
-                    for one in cases[start : start + PAGE_ITEMS]
-                ]
+                cut = cases[start : start + PAGE_ITEMS]
+                page = [(one, read_subject(connection, tenant, one.item, one.criterion)) for one in cut]
             yield from page
 
 
