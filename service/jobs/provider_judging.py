@@ -146,16 +146,16 @@ class ProviderJudging:
 
     async def _send(self, row: ProviderBatch, collected: Collector, *, again: bool) -> None:
         """Submit the questions of a row."""
-        opened, lines = await open_batches(self._wire, row.model), collected.lines.get(row.model)
-        if opened is None or not lines:
+        dialect, lines = await open_batches(self._wire, row.model), collected.lines.get(row.model)
+        if dialect is None or not lines:
             return await self._run(partial(self._store.end, row))
         named = {row.label + name: body for name, body in lines.items()}
         try:
-            provider_id = await opened.dialect.submit(opened.at, row, named, again=again)
+            provider_id = await dialect.submit(row, named, again=again)
         except CallError as fault:
             return await self._end_refused(row, fault)
         if not await self._run(partial(self._store.record, row, provider_id)):
-            await opened.dialect.cancel(opened.at, provider_id)  # another worker was faster
+            await dialect.cancel(provider_id)  # another worker was faster
         return None
 
     async def _end_refused(self, row: ProviderBatch, fault: CallError) -> None:
@@ -189,22 +189,22 @@ class ProviderJudging:
 
     async def _read(self, row: ProviderBatch, provider_id: str, late: float) -> Answers | None:
         """Read the answers of a provider's batch; cancel it if it is late, and give it up if that does not end it."""
-        opened = await open_batches(self._wire, row.model)
-        if opened is None:
+        dialect = await open_batches(self._wire, row.model)
+        if dialect is None:
             return {}
-        answers = await opened.dialect.read(opened.at, provider_id)
+        answers = await dialect.read(provider_id)
         if answers is None and late > 0.0 and not row.cancelled:
-            await opened.dialect.cancel(opened.at, provider_id)
+            await dialect.cancel(provider_id)
             await self._run(partial(self._store.note_cancelled, row))
         return {} if answers is None and late > CANCEL_S else answers
 
     async def _find(self, row: ProviderBatch, chunk: ClaimedChunk, judging: Judging, late: float) -> Answers | None:
         """Find a submission whose answer was lost, else submit it again; return no answers if that cannot be."""
-        opened = await open_batches(self._wire, row.model)
-        if row.state == "ended" or opened is None or late > 0.0:
+        dialect = await open_batches(self._wire, row.model)
+        if row.state == "ended" or dialect is None or late > 0.0:
             return {}
         try:
-            found = await opened.dialect.find(opened.at, row, await self._run(self._store.list_taken))
+            found = await dialect.find(row, await self._run(self._store.list_taken))
         except UnsureError:
             return None
         if found is not None:
@@ -229,11 +229,11 @@ class ProviderJudging:
 
     async def _abandon(self, row: ProviderBatch) -> None:
         try:
-            if (opened := await open_batches(self._wire, row.model)) is not None and not row.cancelled:
+            if (dialect := await open_batches(self._wire, row.model)) is not None and not row.cancelled:
                 taken = await self._run(self._store.list_taken)
-                found = row.provider_id or await opened.dialect.find(opened.at, row, taken)
+                found = row.provider_id or await dialect.find(row, taken)
                 if found is not None:
-                    await opened.dialect.cancel(opened.at, found)
+                    await dialect.cancel(found)
         except (JudgeError, UnsureError):
             if row.age < GIVE_UP_S:
                 return

@@ -24,16 +24,16 @@ KEYS = ("OPENAI", "AZURE", "MISTRAL", "ANTHROPIC", "GEMINI")
 
 
 @contextmanager
-def running(folder: Path, endpoints: Endpoints, **settings: str) -> Iterator[Service]:
+def running(folder: Path, endpoints: Endpoints, url: str | None = None) -> Iterator[Service]:
     """A store and workers over a provider's endpoints."""
     with playing(endpoints):
-        settings |= {f"{name}_API_KEY": "sk-test" for name in KEYS} | {
+        settings = {f"{name}_API_KEY": "sk-test" for name in KEYS} | {
             "CALLGRADE_JUDGE_MODEL": endpoints.model,
             "CALLGRADE_JUDGE_API_BASE": endpoints.base,
             "CALLGRADE_JUDGE_API_KEY": "sk-test",
             "CALLGRADE_GRACEFUL_SECONDS": "0",
         }
-        with service(f"sqlite:///{folder}/store.db", folder, Provider(), **settings) as run:
+        with service(url or f"sqlite:///{folder}/store.db", folder, Provider(), **settings) as run:
             yield run
 
 
@@ -147,9 +147,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, int, int, float]] = 
 }
 
 
-def test_what_a_batch_does_not_answer(tmp_path: Path) -> None:
+@pytest.mark.needs_postgres
+def test_what_a_batch_does_not_answer(own_postgres_url: str, tmp_path: Path) -> None:
     endpoints = Endpoints("openai")
-    with running(tmp_path, endpoints) as run:
+    with running(tmp_path, endpoints, own_postgres_url) as run:
         run.start(module="tests.jobs.batched")
         for place, (name, (behaviour, options, status, lines, calls, coverage)) in enumerate(CASES.items(), start=1):
             endpoints.looks, endpoints.fails, endpoints.breaks, endpoints.refuses = 1, never, never, ""
@@ -165,9 +166,9 @@ def test_what_a_batch_does_not_answer(tmp_path: Path) -> None:
             assert (submitted, sum(endpoints.live.values()), lowest) == (lines, calls, coverage), name
 
 
-def test_a_cancelled_batch_is_cancelled_at_the_provider(tmp_path: Path) -> None:
+def test_a_cancelled_batch_is_cancelled_at_the_provider(store_url: str, tmp_path: Path) -> None:
     endpoints = Endpoints("anthropic", looks=-1)
-    with running(tmp_path, endpoints) as run:
+    with running(tmp_path, endpoints, store_url) as run:
         run.start(module="tests.jobs.batched")
         batch = submit(run, 4, size=4)
         run.until(lambda: "look:done" in endpoints.steps, patience=30.0)

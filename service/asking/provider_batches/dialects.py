@@ -10,8 +10,7 @@ import re
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, NamedTuple
-from urllib.parse import parse_qsl
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, Field, TypeAdapter, ValidationError
 
@@ -29,7 +28,7 @@ SKEW_S = 600.0
 PAGE_SIZE = "100"
 
 ENDED = frozenset(
-    {
+    [
         "completed",
         "failed",
         "expired",
@@ -39,7 +38,7 @@ ENDED = frozenset(
         "ended",
         "succeeded",
         "partially_succeeded",
-    }
+    ]
 )
 """States of batches that have ended, in whatever way, in the words of all providers."""
 
@@ -112,15 +111,18 @@ class Dialect:
     cancelling = "/cancel"
     paging: ClassVar[Mapping[str, str]] = {"limit": PAGE_SIZE}
 
-    async def submit(self, at: Endpoint, own: ProviderBatch, lines: Lines, *, again: bool) -> str:
+    def __init__(self, at: Endpoint) -> None:
+        self._at = at
+
+    async def submit(self, own: ProviderBatch, lines: Lines, *, again: bool) -> str:
         """Submit lines, and return the provider's id. `again`: a file of them may be there already."""
         name = f"{LABEL}-{own.label}.jsonl"
-        file = await self._search(at, "/files", name, purpose="batch") if again else None
+        file = await self._search("/files", name, purpose="batch") if again else None
         if file is None:
             text = b"".join([_dump(self._build_line(key, body)) + b"\n" for key, body in lines.items()])
-            file = (await at.upload(_Entry, "/files", name, text)).id
+            file = (await self._at.upload(_Entry, "/files", name, text)).id
         batch = self._build_batch(file, own.model) | {"metadata": {LABEL: own.label}}
-        return (await at.post(_Entry, self.path, batch)).id
+        return (await self._at.post(_Entry, self.path, batch)).id
 
     def _build_line(self, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"custom_id": name, "method": "POST", "url": self.line_url, "body": body}
@@ -128,21 +130,21 @@ class Dialect:
     def _build_batch(self, file: str, model: str) -> dict[str, Any]:  # noqa: ARG002
         return {"input_file_id": file, "endpoint": self.line_url, "completion_window": "24h"}
 
-    async def find(self, at: Endpoint, own: ProviderBatch, taken: Collection[str]) -> str | None:  # noqa: ARG002
+    async def find(self, own: ProviderBatch, taken: Collection[str]) -> str | None:  # noqa: ARG002
         """Return the id of an earlier submission; None if it was never taken. `taken`: ids of our others. Raises UnsureError."""
-        return await self._search(at, self.path, own.label, since=own.created_at)
+        return await self._search(self.path, own.label, since=own.created_at)
 
-    async def _search(self, at: Endpoint, path: str, label: str, *, since: float = 0.0, **params: str) -> str | None:
-        async for one in self._iterate(at, path, since=since, **params):
+    async def _search(self, path: str, label: str, *, since: float = 0.0, **params: str) -> str | None:
+        async for one in self._iterate(path, since=since, **params):
             if one.label == label:
                 return one.id
         return None
 
-    async def _iterate(self, at: Endpoint, path: str, *, since: float, **params: str) -> AsyncIterator[_Entry]:
+    async def _iterate(self, path: str, *, since: float, **params: str) -> AsyncIterator[_Entry]:
         """Yield what is listed at a path, the newest first, until it is older than `since`."""
         more: Mapping[str, str] | None = {}
         for number in range(10_000):
-            page = await at.get(_Page, path, **params, **self.paging, **more)
+            page = await self._at.get(_Page, path, **params, **self.paging, **more)
             for one in page.entries:
                 if one.is_older(since):
                     return
@@ -154,20 +156,20 @@ class Dialect:
     def _find_next(self, page: _Page, number: int) -> Mapping[str, str] | None:  # noqa: ARG002
         return {"after": page.entries[-1].id} if page.has_more and page.entries else None
 
-    async def read(self, at: Endpoint, batch: str) -> Answers | None:
+    async def read(self, batch: str) -> Answers | None:
         """Return the answers of a batch that has ended, in whatever way; None while it runs."""
-        found = await at.get(_Entry, f"{self.path}/{batch}")
+        found = await self._at.get(_Entry, f"{self.path}/{batch}")
         if not found.has_ended:
             return None
-        results = await self._read_results(at, found)
+        results = await self._read_results(found)
         return {one.name: _dump(one.body) for one in results if one.body is not None and one.status == 200}
 
-    async def _read_results(self, at: Endpoint, batch: _Entry) -> Sequence[_Result]:
-        return [] if batch.output is None else _parse_lines(await at.download(f"/files/{batch.output}/content"))
+    async def _read_results(self, batch: _Entry) -> Sequence[_Result]:
+        return [] if batch.output is None else _parse_lines(await self._at.download(f"/files/{batch.output}/content"))
 
-    async def cancel(self, at: Endpoint, batch: str) -> None:
+    async def cancel(self, batch: str) -> None:
         """Stop a batch. What it has answered can be read once it has ended."""
-        await at.post(BaseModel, f"{self.path}/{batch}{self.cancelling}")
+        await self._at.post(BaseModel, f"{self.path}/{batch}{self.cancelling}")
 
 
 class Azure(Dialect):
@@ -197,20 +199,20 @@ class Anthropic(Dialect):
 
     path = "/messages/batches"
 
-    async def submit(self, at: Endpoint, own: ProviderBatch, lines: Lines, *, again: bool) -> str:  # noqa: ARG002
+    async def submit(self, own: ProviderBatch, lines: Lines, *, again: bool) -> str:  # noqa: ARG002
         """Make a batch."""
         rows = [{"custom_id": name, "params": body} for name, body in lines.items()]
-        return (await at.post(_Entry, self.path, {"requests": rows})).id
+        return (await self._at.post(_Entry, self.path, {"requests": rows})).id
 
-    async def find(self, at: Endpoint, own: ProviderBatch, taken: Collection[str]) -> str | None:
+    async def find(self, own: ProviderBatch, taken: Collection[str]) -> str | None:
         """Look at the results of each batch of that time and size; of one that runs, nobody can tell whose it is."""
         unsure = False
-        async for one in self._iterate(at, self.path, since=own.created_at):
+        async for one in self._iterate(self.path, since=own.created_at):
             if one.id in taken or sum(one.counts.values()) != own.questions:
                 continue
             if not one.has_ended:
                 unsure = True
-            elif any(result.name.startswith(own.label) for result in await self._read_results(at, one)):
+            elif any(result.name.startswith(own.label) for result in await self._read_results(one)):
                 return one.id
         if unsure:
             raise UnsureError
@@ -219,8 +221,8 @@ class Anthropic(Dialect):
     def _find_next(self, page: _Page, number: int) -> Mapping[str, str] | None:  # noqa: ARG002
         return {"after_id": page.entries[-1].id} if page.has_more and page.entries else None
 
-    async def _read_results(self, at: Endpoint, batch: _Entry) -> Sequence[_Result]:
-        return _parse_lines(await at.download(f"{self.path}/{batch.id}/results"))
+    async def _read_results(self, batch: _Entry) -> Sequence[_Result]:
+        return _parse_lines(await self._at.download(f"{self.path}/{batch.id}/results"))
 
 
 class Gemini(Dialect):
@@ -229,46 +231,38 @@ class Gemini(Dialect):
     cancelling = ":cancel"
     paging: ClassVar[Mapping[str, str]] = {"pageSize": PAGE_SIZE}
 
-    async def submit(self, at: Endpoint, own: ProviderBatch, lines: Lines, *, again: bool) -> str:  # noqa: ARG002
+    async def submit(self, own: ProviderBatch, lines: Lines, *, again: bool) -> str:  # noqa: ARG002
         """Make a batch whose name for display is the label."""
         rows = [{"request": body, "metadata": {"key": name}} for name, body in lines.items()]
         batch = {"display_name": own.label, "input_config": {"requests": {"requests": rows}}}
         path = f"/models/{_name_model(own.model)}:batchGenerateContent"
-        return (await at.post(_Entry, path, {"batch": batch})).id
+        return (await self._at.post(_Entry, path, {"batch": batch})).id
 
     def _find_next(self, page: _Page, number: int) -> Mapping[str, str] | None:  # noqa: ARG002
         return {"pageToken": page.token} if page.token else None
 
-    async def _read_results(self, at: Endpoint, batch: _Entry) -> Sequence[_Result]:  # noqa: ARG002
+    async def _read_results(self, batch: _Entry) -> Sequence[_Result]:
         return batch.inline
 
 
-class OpenedBatches(NamedTuple):
-    """A provider's batch endpoint, open to us."""
-
-    dialect: Dialect
-    at: Endpoint
-
-
-_PLACES: tuple[tuple[str, str, Dialect], ...] = (
-    (r"(.*)/openai/deployments/[^/]+/chat/completions", "/openai", Azure()),
-    (r"(.*)/chat/completions", "", Dialect()),
-    (r"(.*)/messages", "", Anthropic()),
-    (r"(.*)/models/[^/]+:generateContent", "", Gemini()),
+_PLACES: tuple[tuple[str, str, type[Dialect]], ...] = (
+    (r"(.*)/openai/deployments/[^/]+/chat/completions", "/openai", Azure),
+    (r"(.*)/chat/completions", "", Dialect),
+    (r"(.*)/messages", "", Anthropic),
+    (r"(.*)/models/[^/]+:generateContent", "", Gemini),
 )
 """By the address of a usual request: what follows the root of the batch endpoint, and its dialect."""
 
 
-async def open_batches(wire: Wire, model: str) -> OpenedBatches | None:
+async def open_batches(wire: Wire, model: str) -> Dialect | None:
     """Find the batch endpoint of a model's provider; None if it has none that we know. Raises CallError."""
     if not is_batchable(model):
         return None
     usual = await wire.build_request(Prompt(model, (Turn("user", "?"),), {}, max_tokens=1))
-    address, _, query = usual.url.partition("?")
     for pattern, path, dialect in _PLACES:
-        if (found := re.fullmatch(pattern, address)) is not None:
-            at = Endpoint(wire, found[1] + path, usual.headers, dict(parse_qsl(query)))
-            return OpenedBatches(Mistral() if model.startswith("mistral/") else dialect, at)
+        if (found := re.fullmatch(pattern, str(usual.url.copy_with(query=None)))) is not None:
+            chosen = Mistral if model.startswith("mistral/") else dialect
+            return chosen(Endpoint(wire.model, found[1] + path, usual))
     return None
 
 

@@ -64,10 +64,10 @@ class Collector:
             with spending.reserve(worst):  # counts as spent, as no bill comes
                 pass
             with suppress(CallError):  # a call will say the same
-                body = (await self._wire.build_request(prompt)).body
-                self._room[model] = self._room.get(model, MAX_BYTES) - len(json.dumps(body))
+                sent = (await self._wire.build_request(prompt)).content
+                self._room[model] = self._room.get(model, MAX_BYTES) - len(sent)
                 if self._room[model] > 0:
-                    lines[name] = body
+                    lines[name] = json.loads(sent)
                     self.worst[model] = self.worst.get(model, 0.0) + (worst or 0.0)
         raise JudgeError("refused", "it is asked in a batch of the provider")
 

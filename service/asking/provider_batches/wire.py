@@ -6,9 +6,9 @@ reads both over a transport that stands in for the provider, and a batch asks ex
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -29,34 +29,22 @@ _OWN_HEADERS = frozenset({"host", "connection", "content-length", "content-type"
 """Headers that belong to one request and not to the account."""
 
 
-class WireRequest(NamedTuple):
-    """A request as it would be sent."""
-
-    url: str
-    headers: Mapping[str, str]
-    """Those that name the account and the versions that it is asked in."""
-    body: Mapping[str, Any]
-
-
 class _Captured(BaseException):  # no error: litellm must let it pass
     def __init__(self, request: httpx.Request) -> None:
         self.request = request
 
 
-class _CapturingTransport(httpx.AsyncBaseTransport):
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        await request.aread()
-        raise _Captured(request)
+class _StandIn(httpx.AsyncBaseTransport):
+    """Gives an answer that came in another way, within the bounds of a usual one; without one, only captures the request."""
 
-
-class _ReplayingTransport(httpx.AsyncBaseTransport):
-    """Gives an answer that came in another way, within the bounds of a usual one."""
-
-    def __init__(self, notes: ExchangeNotes, answer: bytes) -> None:
+    def __init__(self, notes: ExchangeNotes, answer: bytes | None = None) -> None:
         self._notes = notes
         self._answer = answer
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await request.aread()
+        if self._answer is None:
+            raise _Captured(request)
         notes = self._notes
         notes.begin()
         if len(self._answer) > notes.bounds.max_bytes or holds_more_values(self._answer, notes.bounds.max_values):
@@ -72,51 +60,44 @@ class Wire:
     """The models of one key and one address, as requests and answers."""
 
     def __init__(self, model: LiteLLM) -> None:
-        self._model = model
+        self.model = model
 
-    async def build_request(self, prompt: Prompt) -> WireRequest:
+    async def build_request(self, prompt: Prompt) -> httpx.Request:
         """Return what asking this would send. Raises CallError."""
         try:
-            await self._model.complete(prompt, lambda _: _CapturingTransport())
+            await self.model.complete(prompt, _StandIn)
         except _Captured as captured:
-            request = captured.request
-        else:
-            raise CallError("provider_error", "litellm sends no request that a batch could hold")
-        headers = {name: value for name, value in request.headers.items() if name not in _OWN_HEADERS}
-        return WireRequest(str(request.url), headers, json.loads(request.content))
+            return captured.request
+        raise CallError("provider_error", "litellm sends no request that a batch could hold")
 
     async def read_answer(self, prompt: Prompt, answer: bytes) -> Completion:
         """Read an answer to a question, at the price of a batch. Raises CallError, with the usage at that price."""
-        rate = await self._model.find_batch_rate(prompt.model)
+        rate = await self.model.find_batch_rate(prompt.model)
         try:
-            reply = await self._model.complete(prompt, lambda notes: _ReplayingTransport(notes, answer))
+            reply = await self.model.complete(prompt, lambda notes: _StandIn(notes, answer))
         except CallError as error:
             error.usage = error.usage and _scale(error.usage, rate)
             raise
-        return Completion(reply.text, reply.model, _scale(reply.usage, rate), reply.tokens)
+        return replace(reply, usage=_scale(reply.usage, rate))
 
     async def find_worst_usd(self, prompt: Prompt) -> float | None:
         """Return the most that an answer can cost in a batch; None for an unknown price."""
-        worst = await self._model.worst_usd(prompt)
-        return worst and worst * await self._model.find_batch_rate(prompt.model)
-
-    async def fetch(self, request: httpx.Request) -> bytes:
-        """Exchange something with a batch endpoint. Raises CallError."""
-        return (await self._model.fetch(request, BOUNDS)).content
+        worst = await self.model.worst_usd(prompt)
+        return worst and worst * await self.model.find_batch_rate(prompt.model)
 
 
 def _scale(usage: Usage, rate: float) -> Usage:
-    return Usage(usage.tokens_in, usage.tokens_out, usage.cost_usd and usage.cost_usd * rate)
+    return replace(usage, cost_usd=usage.cost_usd and usage.cost_usd * rate)
 
 
 class Endpoint:
-    """A provider's batch endpoint: paths below a root, with the headers of the account."""
+    """A provider's batch endpoint: paths below a root, with the headers and parameters of a usual request."""
 
-    def __init__(self, wire: Wire, root: str, headers: Mapping[str, str], params: Mapping[str, str]) -> None:
-        self._wire = wire
+    def __init__(self, model: LiteLLM, root: str, usual: httpx.Request) -> None:
+        self._model = model
         self._root = root
-        self._headers = headers
-        self._params = params
+        self._headers = {name: value for name, value in usual.headers.items() if name not in _OWN_HEADERS}
+        self._params = usual.url.params
 
     async def get(self, shape: type[B], path: str, **params: str) -> B:
         """Read an object."""
@@ -124,10 +105,7 @@ class Endpoint:
 
     async def post(self, shape: type[B], path: str, body: Mapping[str, Any] | None = None) -> B:
         """Make or change an object."""
-        content = json.dumps(body or {}).encode()
-        return _parse(
-            shape, await self._send("POST", path, content=content, headers={"content-type": "application/json"})
-        )
+        return _parse(shape, await self._send("POST", path, json=body or {}))
 
     async def upload(self, shape: type[B], path: str, name: str, lines: bytes) -> B:
         """Upload a file of JSON Lines."""
@@ -138,18 +116,14 @@ class Endpoint:
         """Read bytes."""
         return await self._send("GET", path, params=params)
 
-    async def _send(self, method: str, path: str, **content: Any) -> bytes:
-        headers = {**self._headers, **content.pop("headers", {})}
-        params = {**self._params, **content.pop("params", {})}
-        return await self._wire.fetch(
-            httpx.Request(method, self._root + path, headers=headers, params=params, **content)
-        )
+    async def _send(self, method: str, path: str, *, params: Mapping[str, str] | None = None, **content: Any) -> bytes:
+        url = httpx.URL(self._root + path, params=self._params.merge(params or {}))
+        return (await self._model.fetch(httpx.Request(method, url, headers=self._headers, **content), BOUNDS)).content
 
 
 def _parse(shape: type[B], body: bytes) -> B:
     try:
         return shape.model_validate_json(body)
     except ValidationError:
-        raise CallError(
-            "provider_error", "the provider's batch endpoint gave an unknown answer", retryable=True
-        ) from None
+        reason = "the provider's batch endpoint gave an unknown answer"
+        raise CallError("provider_error", reason, retryable=True) from None
