@@ -196,13 +196,11 @@ class LiteLLM:
 
     async def fetch(self, request: httpx.Request, bounds: ExchangeBounds) -> httpx.Response:
         """Send something other than a question to a provider. Raises CallError where no answer comes, or an error."""
-        import httpx  # noqa: PLC0415 (with litellm)
-
         await _prepare_library()
         notes = ExchangeNotes(bounds)
         try:
             return (await _open_transport(notes).handle_async_request(request)).raise_for_status()
-        except httpx.HTTPError as error:
+        except Exception as error:  # noqa: BLE001 (as above)
             raise explain_failure(error, notes, longest_pause=self._longest_pause) from None
 
     async def find_batch_rate(self, model: str) -> float:
@@ -245,7 +243,8 @@ class LiteLLM:
             "model": prompt.model,
             "messages": [{"role": turn.role, "content": turn.text} for turn in prompt.turns],
             "max_retries": 0,  # and never num_retries, which adds a loop of litellm's own
-            "allowed_openai_params": ["max_retries"],  # else some providers drop it, and ask three times
+            # Else some drop it, and ask three times; of Anthropic litellm would put it into the body, where it is refused.
+            "allowed_openai_params": [] if traits.provider == "anthropic" else ["max_retries"],
             "timeout": LITELLM_TIMEOUT_S,
             "drop_params": True,  # for models that take a parameter, but not every value of it
             "api_base": self._api_base,

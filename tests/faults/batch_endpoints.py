@@ -28,6 +28,9 @@ Json = Any
 
 TOKENS_IN, TOKENS_OUT = 1_000, 100
 
+ANTHROPIC_PARAMS = {"model", "max_tokens", "messages", "system", "output_format", "temperature", "thinking"}
+"""The members that a request of ours may have: Anthropic refuses others."""
+
 PAGE_ROWS = 3
 """Rows of a list in one answer, where the provider and not the client decides."""
 
@@ -160,6 +163,7 @@ class Endpoints:
         file, label = "", ""
         if "requests" in asked:
             lines = [(one["custom_id"], one["params"]) for one in asked["requests"]]
+            assert all(body.keys() <= ANTHROPIC_PARAMS for _, body in lines)
             assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name, _ in lines)
         elif "batch" in asked:
             rows = asked["batch"]["input_config"]["requests"]["requests"]
