@@ -56,11 +56,13 @@ def live_through(run: Service, endpoints: Endpoints, batch: str, kills: list[str
 
     A request does not take effect if its sender dies before it is `in`; it does if the sender dies when it is `done`.
     """
-    left = list(kills)
+    left, killed = list(kills), list[str]()
 
     def strike(step: str) -> None:
-        if left and left[0] == step:
-            left.pop(0)
+        if (
+            left and left[0] == step and len(killed) < len(run.workers)
+        ):  # more requests of a killed one may be on their way
+            killed.append(left.pop(0))
             run.workers[-1].kill()
             if step.endswith(":in"):
                 raise DroppedError
