@@ -95,6 +95,18 @@ class Engine:
             self.registry, self.sandboxes, self.judging, judges=self.judges, ask_limits=self.ask_limits, days=self.days
         )
 
+    def copy_over(self, judging: Judging) -> Engine:
+        """Return the same engine over another judging."""
+        return Engine(
+            self.registry,
+            self.sandboxes,
+            judging,
+            self.fits,
+            judges=self.judges,
+            ask_limits=self.ask_limits,
+            days=self.days,
+        )
+
     def list_warnings(self, fits: Collection[Fit] | None = None) -> list[str]:
         """List warnings to print before the first trace: judges whose verdicts stay open because no fit applies.
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from service.asking.cache.guard import Cache, GuardedCache
     from service.asking.judging import Judging
     from service.asking.model import LiteLLM
+    from service.asking.provider_batches.wire import Wire
     from service.core.judging.fits import Fit
     from service.outbound.sandbox import Sandboxes
     from service.outbound.webhooks import Webhooks
@@ -124,6 +125,13 @@ def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging 
     return Judging(
         caller, cache or build_cache(settings), judges, pricing=model.worst_usd, closing=disconnect, observers=observers
     )
+
+
+def build_wire(settings: Settings) -> Wire:
+    """Build the way to the batch endpoints of providers."""
+    from service.asking.provider_batches.wire import Wire  # noqa: PLC0415 (likewise)
+
+    return Wire(_build_model(settings))
 
 
 def choose_route(settings: Settings) -> str:

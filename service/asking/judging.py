@@ -21,8 +21,8 @@ from service.asking.single_flight import SingleFlight
 from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.judges import Ask
 from service.core.judging.masking import UNMASKED, build_masks
-from service.core.judging.notes import CacheUse, JudgeReply, Vote, is_same_model, sum_costs, sum_counts
-from service.core.judging.prompts import Completion, Prompt, Turn, Usage
+from service.core.judging.notes import CacheUse, JudgeReply, Vote, add_usages, is_same_model, sum_costs
+from service.core.judging.prompts import Completion, Prompt, Turn
 from service.core.judging.questions import Question, build_question
 from service.core.judging.replies import read_judgement, unmask_judgement
 from service.core.judging.sensitive_values import SensitiveKind
@@ -32,8 +32,8 @@ from service.core.report import AskEstimate, JudgeMode
 from service.core.trace import Trace
 from service.errors import SETUP_CAUSES, CallgradeError, JudgeError
 
-DrawNonces = Callable[[], tuple[str, str]]
-"""Draws a new boundary and a new echo token."""
+DrawNonces = Callable[[str], tuple[str, str]]
+"""Draws a boundary and an echo token for the question with a cache key."""
 
 REPAIRABLE = frozenset({"unparseable", "invalid_judgement"})
 """Faults of a reply that a second request may repair."""
@@ -45,7 +45,7 @@ NO_MODEL = Skipped("not_asked", NO_JUDGE)
 NOT_CACHED = Skipped("not_asked", "the cache has no answer, and no model is asked")
 
 
-def draw_nonces() -> tuple[str, str]:
+def draw_nonces(_: str) -> tuple[str, str]:
     """Draw 128 bits that enclose what is shown, and 8 characters that the reply must echo."""
     return secrets.token_hex(16), secrets.token_hex(4)
 
@@ -119,6 +119,12 @@ class Judging:
         self._own_judges = OwnJudges()
         self._single_flight: SingleFlight[tuple[CachedReply, CacheUse]] = SingleFlight()
 
+    def copy_over(self, wrap: Callable[[Calls], Calls], nonces: DrawNonces) -> Judging:
+        """Return the same judging, with its calls wrapped, and with other nonces."""
+        return Judging(
+            wrap(self._calls), self.cache, self.judges, pricing=self._pricing, nonces=nonces, observers=self.observers
+        )
+
     async def close(self) -> None:
         """Release the cache and all connections."""
         await self.cache.close()
@@ -188,7 +194,7 @@ class Judging:
 
     async def _estimate_one(self, question: Question, models: Sequence[str]) -> AskEstimate:
         judge, models = question.judge, [one for one in models if one and not one.startswith(PREFIX)]
-        prices = [await self._pricing(question.prompt(one, *self._draw_nonces())) for one in models]
+        prices = [await self._pricing(question.prompt(one, *self._draw_nonces(""))) for one in models]
         price = sum_costs(prices)
         tokens = (question.size + question.max_tokens) * judge.samples * len(models)
         return AskEstimate(tokens, None if price is None else price * judge.samples)
@@ -288,13 +294,13 @@ class Judging:
         if ask.model.startswith(PREFIX):
             reply = await self._own_judges.reply(ask.model, ask.question)
         else:
-            reply = await self._ask_and_repair(ask, spending)
+            reply = await self._ask_and_repair(ask, key, spending)
         await self.cache.set(key, CACHED_REPLY.dump_json(reply).decode())
         return reply
 
-    async def _ask_and_repair(self, ask: _ModelAsk, spending: Spending) -> CachedReply:
+    async def _ask_and_repair(self, ask: _ModelAsk, key: str, spending: Spending) -> CachedReply:
         """Ask the model; if its reply cannot be used, or leaves out sentences, ask once more."""
-        boundary, token = self._draw_nonces()
+        boundary, token = self._draw_nonces(key)
         prompt = ask.question.prompt(ask.model, boundary, token, sample=ask.sample)
         first = await self._calls.complete(prompt, spending, ask.tenant)
         reply: CachedReply | None = None
@@ -310,7 +316,7 @@ class Judging:
                 return reply
             repair = ask.question.prompt(ask.model, boundary, token, sample=ask.sample, left_out=left_out)
         second = await self._calls.complete(repair, spending, ask.tenant)
-        usage = _sum(first.usage, second.usage)
+        usage = add_usages(first.usage, second.usage)
         try:
             return CachedReply(read_judgement(second, ask.question, token), second.model, usage)
         except JudgeError as error:
@@ -388,12 +394,3 @@ def _build_repair(prompt: Prompt, reply: Completion, error: JudgeError) -> Promp
     """Go on from a reply that could not be used: the model sees its own words, and which rule they break."""
     said = Turn("assistant", reply.text[:MAX_SHOWN_REPLY_CHARS] or "-")
     return replace(prompt, turns=(*prompt.turns, said, Turn("user", _REPAIR.format(why=error.reason))))
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        sum_counts([one.tokens_in, other.tokens_in]),
-        sum_counts([one.tokens_out, other.tokens_out]),
-        sum_costs([one.cost_usd, other.cost_usd]),
-        sum_counts([one.tokens_cached, other.tokens_cached]),
-    )

@@ -12,18 +12,19 @@ import asyncio
 import hashlib
 import os
 import warnings
-from collections.abc import Awaitable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 from pydantic import JsonValue, SecretStr
 
 from service import heap
 from service.asking.failures import MAX_PAUSE_S, NO_KEY, explain_failure, find_refused_params
 from service.asking.faults import CallError
+from service.asking.prices import Costs, Library, look_up_cost, look_up_price, look_up_thinking
 from service.asking.replies import (
     ReplyForm,
     build_reasoning_params,
@@ -35,6 +36,11 @@ from service.asking.replies import (
 from service.core.judging.prompts import Completion, Prompt
 from service.logs.quiet import extend_environ, silence
 from service.outbound.exchanges import ExchangeBounds, ExchangeNotes
+
+if TYPE_CHECKING:
+    import httpx
+
+OpenTransport = Callable[[ExchangeNotes], "httpx.AsyncBaseTransport"]
 
 LITELLM_TIMEOUT_S = 600.0
 """Seconds after which litellm itself gives up. Not a deadline, as slowly arriving bytes extend it. The caller has one."""
@@ -86,30 +92,6 @@ class Model(Protocol):
         ...
 
 
-class _Library(Protocol):
-    """The part of litellm that we use."""
-
-    AZURE_DEFAULT_API_VERSION: str
-    openai_compatible_providers: list[str]
-
-    def acompletion(self, **params: object) -> Awaitable[object]: ...
-    def completion(self, **params: object) -> object: ...
-    def completion_cost(self, completion_response: object, *, model: str) -> float: ...
-    def cost_per_token(self, *, model: str, prompt_tokens: int, completion_tokens: int) -> tuple[float, float]: ...
-    def get_llm_provider(self, model: str, *, api_base: str | None) -> tuple[str, str, str | None, str | None]: ...
-    def get_supported_openai_params(self, model: str, custom_llm_provider: str) -> list[str] | None: ...
-    def supports_response_schema(self, model: str, custom_llm_provider: str) -> bool: ...
-    def supports_reasoning(self, model: str) -> bool: ...
-
-
-class _Costs(NamedTuple):
-    """What must be known of a model before it is paid for."""
-
-    price: tuple[float, float] | None
-    """US dollars per token of a prompt, and per token of a reply; None: unknown."""
-    thinks: bool
-
-
 class _Traits(NamedTuple):
     """What must be known of a model before a request."""
 
@@ -152,7 +134,7 @@ class LiteLLM:
         self._bounds = bounds or ExchangeBounds()
         self._longest_pause = longest_pause
         self._traits: dict[str, _Traits] = {}
-        self._costs: dict[str, _Costs] = {}
+        self._costs: dict[str, Costs] = {}
 
     @property
     def account(self) -> str:
@@ -160,29 +142,29 @@ class LiteLLM:
         key = self._api_key.get_secret_value() if self._api_key else ""
         return hashlib.sha256(f"{self._api_base}\n{key}".encode()).hexdigest()[:16]
 
-    async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply. Raises CallError for every failure."""
+    async def complete(self, prompt: Prompt, over: OpenTransport | None = None) -> Completion:
+        """Return the reply. Raises CallError for every failure. `over` opens what stands in for the way to the provider."""
         library = await _prepare_library()
         price, prompt = self._add_thinking_room(library, prompt)
         notes = ExchangeNotes(self._bounds.with_logprobs(prompt.max_tokens) if prompt.logprobs else self._bounds)
         try:
-            reply = await self._ask(library, prompt, notes)
+            reply = await self._ask(library, prompt, notes, over or _open_transport)
         except CallError as error:
             fault = error
         except Exception as error:  # noqa: BLE001 (whatever litellm raises is a fault of the call)
             fault = explain_failure(error, notes, longest_pause=self._longest_pause)
         else:
             if notes.answers:
-                return read_completion(reply, lambda: _look_up_cost(library, reply, prompt.model, price))
+                return read_completion(reply, lambda: look_up_cost(library, reply, prompt.model, price))
             fault = _build_unbounded_error()
         raise fault  # here it has no context, which would quote keys
 
-    async def _ask(self, library: _Library, prompt: Prompt, notes: ExchangeNotes) -> object:
+    async def _ask(self, library: Library, prompt: Prompt, notes: ExchangeNotes, over: OpenTransport) -> object:
         """Send the request; if the endpoint refuses parameters by name, once more without them. What then works is remembered."""
         traits = self._traits.get(prompt.model) or self._learn(library, prompt.model)
         while True:
             request = self._build_request(traits, prompt)
-            client = _build_client(library, traits, request, notes)
+            client = _build_client(library, traits, request, over(notes))
             try:
                 reply = await library.acompletion(**request, client=client)
             except Exception:
@@ -194,6 +176,23 @@ class LiteLLM:
                 if traits.refused:
                     self._traits[prompt.model] = traits
                 return reply
+
+    async def fetch(self, request: httpx.Request, bounds: ExchangeBounds) -> httpx.Response:
+        """Send something other than a question to a provider. Raises CallError where no answer comes, or an error."""
+        await _prepare_library()
+        notes = ExchangeNotes(bounds)
+        try:
+            return (await _open_transport(notes).handle_async_request(request)).raise_for_status()
+        except Exception as error:  # noqa: BLE001 (as above)
+            raise explain_failure(error, notes, longest_pause=self._longest_pause) from None
+
+    async def find_batch_rate(self, model: str) -> float:
+        """Return the price in the provider's batches, as a share of the usual one: by the local price map, else half."""
+        try:
+            info = (await _prepare_library()).get_model_info(model)
+            return info["output_cost_per_token_batches"] / info["output_cost_per_token"]
+        except Exception:  # noqa: BLE001 (it has no such price, or raises a bare Exception for an unknown model)
+            return 0.5
 
     async def worst_usd(self, prompt: Prompt) -> float | None:
         """Return the most that a call can cost, by the local price map and the model's name; None for an unknown price.
@@ -207,15 +206,15 @@ class LiteLLM:
         tokens *= CACHE_WRITE if "claude" in prompt.model else 1.0
         return price and tokens * price[0] + prompt.max_tokens * price[1]
 
-    def _add_thinking_room(self, library: _Library, prompt: Prompt) -> tuple[tuple[float, float] | None, Prompt]:
+    def _add_thinking_room(self, library: Library, prompt: Prompt) -> tuple[tuple[float, float] | None, Prompt]:
         """Return the price, and the prompt with room for the model's thinking, which providers count as tokens of the reply.
 
         A model without a price is a local one or a deployment under a name of its own: it may think, so it gets room too.
         """
         model = prompt.model
         if model not in self._costs:
-            price = _look_up_price(library, model) or ((0.0, 0.0) if self._local else None)
-            self._costs[model] = _Costs(price, not any(price or ()) or _look_up_thinking(library, model))
+            price = look_up_price(library, model) or ((0.0, 0.0) if self._local else None)
+            self._costs[model] = Costs(price, not any(price or ()) or look_up_thinking(library, model))
         price, thinks = self._costs[model]
         room = count_thinking_tokens(prompt.reasoning, thinks=thinks)
         return price, replace(prompt, max_tokens=prompt.max_tokens + room)
@@ -230,7 +229,8 @@ class LiteLLM:
             "model": prompt.model,
             "messages": _build_messages(prompt, marked=_must_mark_cache(traits.provider, prompt.model)),
             "max_retries": 0,  # and never num_retries, which adds a loop of litellm's own
-            "allowed_openai_params": ["max_retries"],  # else some providers drop it, and ask three times
+            # Else some drop it, and ask three times; of Anthropic litellm would put it into the body, where it is refused.
+            "allowed_openai_params": [] if traits.provider == "anthropic" else ["max_retries"],
             "timeout": LITELLM_TIMEOUT_S,
             "drop_params": True,  # for models that take a parameter, but not every value of it
             "api_base": self._api_base,
@@ -255,7 +255,7 @@ class LiteLLM:
             return self._api_key.get_secret_value()
         return "none" if self._api_base and provider in _OPENAI_COMPATIBLE else None
 
-    def _learn(self, library: _Library, model: str) -> _Traits:
+    def _learn(self, library: Library, model: str) -> _Traits:
         """Find and keep the traits of a model. Raises what litellm raises for a model of an unknown provider."""
         name, provider, key, base = library.get_llm_provider(model, api_base=self._api_base)
         takes = frozenset(library.get_supported_openai_params(name, provider) or ())
@@ -283,15 +283,21 @@ def _build_messages(prompt: Prompt, *, marked: bool) -> list[dict[str, Any]]:
     return messages
 
 
-def _build_client(library: _Library, traits: _Traits, request: Mapping[str, Any], notes: ExchangeNotes) -> object:
+def _open_transport(notes: ExchangeNotes) -> httpx.AsyncBaseTransport:
+    from service.outbound.transport import BoundTransport  # noqa: PLC0415 (with litellm)
+
+    handlers: Any = import_module("litellm.llms.custom_httpx.http_handler")
+    return BoundTransport(notes, handlers.get_ssl_configuration)
+
+
+def _build_client(
+    library: Library, traits: _Traits, request: Mapping[str, Any], transport: httpx.AsyncBaseTransport
+) -> object:
     """Build the client that litellm is to use: its own or OpenAI's, over our transport. Raises CallError if it takes none."""
     import httpx  # noqa: PLC0415 (with litellm)
     import openai  # noqa: PLC0415
 
-    from service.outbound.transport import BoundTransport  # noqa: PLC0415
-
     handlers: Any = import_module("litellm.llms.custom_httpx.http_handler")
-    transport = BoundTransport(notes, handlers.get_ssl_configuration)
     provider, base = traits.provider, request["api_base"] or traits.base
     if provider in OVER_HTTP:
         handler = handlers.AsyncHTTPHandler(transport=transport, follow_redirects=False)
@@ -329,33 +335,7 @@ def _build_unbounded_error() -> CallError:
     return CallError("provider_error", f"{reason}; name its OpenAI-compatible address, if it has one")
 
 
-def _look_up_price(library: _Library, model: str) -> tuple[float, float] | None:
-    """Return the US dollars per token of a prompt, and per token of a reply."""
-    try:
-        return library.cost_per_token(model=model, prompt_tokens=1, completion_tokens=1)
-    except Exception:  # noqa: BLE001 (it raises a bare Exception for an unknown model)
-        return None
-
-
-def _look_up_thinking(library: _Library, model: str) -> bool:
-    """Whether the model thinks before it replies, by the local map; False if the map does not know it."""
-    try:
-        return library.supports_reasoning(model=model)
-    except Exception:  # noqa: BLE001 (as in `_look_up_price`)
-        return False
-
-
-def _look_up_cost(library: _Library, reply: object, model: str, price: tuple[float, float] | None) -> float | None:
-    """Return the US dollars for a reply; None if no price is known. Avoids a slow new look-up, which may even ask the network."""
-    if price is None or not any(price):
-        return None if price is None else 0.0
-    try:
-        return library.completion_cost(reply, model=model)
-    except Exception:  # noqa: BLE001 (it raises a bare Exception for an unknown model)
-        return None
-
-
-async def _prepare_library() -> _Library:
+async def _prepare_library() -> Library:
     if not _is_loaded():
         try:
             await asyncio.get_running_loop().run_in_executor(_LOADER_THREAD, _load)  # three seconds
@@ -370,14 +350,14 @@ def _is_loaded() -> bool:
 
 
 @cache
-def _load() -> _Library:
+def _load() -> Library:
     """Import the library, silent and warm. The first call is always made in the one thread of `_LOADER_THREAD`."""
     silence(_QUOTING_LOGGERS)  # before they log anything
     with extend_environ(IMPORT_ENVIRON), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import litellm  # noqa: PLC0415 (three seconds and 170 MB)
 
-        library = cast("_Library", litellm)
+        library = cast("Library", litellm)
         for name, value in _QUIET_SETTINGS.items():
             setattr(library, name, value)
         import_module("openai.resources.chat")

@@ -24,6 +24,7 @@ from service.cli.screen import say
 from service.engine import Engine
 from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.notices import send_notice
+from service.jobs.provider_judging import Polling, ProviderJudging
 from service.jobs.runner import Runner
 from service.jobs.worker import Worker, keep_working
 from service.logs.lines import log_warnings
@@ -34,9 +35,10 @@ from service.store.access.usage import DAY_S, UsageStore
 from service.store.database import Database, is_transient
 from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
+from service.store.jobs.provider_batches import ProviderBatches
 from service.store.jobs.workers import SILENT_S, Workers, is_of_this_machine, make_name
 from service.store.labelling.labels import Labels
-from service.wiring import build_database, build_engine, build_limits, build_webhooks
+from service.wiring import build_database, build_engine, build_limits, build_webhooks, build_wire
 
 LOG = logging.getLogger("callgrade.serve")
 
@@ -50,7 +52,7 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """A container's CPU quota: microseconds per period, or `max`, and the period."""
 
 
-async def work(
+async def work(  # noqa: PLR0913 (the last four are for tests, and by name)
     settings: Settings,
     database: Database,
     *,
@@ -58,11 +60,12 @@ async def work(
     stopping: threading.Event | None = None,
     engine: Engine | None = None,
     build_chunks: Callable[[Database, str], Chunks] = Chunks,
+    polling: Polling = Polling(),  # noqa: B008 (frozen)
 ) -> None:
     """Work on jobs until a signal ends it.
 
     `stopping` is set when the end begins. `engine`: defaults to the one of the settings, with large items scored in a separate
-    process. `build_chunks`: builds the store of chunks for a worker of this name.
+    process. `build_chunks`: builds the store of chunks for a worker of this name. `polling`: of providers' batches.
     """
     apart = None if engine else ScoringProcess()
     engine = engine or build_engine(settings, database)
@@ -70,13 +73,16 @@ async def work(
         log_warnings(engine.list_warnings())
     items = ItemScorer(engine, widen_limits(build_limits(settings)), apart=apart)
     chunks = build_chunks(database, make_name())
-    runner = Runner(chunks, items, in_flight=settings.batch_in_flight)
+    stage = ProviderJudging(engine, items, ProviderBatches(database), build_wire(settings), polling)
+    runner = Runner(chunks, items, in_flight=settings.batch_in_flight, stage=stage)
     notify = partial(send_notice, database, build_webhooks(settings))
     worker = Worker(chunks, runner, notify, most=count_chunks(settings))
     stop = _build_stop_event(beside=beside)
     sweep = partial(_sweep, Batches(database), settings)
     async with keep_working(worker, sweep=sweep, grace=settings.graceful_seconds):
+        watching = asyncio.create_task(stage.watch())
         await stop.wait()
+        watching.cancel()
         if stopping is not None:
             stopping.set()
     runner.close()

@@ -103,7 +103,8 @@ class JobAdmission:
             tags=options.tags,
             budget_usd=bounds.max_usd if options.budget_usd is None else options.budget_usd,
             max_questions=bounds.max_questions if options.max_questions is None else options.max_questions,
-            hours=options.deadline_hours or bounds.default_hours,
+            hours=options.deadline_hours
+            or bounds.default_hours + float(own.get("options", {}).get("judging_hours", 0.0)),
             webhook=options.webhook,
             **own,
         )

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from service.asking.budget.reservations import Spending
 from service.asking.failures import MAX_PAUSE_S
 from service.asking.faults import CallError, NotSentError, closes_key, is_rate_limit
+from service.asking.judging import Judging
 from service.calibration.labelling import list_label_items
 from service.core.plan import Plan
 from service.core.report import Report
@@ -63,6 +64,8 @@ class Deferral(NamedTuple):
     """Whether the other items would fare no better now."""
     of_budget: bool = False
     """Whether the batch has used up its budget or its questions; then only a higher limit helps."""
+    of_provider: bool = False
+    """Whether a batch of a provider is under way, for which nothing need be paused."""
 
 
 OUR_FAULT = "an internal error; it is in the log of the worker"
@@ -106,6 +109,10 @@ class ItemScorer:
         self._limits = limits
         self._read = read
         self._apart = apart
+
+    def copy_over(self, judging: Judging) -> ItemScorer:
+        """Return the same scorer over another judging."""
+        return ItemScorer(self._engine.copy_over(judging), self._limits, read=self._read, apart=self._apart)
 
     def begin(self, items: Iterable[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
         """Run code over items: return outcomes, or items that must wait. Blocks, so call it in a thread."""
@@ -176,14 +183,14 @@ def find_deferral(spending: Spending, *, last: bool) -> Deferral | None:
     spent = next((fault for fault in spending.faults if isinstance(fault, BatchSpentError)), None)
     if spent is not None:
         return Deferral(spent.reason, 0.0, all_wait=True, of_budget=True)
-    deferrals = [one for fault in spending.faults if (one := _defer_for_fault(fault)) is not None]
+    deferrals = [one for fault in spending.faults if (one := defer_for_fault(fault)) is not None]
     lasting = [one for one in deferrals if one.all_wait]
     if lasting:
         return max(lasting, key=lambda one: one.delay)
     return deferrals[0] if deferrals and not last else None
 
 
-def _defer_for_fault(fault: JudgeError) -> Deferral | None:
+def defer_for_fault(fault: JudgeError) -> Deferral | None:
     """Defer for a provider that is down or wants a pause; a refusal or an unreadable reply is an outcome."""
     why = describe_pause(fault)
     if fault.cause == "unknown_model":  # only a change of settings helps

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from service.asking.limits import ConcurrencyLimit
 from service.jobs.items import Deferral, ItemScorer, WaitingItem, build_quarantined_row, split_blocks
@@ -19,6 +19,9 @@ from service.jobs.recorder import BatchAccount, Recorder
 from service.store.database import insist
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.leases import QUARANTINE_DEATHS, ChunkItem, ClaimedChunk, Lease, OutcomeRow
+
+if TYPE_CHECKING:
+    from service.jobs.provider_judging import ProviderJudging
 
 LOG = logging.getLogger("callgrade.batches")
 
@@ -40,6 +43,7 @@ class _Attempt:
 
     chunk: ClaimedChunk
     account: BatchAccount
+    scorer: ItemScorer
     superseded: bool = False
     """Whether the chunk is another worker's now."""
     batch_stopped: bool = False
@@ -76,12 +80,14 @@ class Runner:
         scorer: ItemScorer,
         *,
         in_flight: int,
+        stage: ProviderJudging | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         threads: int = 2,
     ) -> None:
-        """`sleep` waits before another round; `threads`: how many blocks of items code works on at a time."""
+        """`stage` comes first. `sleep` waits before another round; `threads`: how many blocks code works on at a time."""
         self._chunks = chunks
         self._scorer = scorer
+        self._stage = stage
         self._sleep = sleep
         self._places = ConcurrencyLimit(start=in_flight, most=in_flight)  # tenants take turns at them
         self._recorder = Recorder(chunks, in_flight=in_flight, stopped=lambda: self._ended)
@@ -105,7 +111,7 @@ class Runner:
     async def run(self, chunk: ClaimedChunk) -> None:
         """Work on a claimed chunk until it is done, put off, or another worker's."""
         account = await self._recorder.open_account(chunk)
-        attempt = self._running[chunk.lease] = _Attempt(chunk, account)
+        attempt = self._running[chunk.lease] = _Attempt(chunk, account, self._scorer)
         try:
             if chunk.size == 1 and chunk.deaths >= QUARANTINE_DEATHS:
                 [item] = chunk.items
@@ -118,7 +124,7 @@ class Runner:
                 await self._put_off(attempt)
         except Exception:
             LOG.exception("a chunk could not be worked on; it is tried again")
-            delay = min(60.0, 2.0**chunk.lease.attempt)
+            delay = 2.0 ** min(6, chunk.lease.attempt)
             await self._recorder.put_off(chunk.lease, account, delay=delay)
         finally:
             del self._running[chunk.lease]
@@ -147,6 +153,12 @@ class Runner:
                     attempt.batch_stopped = attempt.batch_stopped or lease.batch in stopped
 
     async def _run_in_rounds(self, attempt: _Attempt) -> None:
+        if self._stage is not None:
+            prepared = await self._stage.prepare(attempt.chunk)
+            if isinstance(prepared, Deferral):
+                attempt.defer(prepared)
+                return
+            attempt.scorer = prepared
         await self._begin(attempt, attempt.chunk.items)
         for number in range(2, MAX_ROUNDS + 1):
             if not attempt.retries or attempt.stops or self._draining:
@@ -164,7 +176,7 @@ class Runner:
                 if attempt.stops or self._draining:
                     break
                 loop = asyncio.get_running_loop()
-                outcomes = await loop.run_in_executor(self._threads, self._scorer.begin, block)
+                outcomes = await loop.run_in_executor(self._threads, attempt.scorer.begin, block)
                 done = [one for one in outcomes if isinstance(one, OutcomeRow)]
                 if done:
                     if recording is not None:
@@ -189,7 +201,7 @@ class Runner:
             task.add_done_callback(release)
 
     async def _finish_item(self, attempt: _Attempt, waiting: WaitingItem, *, last: bool) -> None:
-        outcome = await self._scorer.finish(waiting, attempt.chunk.tenant, attempt.account.spending, last=last)
+        outcome = await attempt.scorer.finish(waiting, attempt.chunk.tenant, attempt.account.spending, last=last)
         if isinstance(outcome, OutcomeRow):
             self._wake(attempt.chunk.lease.batch)
             await self._record(attempt, [outcome])
@@ -212,12 +224,12 @@ class Runner:
     async def _put_off(self, attempt: _Attempt) -> None:
         """Leave the rest of a chunk for later. In a batch that is over, the store closes the chunk instead."""
         lease, deferral = attempt.chunk.lease, attempt.deferral
-        delay, options = 0.0, {}
+        delay, options = 0.0, dict[str, Any]()
         if deferral is not None:
             delay, pause = deferral.delay, "paused_budget" if deferral.of_budget else "paused_provider"
-            options = {"pause": pause, "reason": deferral.reason}
+            options = {} if deferral.of_provider else {"pause": pause, "reason": deferral.reason}
         put_off = await self._recorder.put_off(lease, attempt.account, delay=delay, **options)
-        if put_off and delay:
+        if put_off and options:
             now = asyncio.get_running_loop().time()
             self._later[lease.batch, lease.first] = now, now + delay + REMINDER_LAG_S
 

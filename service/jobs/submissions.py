@@ -14,6 +14,7 @@ from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, cast
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter, WithJsonSchema
 from pydantic_core import to_json
 
+from service.asking.provider_batches import PROVIDERS, is_batchable
 from service.core.json.members import find_text
 from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
@@ -100,11 +101,22 @@ class BatchOptions(RunOptions):
     """What to do when a judge gives no verdict: `partial` reports what stands without it, `error` fails the item."""
     skip_invalid: bool = False
     """Whether to skip items that cannot be scored. If not, one of them rejects the whole batch."""
+    judging: Literal["live", "batch", "auto"] = "live"
+    """How judges are asked: `batch` uses the batch endpoints of providers, at half the price and within a day; `auto` likewise
+    where that saves enough questions to be worth the wait.
+    """
+    judging_hours: Annotated[float, Field(gt=0, le=720)] = 24.0
+    """Hours after which a provider's batch is cancelled, and what it has not answered is asked otherwise."""
+    unanswered: Literal["live", "open"] = "live"
+    """What becomes of questions that a provider's batch does not answer: asked `live`, or left `open`."""
     dry_run: bool = False
     """Whether only to report how many questions judges would get, and their cost."""
 
 
 ITEM: TypeAdapter[BatchItem] = TypeAdapter(BatchItem)
+
+JUDGING_OPTIONS = {"judging", "judging_hours", "unanswered"}
+"""The options of asking through the batch endpoints of providers."""
 
 ITEM_OPTIONS = {"rubric", "judges", "judge_model", "on_judge_error"}
 """The options that are also fields of an item."""
@@ -188,6 +200,14 @@ class BatchDraft:
         self.dry = options.dry_run
         self._options = options
         self._given: dict[str, Any] = options.model_dump(include=ITEM_OPTIONS, exclude_none=True)
+        self._judging: dict[str, Any] = {}
+        if options.judging != "live":
+            self._judging = options.model_dump(include=JUDGING_OPTIONS)
+            if options.deadline_hours is not None and options.deadline_hours <= options.judging_hours:
+                raise InputError.at("/judging_hours", "expected less than deadline_hours: the rest is asked afterwards")
+        model = options.judge_model or (engine.judging.judges.model if engine.judging else "")
+        if options.judging == "batch" and not is_batchable(model):
+            raise InputError.at("/judging", f"only models of {', '.join(PROVIDERS)} are asked in batches, not {model}")
         self._engine = engine
         self._max_items = bounds.max_items
         plain = ScoreRequest.model_construct(**self._given)
@@ -215,7 +235,7 @@ class BatchDraft:
             raise self._bad.build_error()
         if not self._taken:
             raise MalformedError.at("", "there are no items")
-        return {"options": self._given, "skipped_items": self._bad.build_skipped()}
+        return {"options": self._given | self._judging, "skipped_items": self._bad.build_skipped()}
 
     def _take(self, line: int, value: JsonValue | InputError, cutter: Cutter) -> None:
         if isinstance(value, InputError):

@@ -88,6 +88,23 @@ BATCH_USAGE = sa.Table(  # what each worker process has used for a batch
     "callgrade_batch_usage", METADATA, _batch(), *_texts("owner", key=True), *_usage()
 )
 
+PROVIDER_BATCHES = sa.Table(  # what was submitted to a provider's batch endpoint, and what is about to be
+    "callgrade_provider_batches",
+    METADATA,
+    *_texts("label", key=True),  # ours, by which the provider's list is searched
+    _batch(key=False),
+    sa.Column("first", sa.Integer, nullable=False),  # the position of the first item of its chunk
+    sa.Column("size", sa.Integer, nullable=False),  # of its chunk
+    *_texts("model", "secret", "state"),  # the nonces of its prompts follow from the secret; new, submitted or ended
+    sa.Column("questions", sa.Integer, nullable=False),
+    sa.Column("provider_id", sa.Text),
+    sa.Column("created_at", sa.Double, nullable=False),
+    *_zeros(sa.Integer, "looks"),  # how often it was looked at
+    sa.Column("cancelled", sa.Boolean, nullable=False, default=False),  # whether the provider was told to stop
+    sa.Index("callgrade_provider_batches_of", "batch", "first"),
+    _partial_index("callgrade_provider_batches_open", "state", where="state <> 'ended'"),
+)
+
 RESULTS = sa.Table(
     "callgrade_results",
     METADATA,

@@ -210,6 +210,34 @@ def test_an_item_waits_where_it_or_its_batch_asks_judges(given: Any, own: Any, w
     assert BatchDraft(BatchOptions(**given), JUDGED, BOUNDS).check(ITEM.validate_python(value)) is waits
 
 
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({"judging": "batch"}, None),
+        ({"judging": "batch", "judge_model": "ollama/qwen3"}, "/judging"),
+        ({"judging": "auto", "judge_model": "ollama/qwen3"}, None),
+        ({"judging": "batch", "deadline_hours": 24}, "/judging_hours"),
+        ({"judging": "batch", "deadline_hours": 24, "judging_hours": 12}, None),
+        ({"judging": "live", "deadline_hours": 24}, None),
+    ],
+)
+def test_how_a_batch_is_judged_must_be_possible(given: dict[str, Any], place: str | None) -> None:
+    judging = Judging(DemoJudge(), NoCache(), Judges("openai/good", frozenset({"ollama/qwen3"})))
+    engine = Engine(Registry(), judging=judging)
+    if place is not None:
+        with pytest.raises(InputError) as error:
+            BatchDraft(BatchOptions(**given), engine, BOUNDS)
+        assert [one.path for one in error.value.problems] == [place]
+        return
+    with Cutter(size=4) as cutter:
+        kept = BatchDraft(BatchOptions(**given), engine, BOUNDS).cut(
+            read_line_entries(io.BytesIO(jsonl([item()])), Limits()), cutter
+        )["options"]
+    is_live = given["judging"] == "live"
+    assert kept.get("judging") == (None if is_live else given["judging"])
+    assert kept.get("judging_hours") == (None if is_live else given.get("judging_hours", 24.0))
+
+
 def test_an_item_at_the_limits_can_be_read_where_it_is_kept() -> None:
     deep: Any = 1
     limits = Limits(max_depth=8, max_bytes=2_000)

@@ -93,6 +93,11 @@ class Spending:
         for one in self._iterate_payers():
             one.cached += 1
 
+    def count_paid(self, usage: Usage) -> None:
+        """Count a call that was made and billed in another way; no limit can undo it."""
+        with Reservation(tuple(self._iterate_payers()), None) as paid:
+            paid.settle(usage)
+
     async def wait_for_room(self, worst_usd: float | None) -> None:
         """Wait until a call may be made or refused: for reservations that may settle for less, and for advances to be recorded.
 

@@ -41,6 +41,9 @@ def submit_batch(
         Literal["off", "cached", "live", "fresh"] | None, Option(help="How to ask judges, unless a record says.")
     ] = None,
     judge_model: Annotated[str | None, Option(metavar="MODEL", help="Model to use as the judge.")] = None,
+    judging: Annotated[
+        Literal["live", "batch", "auto"] | None, Option(help="batch: at half the price, within a day.")
+    ] = None,
     input_format: options.InputFormat = "auto",
     name: Annotated[str | None, Option(metavar="TEXT", help="A name to recognize it by.")] = None,
     tag: Annotated[list[str] | None, Option(metavar="K=V", help="A tag to attach; repeatable.")] = None,
@@ -81,6 +84,7 @@ def submit_batch(
         rubric=rubric if sent_rubric is None else None,
         judges=judges,
         judge_model=judge_model,
+        judging=judging,
         tags=tag,
         budget_usd=budget_usd,
         max_questions=max_questions,

@@ -162,3 +162,13 @@ def sum_costs(costs: Iterable[float | None]) -> float | None:
     """Return the sum, or None if any item is unknown."""
     known = list(costs)
     return None if None in known else fsum([one for one in known if one is not None])
+
+
+def add_usages(one: Usage, other: Usage) -> Usage:
+    """Add what two requests used; unknown where either is."""
+    return Usage(
+        sum_counts([one.tokens_in, other.tokens_in]),
+        sum_counts([one.tokens_out, other.tokens_out]),
+        sum_costs([one.cost_usd, other.cost_usd]),
+        sum_counts([one.tokens_cached, other.tokens_cached]),
+    )

@@ -16,6 +16,7 @@ what users do (`Jobs`) locks the batch first, and no chunk that is running.
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -33,6 +34,9 @@ from service.store.jobs.workers import count_beat
 from service.store.labelling.drafts import LabelItem
 from service.store.labelling.items import ItemPlace, insert_items, name_batch_item, unpack_lines
 from service.store.tables import BATCH_USAGE, BATCHES, CHUNKS, ITEMS, RESULTS
+
+Limit = Literal["budget_usd", "max_questions"]
+"""What a batch may not pass."""
 
 RUNNING_STATUSES = frozenset({"in_progress", "paused_provider"})
 """The states of a batch whose items may run."""
@@ -114,7 +118,7 @@ class Chunks:
         connection.execute(sa.update(CHUNKS).where(*match_row(lease)).values(taken))
         insert_new(connection, BATCH_USAGE, {"batch": name, "owner": self.owner})
         items = tuple([ChunkItem(n, line) for n, line in enumerate(lines, start=row.first) if n not in done])
-        return ClaimedChunk(lease, batch.tenant, items, row.size, row.deaths)
+        return ClaimedChunk(lease, batch.tenant, items, row.size, row.deaths, json.loads(batch.options))
 
     def list_owned(self) -> frozenset[Lease]:
         """List the leases of this worker that count: also of rows that are no chunks."""
@@ -171,29 +175,14 @@ class Chunks:
         row = self.database.read_row(sa.select(*[BATCH_USAGE.c[name] for name in COLUMNS]).where(*own))
         return UsageAmount() if row is None else UsageAmount(**row)
 
-    def hold(self, batch: str, used: UsageAmount) -> Literal["budget_usd", "max_questions"] | None:
+    def hold(self, batch: str, used: UsageAmount) -> Limit | None:
         """Write what this worker has used and reserves, unless that passes a limit of the batch: then return which one."""
-        usage, others = BATCH_USAGE.c, (BATCH_USAGE.c.batch == batch, BATCH_USAGE.c.owner != self.owner)
-        sums = [
-            sa.func.coalesce(sa.func.sum(usage.questions + usage.held_questions), 0).label("questions"),
-            sa.func.coalesce(sa.func.sum(usage.cost_usd + usage.uncertain_usd + usage.held_usd), 0).label("usd"),
-        ]
         with self.database.begin() as connection:
-            limits = sa.select(BATCHES.c.budget_usd, BATCHES.c.max_questions).where(BATCHES.c.id == batch)
-            row = connection.execute(limits.with_for_update()).one_or_none()
-            if row is None:  # it was deleted
-                return "max_questions"
-            there = connection.execute(sa.select(*sums).where(*others)).one()
-            self._refusing[batch] = row.budget_usd, row.max_questions
-            questions = there.questions + used.questions + used.held_questions
-            if row.max_questions is not None and questions > row.max_questions:
-                return "max_questions"
-            usd = there.usd + used.cost_usd + used.uncertain_usd + used.held_usd
-            if row.budget_usd is not None and usd > row.budget_usd:
-                return "budget_usd"
-            self._write_used(connection, batch, used)
-            self._refusing[batch] = None
-            return None
+            self._refusing[batch], passed = find_passed_limit(connection, batch, self.owner, used)
+            if passed is None:
+                self._write_used(connection, batch, used)
+                self._refusing[batch] = None
+            return passed
 
     def write_used(self, batch: str, used: UsageAmount) -> None:
         """Write what this worker has used for a batch."""
@@ -259,6 +248,27 @@ class Chunks:
         candidates = set(batches)
         running = sa.select(BATCHES.c.id).where(BATCHES.c.id.in_(candidates), BATCHES.c.status.in_(RUNNING_STATUSES))
         return candidates - set(self.database.read_column(running))
+
+
+def find_passed_limit(
+    connection: sa.Connection, batch: str, owner: str, used: UsageAmount
+) -> tuple[tuple[float | None, int | None], Limit | None]:
+    """Return the limits of a batch, and which one is passed if the owner uses so much beside the others; locks the batch."""
+    usage, others = BATCH_USAGE.c, (BATCH_USAGE.c.batch == batch, BATCH_USAGE.c.owner != owner)
+    sums = [
+        sa.func.coalesce(sa.func.sum(usage.questions + usage.held_questions), 0).label("questions"),
+        sa.func.coalesce(sa.func.sum(usage.cost_usd + usage.uncertain_usd + usage.held_usd), 0).label("usd"),
+    ]
+    limits = sa.select(BATCHES.c.budget_usd, BATCHES.c.max_questions).where(BATCHES.c.id == batch)
+    row = connection.execute(limits.with_for_update()).one_or_none()
+    if row is None:  # it was deleted
+        return (None, None), "max_questions"
+    there = connection.execute(sa.select(*sums).where(*others)).one()
+    if row.max_questions is not None and there.questions + used.questions + used.held_questions > row.max_questions:
+        return (row.budget_usd, row.max_questions), "max_questions"
+    usd = there.usd + used.cost_usd + used.uncertain_usd + used.held_usd
+    passed = row.budget_usd is not None and usd > row.budget_usd
+    return (row.budget_usd, row.max_questions), "budget_usd" if passed else None
 
 
 def close_chunks(connection: sa.Connection, batch: str, number: int = 1, **values: object) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
+
+from pydantic import JsonValue
 
 from service.store.access.usage import UsageAmount
 from service.store.labelling.drafts import LabelItem
@@ -42,6 +44,8 @@ class ClaimedChunk:
     size: int
     deaths: int
     """How many workers have died while they ran it."""
+    options: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """The options of its batch."""
 
     @property
     def runs_alone(self) -> bool:
