@@ -29,7 +29,7 @@ from service.core.trace import Trace
 from service.outbound.exchanges import ExchangeBounds, Timeouts
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_S = 240.0
+DEADLINE_S = 600.0
 
 
 class Item(NamedTuple):

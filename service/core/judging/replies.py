@@ -288,7 +288,7 @@ def is_quoted(quote: str, question: Question) -> bool:
 
 
 def _is_in(quote: str, hay: Sequence[str]) -> bool:
-    needle = _squeeze(quote).strip('"')
+    needle = _squeeze(quote).strip('"') or " ".join(quote.split()).strip('"')
     return bool(needle) and any(needle in text for text in hay)
 
 
