@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -195,16 +195,22 @@ def insert_new(connection: sa.Connection, table: sa.Table, *rows: Mapping[str, o
     return connection.execute(counted, [dict(row) for row in rows]).rowcount if rows else 0
 
 
-def split_page(
-    rows: Sequence[sa.RowMapping], limit: int, build: Callable[[sa.RowMapping], T], name: Callable[[T], P]
-) -> tuple[tuple[T, ...], bool, P | None]:
-    """Build the page of `limit` objects from the rows that were found, one more if there are so many.
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T, P]):
+    """A part of a list. `next`: the `after` of the next page; null at the end."""
 
-    Return it, whether more follows, and the name of its last object as the `after` of the next page.
-    """
+    data: tuple[T, ...]
+    has_more: bool
+    next: P | None
+
+
+def build_page(
+    rows: Sequence[sa.RowMapping], limit: int, build: Callable[[sa.RowMapping], T], name: Callable[[T], P]
+) -> Page[T, P]:
+    """Build the page of `limit` objects from the rows that were found, one more if there are so many."""
     page = tuple([build(row) for row in rows[:limit]])
     more = len(rows) > limit
-    return page, more, name(page[-1]) if more else None
+    return Page(page, more, name(page[-1]) if more else None)
 
 
 def build_from_row(kind: Callable[..., T], row: sa.RowMapping, **own: object) -> T:

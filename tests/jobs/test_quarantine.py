@@ -37,11 +37,8 @@ def check_quarantine(store_url: str, tmp_path: Path, poison: dict[str, object], 
         deaths = deaths_until_the_end(run, batch)
         ended = run.find(batch)
         assert deaths == QUARANTINE_DEATHS + 1  # at the first others ran beside it, at the second its chunk was alone
-        assert (ended.status, ended.request_counts.completed, ended.request_counts.failed) == (
-            "completed",
-            ITEMS - 1,
-            1,
-        )
+        counts = ended.request_counts
+        assert (ended.status, counts.completed, counts.failed) == ("completed", ITEMS - 1, 1)
         rows = run.results(batch)
         assert numbers(rows) == list(range(ITEMS))
         (given_up,) = [json.loads(row.line) for row in rows if not row.ok]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from service.jobs.recorder import CALLS_AHEAD
+from service.jobs.recorder import CALLS_AHEAD, QUESTIONS_SPENT
 from service.store.jobs.batches import Batch
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, numbers, request, service
@@ -30,10 +30,7 @@ def test_no_more_is_asked_than_may_be(tmp_path: Path, store_url: str) -> None:
         workers[0].wait()
         run.start()
         found = paused(run, batch)
-        assert (found.questions, found.reason) == (
-            LIMIT,
-            "the batch has used up its questions to judges (max_questions)",
-        )
+        assert (found.questions, found.reason) == (LIMIT, QUESTIONS_SPENT)
         assert LIMIT - CALLS_AHEAD <= len(provider.requests) <= LIMIT
         run.batches.resume("", batch, max_questions=2 * ITEMS)
         ended = run.ended(batch)

@@ -183,6 +183,18 @@ def test_the_last_item_ends_the_batch(stage: Stage, failed: tuple[int, ...], sta
     assert (found.request_counts.failed, found.request_counts.completed) == (len(failed), 5 - len(failed))
 
 
+def test_the_end_of_a_batch_that_is_given_back_is_ready_again(stage: Stage) -> None:
+    batch = stage.submit(1)
+    assert stage.record(stage.claim().lease, 0)
+    lost = claim_duty(stage.database, "w", ["finish"])  # in a commit whose reply was lost
+    assert lost is not None
+    assert stage.worker().put_off(lost.lease)
+    again = claim_duty(stage.database, "w", ["finish"])
+    assert again is not None
+    end_job(stage.database, again.lease)
+    assert stage.find(batch).status == "completed"
+
+
 def test_two_chunks_that_end_in_one_commit_end_the_batch_once(stage: Stage) -> None:
     batch = stage.submit(5)
     first, second = stage.claim().lease, stage.claim().lease

@@ -34,10 +34,7 @@ def test_items_are_listed_and_counted(database: Database, batch: str) -> None:
     assert ([one.index for one in rest.data], rest.has_more) == ([4, 5, 6, 7, 8], False)
     failed = ItemChoice(verdict="fail", stage="arguments")
     assert [one.index for one in list_items(database, batch, failed, limit=9).data] == [3, 6]
-    assert (count_items(database, batch, failed), count_items(database, batch, ItemChoice(failed="arguments"))) == (
-        2,
-        4,
-    )
+    assert [count_items(database, batch, one) for one in (failed, ItemChoice(failed="arguments"))] == [2, 4]
     assert count_outcomes(database, batch).total() == SIZE
     assert sum([group.count for group in group_failures(database, batch)]) == 4
     found = find_item(database, batch, 3, failed)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import sqlalchemy as sa
 from pydantic import JsonValue
 
-from service.store.database import Database, build_from_row, split_page
+from service.store.database import Database, Page, build_from_row, build_page
 from service.store.tables import AUDIT
 from service.store.times import format_rfc3339
 
@@ -78,13 +78,8 @@ class AuditEntry:
     detail: dict[str, JsonValue]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditLog:
-    """Entries, newest first. `next`: the `after` of the next page; null at the end."""
-
-    data: tuple[AuditEntry, ...]
-    has_more: bool
-    next: int | None
+AuditLog: TypeAlias = Page[AuditEntry, int]
+"""Entries, newest first."""
 
 
 def record(
@@ -109,7 +104,7 @@ class Audit:
             chosen = chosen.where(AUDIT.c.id < after)
         if act is not None:
             chosen = chosen.where(AUDIT.c.act == act)
-        return AuditLog(*split_page(self._database.read_rows(chosen), limit, _build_entry, lambda entry: entry.id))
+        return build_page(self._database.read_rows(chosen), limit, _build_entry, lambda entry: entry.id)
 
     def note_files(self, actor: Actor, act: Act, files: Mapping[str, str]) -> bool:
         """Record the current files, by name with their digests, unless the last entry of this act lists the same.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -19,21 +20,16 @@ class Batch(Job):
     """The first thousand lines that `skip_invalid` left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchList(JobList[Batch]):
-    """Batches, newest first. `next`: the `after` of the next page; null at the end."""
-
-    data: tuple[Batch, ...]
-
+BatchList: TypeAlias = JobList[Batch]
 
 BATCH: TypeAdapter[Batch] = TypeAdapter(Batch)
-BATCH_LIST: TypeAdapter[JobList[Batch]] = TypeAdapter(BatchList)
+BATCH_LIST: TypeAdapter[BatchList] = TypeAdapter(BatchList)
 
 
 class Batches(Jobs[Batch]):
     """The batches in a database."""
 
-    kind, adapter, list_type = "scores", BATCH, BatchList
+    kind, adapter = "scores", BATCH
 
     def build(self, row: sa.RowMapping) -> Batch:
         """Build the batch from a row of `select`."""

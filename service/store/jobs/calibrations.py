@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -72,21 +72,16 @@ class Calibration(Job):
     seed: str
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationList(JobList[Calibration]):
-    """Calibrations, newest first. `next`: the `after` of the next page; null at the end."""
-
-    data: tuple[Calibration, ...]
-
+CalibrationList: TypeAlias = JobList[Calibration]
 
 CALIBRATION: TypeAdapter[Calibration] = TypeAdapter(Calibration)
-CALIBRATION_LIST: TypeAdapter[JobList[Calibration]] = TypeAdapter(CalibrationList)
+CALIBRATION_LIST: TypeAdapter[CalibrationList] = TypeAdapter(CalibrationList)
 
 
 class Calibrations(Jobs[Calibration]):
     """The calibrations in a database."""
 
-    kind, adapter, list_type = "calibration", CALIBRATION, CalibrationList
+    kind, adapter = "calibration", CALIBRATION
 
     def select(self, chosen: sa.Select[Any]) -> sa.Select[Any]:
         """Select as for any job, with the columns of the fit."""

@@ -214,8 +214,8 @@ class Chunks:
         with self.database.begin() as connection:
             owned = connection.execute(sa.update(CHUNKS).where(*match_lease(lease)).values(later)).rowcount
             self._write_used(connection, lease.batch, used)
-            if not owned:
-                return False
+            if not owned or lease.first < 0:  # what ends a batch or tells of it is ready again, whatever its state
+                return owned > 0
             columns = BATCHES.c.status, BATCHES.c.budget_usd, BATCHES.c.max_questions
             locked = sa.select(*columns).where(BATCHES.c.id == lease.batch).with_for_update()
             status, *limits = connection.execute(locked).one()

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 from pydantic import JsonValue
 
 from service.core.rubric import STAGES, Stage
-from service.store.database import Database, build_from_row, split_page
+from service.store.database import Database, Page, build_from_row, build_page
 from service.store.labelling.items import unpack_line
 from service.store.tables import CHUNKS, ITEMS, RESULTS
 
@@ -47,13 +47,8 @@ class ListedItem:
     tool: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ListedItems:
-    """Items of a batch, in order. `next`: the `after` of the next page; null at the end."""
-
-    data: tuple[ListedItem, ...]
-    has_more: bool
-    next: int | None
+ListedItems: TypeAlias = Page[ListedItem, int]
+"""Items of a batch, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +118,7 @@ def list_items(
     """List at most `limit` of the chosen items, after the index `after`."""
     own = (ITEMS.c.batch == batch, *choice.match(), ITEMS.c.position > (-1 if after is None else after))
     rows = database.read_rows(sa.select(ITEMS).where(*own).order_by(ITEMS.c.position).limit(limit + 1))
-    return ListedItems(*split_page(rows, limit, _build_item, lambda item: item.index))
+    return build_page(rows, limit, _build_item, lambda item: item.index)
 
 
 def count_items(database: Database, batch: str, choice: ItemChoice = ALL_ITEMS) -> int:

@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from service.core.money import Cost
 from service.problems import Place
-from service.store.database import build_from_row
+from service.store.database import Page, build_from_row
 from service.store.tables import BATCH_USAGE, CHUNKS
 from service.store.times import format_rfc3339
 
@@ -122,13 +122,8 @@ class Job:
 J = TypeVar("J", bound=Job)
 
 
-@dataclass(frozen=True, slots=True)
-class JobList(Generic[J]):
-    """Jobs, newest first. `next`: the `after` of the next page; null at the end."""
-
-    data: tuple[J, ...]
-    has_more: bool
-    next: str | None
+JobList: TypeAlias = Page[J, str]
+"""Jobs, newest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from service.errors import (
     UnknownJobError,
 )
 from service.store.access.audit import SERVICE, Act, Actor, record
-from service.store.database import Database, insert_new, split_page
+from service.store.database import Database, build_page, insert_new
 from service.store.jobs.chunks import close_chunks
 from service.store.jobs.job import (
     ENDED_STATUSES,
@@ -61,7 +61,6 @@ class Jobs(ABC, Generic[J]):
     kind: Kind
     adapter: TypeAdapter[J]
     """Serialises a job."""
-    list_type: type[JobList[J]]
 
     def __init__(self, database: Database, room: Room = Room()) -> None:  # noqa: B008 (frozen)
         self.database = database
@@ -143,7 +142,7 @@ class Jobs(ABC, Generic[J]):
                 raise InputError.at("", f"after: expected the id of a {ID_PREFIXES[self.kind]}")
             chosen = chosen.where(BATCHES.c.id < after)
         rows = self.database.read_rows(self.select(chosen.order_by(BATCHES.c.id.desc()).limit(limit + 1)))
-        return self.list_type(*split_page(rows, limit, self.build, lambda job: job.id))
+        return build_page(rows, limit, self.build, lambda job: job.id)
 
     def cancel(self, tenant: str, job_id: str, *, by: Actor | None = None) -> J:
         """Cancel a job: items that have not begun never run. Leave one that is ending or has ended as it is."""

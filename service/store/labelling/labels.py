@@ -6,13 +6,14 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 import sqlalchemy as sa
 from pydantic import JsonValue
 
 from service.errors import InputError, OthersLabelError, UnknownItemError
 from service.store.access.audit import SERVICE, Actor, record
-from service.store.database import Database, build_from_row, insert_new, split_page
+from service.store.database import Database, Page, build_from_row, build_page, insert_new
 from service.store.labelling.choice import check_source
 from service.store.labelling.drafts import LabelDraft, LabelItem, LabelSource, Word
 from service.store.labelling.items import (
@@ -69,13 +70,8 @@ class JudgeWord:
     """JSON: a list of judge answers, as calibration takes them."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelList:
-    """Labels, newest first. `next`: the `after` of the next page; null at the end."""
-
-    data: tuple[HumanLabel, ...]
-    has_more: bool
-    next: str | None
+LabelList: TypeAlias = Page[HumanLabel, str]
+"""Labels, newest first."""
 
 
 class Labels:
@@ -126,7 +122,7 @@ class Labels:
         chosen = chosen.where(*[LABELS.c[name] == value for name, value in filters.items() if value is not None])
         if after is not None:
             chosen = chosen.where(LABELS.c.id < after)
-        return LabelList(*split_page(self.database.read_rows(chosen), limit, _build_label, lambda label: label.id))
+        return build_page(self.database.read_rows(chosen), limit, _build_label, lambda label: label.id)
 
     def delete(self, tenant: str, name: str, *, by: Actor, annotator: str | None = None) -> HumanLabel:
         """Delete a label, and return it. Raises UnknownItemError if it does not exist, or is another tenant's.
