@@ -30,7 +30,7 @@ def test_most_of_a_batch_is_a_beginning_that_was_sent_before() -> None:
     for line in STARTER.read_text("utf-8").splitlines():
         made = plan({"rubric": "four_step", "trace": json.loads(line)["trace"]})
         for ask in made.asks:
-            prompt = build_question(ask, made.trace).prompt("m", *draw_nonces())
+            prompt = build_question(ask, made.trace).prompt("m", *draw_nonces(""))
             by_judge[ask.judge.id].append("\n".join(turn.text for turn in prompt.turns))
     shares = {judge: measure_shared(texts) for judge, texts in by_judge.items() if len(texts) > 1}
     assert len(shares) == 4, "the batch asks every judge of the rubric"
