@@ -94,7 +94,9 @@ def _list_calibration_rows(job: Calibration) -> list[tuple[str, str]]:
 def render_quote(quote: Quote) -> str:
     """Render the questions and the price of a batch."""
     questions = f"{pluralize(quote.questions, 'question')} for judges, {quote.cache_hits} of them in the cache"
-    cost = "price unknown" if quote.cost_usd is None else f"at most {Cost.read(quote)}"
+    cost = (
+        "price unknown" if quote.cost_usd is None else "free" if quote.cost_usd == 0 else f"at most {Cost.read(quote)}"
+    )
     sampled = f" (estimated from {quote.sampled} of them)" if quote.sampled < quote.items else ""
     return f"{pluralize(quote.items, 'item')}: {questions}, {cost}{sampled}"
 

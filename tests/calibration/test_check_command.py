@@ -146,7 +146,7 @@ def test_what_cannot_be_checked(run: Path, labels: Path, tmp_path: Path) -> None
         check_calibration(run, labels, judge="other")
     alone = tmp_path / "alone.json"
     alone.write_bytes((run / "report.json").read_bytes())
-    with pytest.raises(InputError, match="the folder fits beside it lacks result_groundedness/result_groundedness/"):
+    with pytest.raises(InputError, match="the folder fits next to it lacks result_groundedness/result_groundedness/"):
         check_calibration(alone, labels)
 
 

@@ -129,7 +129,7 @@ def test_records_that_are_no_json_are_told_before_anything_is_sent(ask: Run) -> 
 def test_a_dry_run_makes_none(ask: Run) -> None:
     before = len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"])
     quoted = ask("submit", "-", "--dry-run", stdin=lines(request(900), request(901)))
-    assert quoted.out == "2 items: 2 questions for judges, 0 of them in the cache, price unknown\n"
+    assert quoted.out == "2 items: 2 questions for judges, 0 of them in the cache, free\n"
     assert len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"]) == before
 
 

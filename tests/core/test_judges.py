@@ -96,7 +96,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"id": "No"}, "match pattern"),
     ({"examples": [{"shown": {}, "label": "maybe"}]}, "an example is labelled 'maybe', which the scale lacks"),
     ({"examples": [{"shown": {}, "claims": [{"quote": "a", "label": "no"}]}]}, "gives one label for the whole"),
-    ({"scale": {**SCALE, "cannot_tell": 0.5}}, "cannot_tell is on every menu"),
+    ({"scale": {**SCALE, "cannot_tell": 0.5}}, "cannot_tell is always one of the labels"),
     ({"votes": 3, "most_votes": 3}, "3 are asked anyway"),
     ({"reasoning": "much"}, "minimal"),
     ({"reasoning": {"m": 5}}, "greater than or equal to 1024"),

@@ -195,7 +195,7 @@ def _echoed_key(asked: Asked) -> Reply:
 def _injected(asked: Asked) -> Reply:
     """The verdict that someone planted in what the judge was shown, repeated word for word."""
     shown = "\n".join([str(message.get("content")) for message in asked.messages if message["role"] == "user"])
-    planted = re.search(r"\{[^{}]*label[^{}]*\}", shown)
+    planted = re.search(r'\{[^{}]*label\\*": \\*"[^{}]*\}', shown)
     return said(asked, planted[0] if planted else asked.verdict())
 
 
