@@ -63,15 +63,24 @@ class Mapped:
 
     def read_verdict(self, value: JsonValue) -> bool | None:
         """Return whether a value passes; None for one that says neither. ValueError for a value that is not known."""
-        if isinstance(value, int | float) and not isinstance(value, bool) and self.passes_from is not None:
-            return value >= self.passes_from
+        number = _read_number(value)
+        if number is not None and self.passes_from is not None:
+            return number >= self.passes_from
         text = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value).strip().casefold()
         if text in UNSURE:
             return None
         if text in self.passes or text in self.fails:
             return text in self.passes
-        way_out = "--passes-from" if isinstance(value, int | float) else "--pass and --fail"
+        way_out = "--pass and --fail" if number is None else "--passes-from"
         raise ValueError(f"{format_value(value, 60)} is neither a pass nor a fail; say which with {way_out}")
+
+
+def _read_number(value: JsonValue) -> float | None:
+    """Return a number, also one that a table gives as text; None for anything else."""
+    try:
+        return float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    except ValueError:
+        return None
 
 
 @dataclass(slots=True)
@@ -84,6 +93,8 @@ class ImportedLabels:
     """Why labels were left out, and how many."""
     tools: Counter[str]
     """The tools whose exports were recognized."""
+    verdicts: Counter[str]
+    """How many labels were read as pass, and how many as fail."""
 
 
 def import_labels(
@@ -93,7 +104,7 @@ def import_labels(
 
     InputError with the place for a record of no known tool, and for a value that says neither pass nor fail.
     """
-    found = ImportedLabels([], [], Counter(), Counter())
+    found = ImportedLabels([], [], Counter(), Counter(), Counter())
     items: dict[tuple[bool, str, str], dict[str, JsonValue]] = {}
     labels: dict[tuple[bool, str, str], dict[str, dict[str, JsonValue]]] = {}
     for place, record in records:
@@ -115,7 +126,11 @@ def import_labels(
             key = (one.voice == "weak", one.item, criterion)
             items.setdefault(key, _build_item(one, criterion, traces))
             label: dict[str, JsonValue] = {"annotator": one.annotator, "label": verdict}
-            labels.setdefault(key, {})[one.annotator] = label | ({"note": one.note} if one.note else {})
+            given = labels.setdefault(key, {})
+            if one.annotator in given:
+                found.left_out[f"replaced by a later one of the same annotator ({one.annotator})"] += 1
+            given[one.annotator] = label | ({"note": one.note} if one.note else {})
+            found.verdicts["pass" if verdict else "fail"] += 1
     for (weak, *_), item in sorted(items.items()):
         key = (weak, str(item["id"]), str(item["criterion"]))
         (found.weak if weak else found.human).append({**item, "labels": [*labels[key].values()]})
@@ -137,8 +152,12 @@ def _read_record(place: str, record: Row) -> tuple[str, Iterator[Opinion]]:
     for tool, (fits, read) in READERS.items():
         if fits(record):
             return tool, read(record)
-    known = ", ".join(READERS)
-    raise InputError.at(place, f"no labels are recognized in it; known exports: {known}")
+    accepted = "; ".join(f"{name}: {', '.join(_COLUMNS[name])}" for name in ("item", "value", "annotator", "note"))
+    message = (
+        f"no labels are recognized in it; known are exports of {', '.join(list(READERS)[:-1])}, and tables with columns for "
+        f"item and label (name yours with --columns, as in task=item,rating=label). Accepted names: {accepted}"
+    )
+    raise InputError.at(place, message)
 
 
 def _iter_objects(value: object) -> Iterator[Row]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -21,7 +22,7 @@ from pydantic_core import to_json
 
 from service.asking.own_judges import OWN_JUDGES
 from service.cli.options import read_settings
-from service.cli.screen import pluralize, print_refusal, print_refusals, say
+from service.cli.screen import pluralize, print_refusal, print_refusals, say, warn
 from service.core.models.kinds import DEFERRED
 from service.core.models.validation import validate
 from service.core.report import JudgeMode, Report
@@ -180,17 +181,30 @@ def read_inputs(
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     engine = build_engine(settings)
     limits = build_limits(settings)
+    chosen = None if rubric is None else find_rubric(engine.registry, rubric)
+    _warn_idle_judges(engine, chosen)
     return Inputs(
         settings=settings,
         engine=engine,
         limits=limits,
         files=tuple(files),
-        rubric=None if rubric is None else find_rubric(engine.registry, rubric),
+        rubric=chosen,
         expected=None if expected is None else _read_expected(expected, limits),
         judges=judges,
         layout=layout,
         checks=checks,
     )
+
+
+def _warn_idle_judges(engine: Engine, chosen: Rubric | None) -> None:
+    """Warn of judges in Python that are for no criterion: a misspelt name would only show in what stays open."""
+    rubrics = [*engine.registry, *([chosen] if chosen else [])]
+    known = {name for one in rubrics for name in (*one.judge_ids, *[criterion.id for criterion in one.criteria])}
+    for own in OWN_JUDGES.values():
+        if own.criterion not in known | engine.registry.judges.keys():
+            near = get_close_matches(own.criterion, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            warn(f"{own.name} answers {own.criterion}, which is no criterion of a rubric{hint}")
 
 
 def _check_tools(value: JsonValue) -> JsonValue:

@@ -43,6 +43,7 @@ def import_label_files(  # noqa: PLR0913 (the options of a command)
     layout = Layout(columns=read_columns(columns))
     found = import_labels(_list_rows(files, layout), mapped, _read_traces(traces))
     say("read as: " + ", ".join(f"{tool} ({pluralize(count, 'record')})" for tool, count in found.tools.items()))
+    say(f"labels: {found.verdicts['pass']} pass, {found.verdicts['fail']} fail")
     for why, count in found.left_out.most_common():
         say(f"left out: {pluralize(count, 'label')}, {why}")
     _write(out, found.human, "human")
@@ -94,7 +95,7 @@ def _list_rows(files: Sequence[Path], layout: Layout) -> Iterator[tuple[str, Map
         for one in split_pages([record]):
             if isinstance(one, BadRecord):
                 raise one.error.in_file(str(one.place))
-            yield str(one.place), one.value
+            yield str(one.place), {layout.columns.get(name, name): value for name, value in one.value.items()}
 
 
 def _read_traces(files: Sequence[Path]) -> dict[str, dict[str, JsonValue]]:

@@ -95,7 +95,7 @@ def _list_notes(stage: StageScore, told: Sequence[statements.OutcomeStatement], 
 def _list_lines_below(report: Report) -> Iterator[Text]:
     """Yield what the verdict waits for, what else is open, what could not be read, and notes on the request."""
     style = "magenta" if report.verdict == "undecided" else "dim"
-    yield from [Text(line, style=style) for line in statements.describe_open(report)]
+    yield from [Text(escape_unprintable(line), style=style) for line in statements.describe_open(report)]
     for part in report.unread:
         yield Text(escape_unprintable(f"could not be read: {part.path}: {part.reason}"), style="yellow")
     if calibration := statements.describe_calibration(report):

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from service.core.conclusion.judge_answers import NO_JUDGE
+from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
 from service.core.outcome import Errored, Finding, OpenPart, Outcome, PartlyOpenScore, Scored, Skipped
 from service.core.report import OpenOutcome, Report, ReportOutcome, StageScore
 from service.core.rubric import STAGES, Stage
@@ -227,7 +228,33 @@ def describe_open(report: Report) -> list[str]:
         count = "1 open question" if len(names) == 1 else f"{len(names)} open questions"
         words = "needed for the verdict" if needed else "not needed for the verdict"
         lines += [f"{count}, {words}: {', '.join(dict.fromkeys(names))}"] if names else []
-    return lines if any(one.decides for one in report.open) else [*list_waits(report), *lines]
+    lines = lines if any(one.decides for one in report.open) else [*list_waits(report), *lines]
+    return lines + describe_unfound(report)
+
+
+MAX_UNFOUND = 3
+"""Values that a view lists of those that are in no result."""
+
+
+def describe_unfound(report: Report) -> list[str]:
+    """Name the values of the answer that no result holds, where no judge looks at them: nothing else says so."""
+    if report.scope != "code":
+        return []
+    outcomes = [each.outcome for one in report.criteria for each in one.outcomes]
+    found = [
+        one for outcome in outcomes if isinstance(outcome, GroundedScore | GroundedSkip) for one in outcome.grounding
+    ]
+    unfound = [one for one in found if one.origin == "nowhere" and one.code is None]
+    shown = [
+        f"{one.value}" + (f" (nearest: {one.nearest[0].value})" if one.nearest else "") for one in unfound[:MAX_UNFOUND]
+    ]
+    more = [f"and {len(unfound) - MAX_UNFOUND} more"] if len(unfound) > MAX_UNFOUND else []
+    what = (
+        "the answer has a value that no result holds"
+        if len(unfound) == 1
+        else "the answer has values that no result holds"
+    )
+    return [f"{what}, and no judge checked it: {', '.join([*shown, *more])}"] if unfound else []
 
 
 def describe_calibration(report: Report) -> str:

@@ -64,17 +64,15 @@ class Visit:
         """Goes to a page of the service."""
         self.page.goto(f"{self.base}{path}")
 
-    def list_serious(self) -> list[tuple[str, str]]:
-        """What axe-core calls serious or critical on the page that is open: the rule, and where."""
+    def list_violations(self) -> list[tuple[str, str]]:
+        """What violates a rule of axe-core on the page that is open: the rule, and where."""
         # Through the debugger's door, for the page itself lets no script in that is not ours.
         session = self._context.new_cdp_session(self.page)
         if session.send("Runtime.evaluate", {"expression": "typeof axe"})["result"]["value"] == "undefined":
             session.send("Runtime.evaluate", {"expression": AXE})
         found = session.send("Runtime.evaluate", {"expression": FOUND, "awaitPromise": True, "returnByValue": True})
         return [
-            (one["id"], json.dumps([node["target"] for node in one["nodes"]][:3]))
-            for one in found["result"]["value"]
-            if one["impact"] in ("serious", "critical")
+            (one["id"], json.dumps([node["target"] for node in one["nodes"]][:3])) for one in found["result"]["value"]
         ]
 
     def look(self, path: str, *, shows: str = "body") -> dict[str, object]:
@@ -85,7 +83,7 @@ class Visit:
         for width, scheme in WINDOWS:
             self.page.set_viewport_size({"width": width, "height": 900})
             self.page.emulate_media(color_scheme=scheme)
-            if wrong := self.list_serious():
+            if wrong := self.list_violations():
                 found[f"{path} {width} {scheme}"] = wrong
             if self.is_too_wide():
                 found[f"{path} is too wide at {width}"] = True

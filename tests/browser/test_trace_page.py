@@ -95,5 +95,5 @@ def test_nothing_stands_in_the_way_of_readers(browser: Browser, tmp_path: Path) 
     for width, scheme in ((400, "light"), (1400, "dark")):
         visit.page.set_viewport_size({"width": width, "height": 800})
         visit.page.emulate_media(color_scheme=scheme)
-        assert visit.list_serious() == []
+        assert visit.list_violations() == []
     visit.close()

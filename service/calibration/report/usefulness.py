@@ -71,7 +71,11 @@ def describe_use(judge: JudgeReport) -> str:
     """Describe in a sentence or two what the judge may be used for, and on which condition."""
     if judge.discrimination.use != "useful":
         start = f"{judge.discrimination.explain()}. Use neither its verdicts nor rates from it; it is guaranteed nothing, and "
-        return start + "`callgrade calibrate install` refuses its fit."
+        return (
+            start
+            + "`callgrade calibrate install` refuses its fit. Without a fit, scores still pass by its own threshold: "
+            "`require_calibration: true` in a rubric leaves them undecided."
+        )
     if not judge.calibrated:
         return f"not yet, {judge.why or 'it is uncalibrated'}."
     best = _find_best(judge)
