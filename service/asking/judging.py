@@ -121,9 +121,11 @@ class Judging:
 
     def copy_over(self, wrap: Callable[[Calls], Calls], nonces: DrawNonces) -> Judging:
         """Return the same judging, with its calls wrapped, and with other nonces."""
-        return Judging(
+        same = Judging(
             wrap(self._calls), self.cache, self.judges, pricing=self._pricing, nonces=nonces, observers=self.observers
         )
+        same._own_judges = self._own_judges  # their limits hold for all
+        return same
 
     async def close(self) -> None:
         """Release the cache and all connections."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from service.asking.budget.reservations import Spending
 from service.asking.cached_replies import NoCache
 from service.asking.local_servers import is_local
+from service.asking.own_judges import PREFIX
 from service.cli.exits import ExitCode
 from service.cli.screen import build_console, print_line
 from service.core.judging.notes import JudgeReply, Vote
@@ -93,8 +94,11 @@ class CheckAnswer:
 def try_judge(settings: Settings) -> int:
     """Ask the questions, print a line for each and what they say of the judge; return the exit code."""
     judging = build_judging(settings, cache=NoCache())
-    if judging is None:
+    if judging is None or not settings.judge_model:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
+    if settings.judge_model.startswith(PREFIX):
+        message = "expected a model on a server; `callgrade score FILE --plugin FILE` tries a judge in Python"
+        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
     with asyncio.Runner() as loop:
         where = settings.judge_api_base
         print_line(f"{settings.judge_model} at {where or 'its provider'}")
@@ -222,10 +226,11 @@ def _iter_advice(answers: Sequence[CheckAnswer], causes: Sequence[str]) -> Itera
     if causes:
         yield f"{len(causes)} of {len(answers)} replies cannot be used: {_describe_fault(answers)}."
         yield "Use a larger model, or try CALLGRADE_JUDGE_REPLY=schema, tool or text. What is not answered stays undecided."
-    if any(one.usage.tokens_in and one.usage.tokens_in < CUT_SHARE * one.prompt_tokens for one in answers):
+    cut = [one for one in answers if one.usage.tokens_in and one.usage.tokens_in < CUT_SHARE * one.prompt_tokens]
+    if cut:
         yield (
-            "The server has read a part of each prompt only: give it more context, such as OLLAMA_CONTEXT_LENGTH=16384 "
-            "or llama-server -c 16384."
+            f"The server reports {cut[0].usage.tokens_in} tokens for a prompt of some {cut[0].prompt_tokens}: it may read a part "
+            "only. Give it more context, such as OLLAMA_CONTEXT_LENGTH=16384 or llama-server -c 16384."
         )
     wrong = [one.judge for one in answers if isinstance(one.vote, JudgeReply) and not one.right]
     if wrong:

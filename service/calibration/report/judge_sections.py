@@ -51,7 +51,10 @@ def _build_plots(judge: JudgeReport) -> tuple[Plot, ...]:
 
 
 def _describe(judge: JudgeReport) -> Iterator[str]:
-    status = "calibrated" if judge.calibrated else "uncalibrated"
+    use = judge.discrimination.use
+    status = (
+        f"not used, as its judge is {use}" if use != "useful" else "calibrated" if judge.calibrated else "uncalibrated"
+    )
     yield (
         f"Against {ORIGIN_NAMES[judge.origin]}. Fit {judge.fit_id}: {judge.method}, {status}; {judge.fitted} items of "
         f"{judge.fitted_groups} groups fitted, {judge.held_out} items of {judge.held_out_groups} groups scored while held out, "
