@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter
@@ -73,8 +75,36 @@ def _start(
 
 
 def _wait(result: Result | asyncio.Task[Result], loop: asyncio.Runner) -> Result:
-    """Wait for a result. Ctrl-C cancels its task first: raised inside the loop, it could end a task that nobody awaits."""
-    return loop.run(_finish(result)) if isinstance(result, asyncio.Task) else result
+    """Wait for a result. Ctrl-C cancels its task and is raised once the loop has stopped: inside it, it could end any task."""
+    if not isinstance(result, asyncio.Task):
+        return result
+    interrupted = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        loop.get_loop().call_soon_threadsafe(result.cancel)
+
+    with _handle_interrupts(interrupt):
+        try:
+            return loop.run(_finish(result))
+        finally:
+            if interrupted:
+                raise KeyboardInterrupt
+
+
+@contextmanager
+def _handle_interrupts(handler: Callable[..., None]) -> Generator[None]:
+    """Handle Ctrl-C where Python would raise it: in the main thread, unless the caller handles or ignores it."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 async def _finish(task: asyncio.Task[Result]) -> Result:

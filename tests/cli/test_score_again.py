@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import sqlite3
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from service.cli.scoring import score_records
 from tests.cli.served import environment
 from tests.faults.provider import Provider, serving
 from tests.forked import Command, Forked
@@ -88,6 +91,31 @@ def test_a_run_that_was_stopped_asks_again_only_for_what_was_under_way(
     assert set(before | after) == set(range(ITEMS))
     assert set(after.values()) == {1}
     assert len(after) == ITEMS - kept
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_ctrl_c_is_raised_once_the_loop_has_stopped(turns: int) -> None:
+    """It comes while a record is answered, in the moment between its end and the loop's, or after that."""
+
+    class Engine:
+        def must_wait(self, _: None) -> bool:
+            return True
+
+        async def answer_async(self, _: None) -> None:
+            press = signal.raise_signal, signal.SIGINT
+            for _ in range(turns):
+                press = asyncio.get_running_loop().call_soon, *press
+            press[0](*press[1:])
+            await asyncio.sleep(0)
+
+        async def close(self) -> None:
+            pass
+
+    class Records(list[object]):
+        engine = Engine()
+
+    with pytest.raises(KeyboardInterrupt):
+        list(score_records(Records([SimpleNamespace(request=None)] * 2)))
 
 
 def test_a_key_that_is_refused_is_a_matter_of_configuration(tmp_path: Path) -> None:
