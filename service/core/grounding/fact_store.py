@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
+from itertools import islice
 from typing import Literal, cast
 
 from pydantic import JsonValue
@@ -274,7 +275,8 @@ class FactStore:
     def find_named(self, words: tuple[str, ...], prefer: Collection[Source]) -> list[Fact]:
         """Return some of the short texts of these words, those of the preferred sources first."""
         places = self.list_names(words[0]).get(words, ()) if words else ()
-        first = sorted(places, key=lambda n: self._held[n][0].source not in prefer)[:MAX_NAMED]
+        first = [*islice((n for n in places if self._held[n][0].source in prefer), MAX_NAMED)]
+        first += islice((n for n in places if self._held[n][0].source not in prefer), MAX_NAMED - len(first))
         held = [(build_site(*self._held[n][:2]), cast("str", self._held[n][2])) for n in first]
         return [Fact(Reading("code", "".join(words)), site, text) for site, text in held]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -68,8 +69,8 @@ class _Reader:
 
     def read(self) -> Iterator[GroundedText]:
         for n, tool in enumerate(self._trace.tools or ()):
-            for text in tool.texts[1:]:
-                self._index.add_text(text.text, f"/tools/{n}{text.path}", "description")
+            for text, said in zip(tool.texts[1:], _read_descriptions(tool, self._index.today), strict=True):
+                self._index.add_text(text.text, f"/tools/{n}{text.path}", "description", said)
         steps = iter([*self._trace.steps, None])
         step = next(steps)
         for n, message in enumerate(self._trace.messages):
@@ -132,6 +133,21 @@ class _Reader:
         if any(re.search(r"[^\W_]", value) if isinstance(value, str) else value is not None for value in leaves):
             return ""
         return next((f"/steps/{step.index}/result/content" for step in self._steps if step.result is not None), "")
+
+
+def _read_descriptions(tool: ToolDef, today: date | None) -> Sequence[list[Mention]]:
+    """Return the values of a tool's texts, read once for all traces of the same day."""
+    kept = tool.memo.get("values of texts")
+    if not isinstance(kept, _Described) or kept.today != today:
+        kept = tool.memo["values of texts"] = _Described(
+            today, tuple([find_values(text.text, today) for text in tool.texts[1:]])
+        )
+    return kept.values
+
+
+class _Described(NamedTuple):
+    today: date | None
+    values: tuple[list[Mention], ...]
 
 
 def _has_broken_structure(content: JsonValue) -> bool:

@@ -150,7 +150,9 @@ def _find_units(word: str, *, attached: bool) -> list[Unit]:
 def is_hedged(text: str, start: int) -> bool:
     """Whether a number is told roughly, or as a bound: `about`, `over`, `~`."""
     before = text[max(0, start - 24) : start].lower().split()[-2:]
-    return text[start - 1 : start] in tuple("~≈<>") or any(word.strip("(*_") in HEDGES for word in before)
+    return text[start - 1 : start] in ("~", "≈", "<", ">") or bool(
+        before and not HEDGES.isdisjoint([word.strip("(*_") for word in before])
+    )
 
 
 def _loosen(text: str, start: int, digits: str) -> float:
