@@ -148,28 +148,20 @@ def check_value(value: object, limits: Limits) -> None:
 def _is_plain(value: object, limits: Limits) -> bool:
     """Whether a value is JSON within the limits for certain; what this is unsure of, `_check_nodes` decides."""
     level: list[object] = [[value]]
-    texts: list[str] = []
+    texts: list[object] = []
     items, small = -1, 10 ** min(_FEW_DIGITS, limits.max_digits)
     for _ in range(limits.max_depth + 1):
         deeper: list[object] = []
         for outer in cast("list[dict[str, object] | list[object]]", level):
             items += len(outer)
-            if type(outer) is dict:
-                texts += outer
-                outer = outer.values()  # noqa: PLW2901 (what is in it)
-            for inner in outer:
+            texts += outer if type(outer) is dict else ()
+            for inner in outer.values() if type(outer) is dict else outer:
                 kind = type(inner)
                 if kind is str:
-                    texts.append(cast("str", inner))
+                    texts.append(inner)
                 elif kind is dict or kind is list:
                     deeper.append(inner)
-                elif kind is int:
-                    if not -small < cast("int", inner) < small:
-                        return False
-                elif kind is float:
-                    if not math.isfinite(cast("float", inner)):
-                        return False
-                elif kind is not bool and inner is not None:
+                elif inner is not None and kind is not bool and not _is_plain_number(inner, small):
                     return False
         if not deeper:
             return items <= limits.max_items and _are_plain_texts(texts, limits)
@@ -177,9 +169,15 @@ def _is_plain(value: object, limits: Limits) -> bool:
     return False
 
 
-def _are_plain_texts(texts: list[str], limits: Limits) -> bool:
+def _is_plain_number(value: object, small: int) -> bool:
+    if type(value) is int:
+        return -small < value < small
+    return type(value) is float and math.isfinite(value)
+
+
+def _are_plain_texts(texts: list[object], limits: Limits) -> bool:
     try:
-        joined = "".join(texts)
+        joined = "".join(cast("list[str]", texts))
     except TypeError:  # a key that is no text
         return False
     return (

@@ -21,7 +21,7 @@ from service.core.gates.schema import score_unread
 from service.core.gates.tool_name import NO_CALLS, score_all_missing, score_name, settle_pair
 from service.core.json.members import list_items, list_objects
 from service.core.json.pointers import escape_token
-from service.core.json.values import equals
+from service.core.json.values import SCALARS, equals
 from service.core.models.kinds import TaggedUnion
 from service.core.models.light import light
 from service.core.outcome import PERFECT, Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped
@@ -29,6 +29,7 @@ from service.core.schemas import Validator
 from service.core.trace import Step, ToolDef
 from service.core.weights import Weight, read_weight
 
+_NO_TEXTS = SCALARS - {str}
 FREE_ARGUMENTS = Skipped("not_applicable", "the expectation leaves the arguments free")
 
 
@@ -255,9 +256,11 @@ class ArgumentsGate(Check):
         aligned: bool,
     ) -> Match | OpenComparison:
         """Compare free texts by the critic `texts`; its match counts only where it passes and the strict one did not match."""
-        if self.texts is None or strict == MATCHED or not (aligned or case.has_few_pairs):
-            return strict
         name, template = expected.name, (pattern.args or {})[expected.name]
+        if self.texts is None or type(template) in _NO_TEXTS or strict == MATCHED:
+            return strict
+        if not (aligned or case.has_few_pairs):
+            return strict
         key = id(self), id(pattern), step.call.name, step.agent, name
         softer = case.once(key, lambda: self._soften(case, case.find_tool(step), name, template))
         if softer is template and expected.critic is None:

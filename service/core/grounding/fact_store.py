@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from itertools import islice
@@ -212,10 +212,18 @@ class FactStore:
         return n
 
     def add_text(self, text: str, pointer: str, source: Source, mentions: list[Mention] | None = None) -> None:
-        """Add the values in a text that somebody wrote. `mentions`: they, if they have been read."""
-        site = Site(pointer, source)
+        """Add the words and the values of a text that somebody wrote. `mentions`: its values, if they have been read."""
         self._unread.append((text, source))
-        for mention in find_values(text, self.today) if mentions is None else mentions:
+        self.add_values(find_values(text, self.today) if mentions is None else mentions, pointer, source)
+
+    def add_words(self, texts: Iterable[str], source: Source) -> None:
+        """Add the words of texts, without their values."""
+        self._unread.extend((text, source) for text in texts)
+
+    def add_values(self, mentions: Iterable[Mention], pointer: str, source: Source) -> None:
+        """Add the values of a text, without its words."""
+        site = Site(pointer, source)
+        for mention in mentions:
             readings = list(mention.readings)
             if mention.kind == "weekday":
                 readings += [Reading("day", day) for day in list_weekdays(readings[0].number, self.today)]

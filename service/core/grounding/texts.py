@@ -69,8 +69,9 @@ class _Reader:
 
     def read(self) -> Iterator[GroundedText]:
         for n, tool in enumerate(self._trace.tools or ()):
-            for text, said in zip(tool.texts[1:], _read_descriptions(tool, self._index.today), strict=True):
-                self._index.add_text(text.text, f"/tools/{n}{text.path}", "description", said)
+            self._index.add_words([text.text for text in tool.texts[1:]], "description")
+            for path, values in _read_descriptions(tool, self._index.today):
+                self._index.add_values(values, f"/tools/{n}{path}", "description")
         steps = iter([*self._trace.steps, None])
         step = next(steps)
         for n, message in enumerate(self._trace.messages):
@@ -135,19 +136,20 @@ class _Reader:
         return next((f"/steps/{step.index}/result/content" for step in self._steps if step.result is not None), "")
 
 
-def _read_descriptions(tool: ToolDef, today: date | None) -> Sequence[list[Mention]]:
-    """Return the values of a tool's texts, read once for all traces of the same day."""
+class _Described(NamedTuple):
+    """The values in a tool's texts, with the pointers of the texts that have some. `today`: what they count from."""
+
+    today: date | None
+    values: Sequence[tuple[str, list[Mention]]]
+
+
+def _read_descriptions(tool: ToolDef, today: date | None) -> Sequence[tuple[str, list[Mention]]]:
+    """Return the values in a tool's texts, read once for all traces of one day."""
     kept = tool.memo.get("values of texts")
     if not isinstance(kept, _Described) or kept.today != today:
-        kept = tool.memo["values of texts"] = _Described(
-            today, tuple([find_values(text.text, today) for text in tool.texts[1:]])
-        )
+        read = [(text.path, find_values(text.text, today)) for text in tool.texts[1:]]
+        kept = tool.memo["values of texts"] = _Described(today, [one for one in read if one[1]])
     return kept.values
-
-
-class _Described(NamedTuple):
-    today: date | None
-    values: tuple[list[Mention], ...]
 
 
 def _has_broken_structure(content: JsonValue) -> bool:
