@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from math import fsum
 from typing import Annotated, ClassVar, Literal, cast
 
@@ -262,19 +261,21 @@ class ArgumentsGate(Check):
         if not (aligned or case.has_few_pairs):
             return strict
         key = id(self), id(pattern), step.call.name, step.agent, name
-        softer = case.once(key, lambda: self._soften(case, case.find_tool(step), name, template))
-        if softer is template and expected.critic is None:
-            return strict
-        match = bind(name, softer, critics={}).match(actual)
+        softer = case.once(key, lambda: self._soften(case, case.find_tool(step), expected, template))
+        match = strict if softer is None else softer.match(actual)
         return match if isinstance(match, Match) and match.passed else strict
 
-    def _soften(self, case: Case, tool: ToolDef | None, name: str, template: Template) -> Template:
+    def _soften(
+        self, case: Case, tool: ToolDef | None, expected: BoundArgument, template: Template
+    ) -> BoundArgument | None:
+        """Return the argument with `texts` for its free texts; None if it has none and is compared by equality."""
         from_gold = case.expectation is not None and case.expectation.gold is not None
         softener = TextSoftener(cast("Critic", self.texts), tool, from_gold=from_gold)
-        return softener.soften(template, (name,))
+        softer = softener.soften(template, (expected.name,))
+        return None if softer is template and expected.critic is None else bind(expected.name, softer, critics={})
 
     def _get_bound(self, case: Case, pattern: CallPattern) -> dict[str, BoundArgument]:
-        return case.once((id(self), id(pattern)), partial(self._bind, pattern))
+        return case.once((id(self), id(pattern)), lambda: self._bind(pattern))
 
     def _bind(self, pattern: CallPattern) -> dict[str, BoundArgument]:
         args = dict(sorted((pattern.args or {}).items()))
