@@ -46,7 +46,7 @@ def count_calls(engine: Engine, requests: Sequence[Json]) -> int:
 @pytest.mark.skipif(sys.version_info[:2] != MEASURED_ON, reason="calls are counted on Python 3.11")
 @pytest.mark.parametrize(
     ("rubric", "agreeing", "most"),
-    [(GATES_ALONE, False, 655), (GATES_ALONE, True, 520), ("four_step", False, 850)],
+    [(GATES_ALONE, False, 770), (GATES_ALONE, True, 615), ("four_step", False, 960)],
     ids=["gates", "gates, all calls agree", "four_step"],
 )
 def test_calls_of_a_case(rubric: str, agreeing: bool, most: int) -> None:

@@ -71,8 +71,11 @@ class _Scanner:
 
     def scan(self) -> Iterator[Mention]:
         end = count = 0
+        heads = _list_heads()
         for match in _START.finditer(self._text):
-            word = match["word"]
+            word = match[1]
+            if word is not None and word.lower() not in heads and word not in CURRENCIES:
+                continue  # most words end here
             if match.start() < end or count >= MAX_MENTIONS or (word is not None and not self._tells(word)):
                 continue
             for mention in self._read(match.start()):
@@ -81,10 +84,7 @@ class _Scanner:
 
     def _tells(self, word: str) -> bool:
         """Whether a value may start with a word."""
-        lower = word.lower()
-        if lower in _list_heads() and lower in _list_heads(self._language):
-            return True
-        return word in CURRENCIES
+        return word.lower() in _list_heads(self._language) or word in CURRENCIES
 
     def _read(self, at: int) -> Iterator[Mention]:
         first = self._text[at]
@@ -92,11 +92,11 @@ class _Scanner:
         if first.isalpha():
             yield from self._read_word(at, token.group()) if token is not None else ()
             return
-        for read in (self._read_iso, self._read_clock, self._read_numeric_day, self._read_prose_day):
-            found = read(at) if first.isdecimal() else []
-            if found:
-                yield from found
-                return
+        if first.isdecimal():
+            for read in (self._read_iso, self._read_clock, self._read_numeric_day, self._read_prose_day):
+                if found := read(at):
+                    yield from found
+                    return
         if token is not None and _DECADE.fullmatch(token.group()):
             decade = Reading("number", float(token.group()[:4]) + 4.5, "", 4.5)
             yield Mention(token.group(), at, token.end(), (decade,), ordinal=True)
