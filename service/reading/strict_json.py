@@ -16,8 +16,7 @@ import jiter
 from pydantic import JsonValue
 
 from service.core.json.values import format_value, name_type
-from service.core.json.walk import Node, walk
-from service.core.schemas.tree import is_deeper_than
+from service.core.json.walk import Node, is_deeper_than, walk
 from service.errors import InputError, MalformedError, TooLargeError
 
 _JITER_DEPTH = 200

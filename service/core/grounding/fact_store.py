@@ -216,9 +216,9 @@ class FactStore:
         self._unread.append((text, source))
         self.add_values(find_values(text, self.today) if mentions is None else mentions, pointer, source)
 
-    def add_words(self, texts: Iterable[str], source: Source) -> None:
-        """Add the words of texts, without their values."""
-        self._unread.extend((text, source) for text in texts)
+    def add_words(self, texts: Iterable[tuple[str, Source]]) -> None:
+        """Add the words of texts, without their values; each with who wrote it."""
+        self._unread += texts
 
     def add_values(self, mentions: Iterable[Mention], pointer: str, source: Source) -> None:
         """Add the values of a text, without its words."""

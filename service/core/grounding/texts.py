@@ -69,8 +69,9 @@ class _Reader:
 
     def read(self) -> Iterator[GroundedText]:
         for n, tool in enumerate(self._trace.tools or ()):
-            self._index.add_words([text.text for text in tool.texts[1:]], "description")
-            for path, values in _read_descriptions(tool, self._index.today):
+            described = _read_descriptions(tool, self._index.today)
+            self._index.add_words(described.texts)
+            for path, values in described.values:
                 self._index.add_values(values, f"/tools/{n}{path}", "description")
         steps = iter([*self._trace.steps, None])
         step = next(steps)
@@ -137,19 +138,21 @@ class _Reader:
 
 
 class _Described(NamedTuple):
-    """The values in a tool's texts, with the pointers of the texts that have some. `today`: what they count from."""
+    """A tool's texts, and the values in those that have some, with their pointers. `today`: what values count from."""
 
     today: date | None
+    texts: Sequence[tuple[str, Source]]
     values: Sequence[tuple[str, list[Mention]]]
 
 
-def _read_descriptions(tool: ToolDef, today: date | None) -> Sequence[tuple[str, list[Mention]]]:
-    """Return the values in a tool's texts, read once for all traces of one day."""
+def _read_descriptions(tool: ToolDef, today: date | None) -> _Described:
+    """Read a tool's texts, once for all traces of one day."""
     kept = tool.memo.get("values of texts")
     if not isinstance(kept, _Described) or kept.today != today:
+        texts: list[tuple[str, Source]] = [(text.text, "description") for text in tool.texts[1:]]
         read = [(text.path, find_values(text.text, today)) for text in tool.texts[1:]]
-        kept = tool.memo["values of texts"] = _Described(today, [one for one in read if one[1]])
-    return kept.values
+        kept = tool.memo["values of texts"] = _Described(today, texts, [one for one in read if one[1]])
+    return kept
 
 
 def _has_broken_structure(content: JsonValue) -> bool:
