@@ -148,7 +148,8 @@ def _is_plain(value: object, limits: Limits) -> bool:
     """Whether a value is JSON within the limits for certain; what this is unsure of, `_check_nodes` decides."""
     level: list[object] = [[value]]
     texts: list[object] = []
-    items, small = -1, 10 ** min(_FEW_DIGITS, limits.max_digits)
+    numbers: list[object] = []
+    items = -1
     for _ in range(limits.max_depth + 1):
         deeper: list[object] = []
         for outer in cast("list[dict[str, object] | list[object]]", level):
@@ -160,21 +161,20 @@ def _is_plain(value: object, limits: Limits) -> bool:
                     texts.append(inner)
                 elif kind is dict or kind is list:
                     deeper.append(inner)
-                elif inner is not None and kind is not bool and not _is_plain_number(inner, small):
+                elif kind is int or kind is float:
+                    numbers.append(inner)
+                elif inner is not None and kind is not bool:
                     return False
         if not deeper:
-            return items <= limits.max_items and _are_plain_texts(texts, limits)
+            return items <= limits.max_items and _are_plain(texts, numbers, limits)
         level = deeper
     return False
 
 
-def _is_plain_number(value: object, small: int) -> bool:
-    if type(value) is int:
-        return -small < value < small
-    return type(value) is float and math.isfinite(value)
-
-
-def _are_plain_texts(texts: list[object], limits: Limits) -> bool:
+def _are_plain(texts: list[object], numbers: list[object], limits: Limits) -> bool:
+    most = 10 ** min(_FEW_DIGITS, limits.max_digits)
+    if not all([-most < one < most for one in cast("list[float]", numbers)]):  # noqa: C419 (neither NaN nor infinity is)
+        return False
     try:
         joined = "".join(cast("list[str]", texts))
     except TypeError:  # a key that is no text
