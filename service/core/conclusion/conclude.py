@@ -334,7 +334,7 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
 def _build_stage_scores(stages: tuple[tuple[Stage, Fold], ...]) -> tuple[StageScore, ...]:
     return tuple(
         [
-            StageScore(stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.full_range)
+            cache_json(StageScore(stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.full_range))
             for stage, fold in stages
         ]
     )
