@@ -2,14 +2,13 @@
 
 It uses litellm only for what it does well, the dialects of the providers: litellm retries nothing, caches nothing, reports to
 nobody and fetches nothing on import. Every request goes through a client that we hand in: `service.outbound.transport` carries
-what is sent and received, `service.asking.replies` reads what litellm returns, and `service.asking.failures` explains what it
+what is sent and received, `service.asking.replies` reads what litellm returns, and `service.asking.faults` explains what it
 raises.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -22,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 from pydantic import JsonValue, SecretStr
 
 from service import heap
-from service.asking.failures import MAX_PAUSE_S, NO_KEY, explain_failure, find_refused_params
-from service.asking.faults import CallError
+from service.asking.faults import MAX_PAUSE_S, NO_KEY, CallError, explain_failure, find_refused_params
 from service.asking.prices import Costs, Library, look_up_cost, look_up_price, look_up_thinking
 from service.asking.replies import (
     ReplyForm,
@@ -135,12 +133,6 @@ class LiteLLM:
         self._longest_pause = longest_pause
         self._traits: dict[str, _Traits] = {}
         self._costs: dict[str, Costs] = {}
-
-    @property
-    def account(self) -> str:
-        """Identifies the address and the key without revealing them."""
-        key = self._api_key.get_secret_value() if self._api_key else ""
-        return hashlib.sha256(f"{self._api_base}\n{key}".encode()).hexdigest()[:16]
 
     async def complete(self, prompt: Prompt, over: OpenTransport | None = None) -> Completion:
         """Return the reply. Raises CallError for every failure. `over` opens what stands in for the way to the provider."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.asking.budget.reservations import Spending
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.calibration.labels import LabelledItem

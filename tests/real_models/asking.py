@@ -14,10 +14,9 @@ import yaml
 
 from service import plan
 from service.asking.budget.reservations import Spending
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.judging import Judges, Judging
-from service.asking.limits import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import Ask
@@ -116,7 +115,7 @@ async def ask_all(items: list[Item], *, model: str, base: str, form: Any, verbos
     """Ask a model each question, one after the other."""
     count = Count()
     client = LiteLLM(api_base=base, api_key=None, reply=form, bounds=ExchangeBounds(Timeouts.within(DEADLINE_S)))
-    calls = ModelCaller(client, ProviderGates(), policy=RetryPolicy(attempt_s=DEADLINE_S, total_s=2 * DEADLINE_S))
+    calls = ModelCaller(client, policy=RetryPolicy(attempt_s=DEADLINE_S, total_s=2 * DEADLINE_S))
     recorder = _Recorder(calls)
     judging = Judging(recorder, NoCache(), Judges(model, api_base=base), closing=disconnect)
     for item in items:
