@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from service import heap
 from service.asking.budget.ask_limits import AskLimits
-from service.core.judging.fits import build_route
+from service.core.judging.fits.fit import build_route
 from service.core.report import STAND_IN
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, BusyError, SettingsError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from service.asking.judging import Judging
     from service.asking.model import LiteLLM
     from service.asking.provider_batches.wire import Wire
-    from service.core.judging.fits import Fit
+    from service.core.judging.fits.fit import Fit
     from service.outbound.sandbox import Sandboxes
     from service.outbound.webhooks import Webhooks
     from service.store.database import Database

@@ -20,7 +20,7 @@ from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.judging import Judges, Judging
 from service.asking.limits import ProviderGate
 from service.asking.model import LiteLLM, disconnect
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.judging.questions import ASSEMBLY
 from service.engine import Engine
 from service.registry import Registry
