@@ -36,8 +36,7 @@ ROLES = {
 TAGS = ("tool_calls?", "function_?calls?", "think")
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the turns. Raises InputError: unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     system = record.text("system")
     if system:
         out.say("system", system)
@@ -211,8 +210,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="sharegpt",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=74,
     summary="A line of a ShareGPT data set: `conversations` with calls.",

@@ -44,11 +44,7 @@ from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
 
 
-def read(record: Cursor, out: Transcript) -> Trace:
-    """Read the spans; `tools` is what was on offer, if they do not say.
-
-    Raises InputError: no spans, no span of a model or a tool, a call without a name, unusable `tools`.
-    """
+def _read(record: Cursor, out: Transcript) -> Trace:
     raw = record.members
     record.drop()
     spans = read_spans(raw.get("spans"), raw.get("resourceSpans"))
@@ -231,8 +227,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="spans",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=80,
     summary="OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
