@@ -62,27 +62,6 @@ class Transcript:
     `Step.message` always points at the message that made the call, and parallel calls share it.
     """
 
-    __slots__ = (
-        "_answers",
-        "_calls",
-        "_closed",
-        "_ids",
-        "_left",
-        "_messages",
-        "_noted",
-        "_offered",
-        "_offers",
-        "_replied",
-        "_results",
-        "_speaking",
-        "_tools",
-        "_turn",
-        "agent",
-        "hosted",
-        "id",
-        "state",
-    )
-
     def __init__(self, offered: tuple[ToolDef, ...] | None = None) -> None:
         """Start empty. `offered`: the tools on offer, if the source names none."""
         self._offered = offered
@@ -91,8 +70,9 @@ class Transcript:
         self._results: list[ResultEntry] = []
         self._answers: Answers = {}
         self._left = Leftovers()
-        self._ids: set[str | None] = set()
-        self._tools: set[str] = set()
+        self.call_ids: set[str | None] = set()
+        """The ids of the calls that were made."""
+        self.called_tools: set[str] = set()
         self._offers: dict[str | None, dict[str, tuple[ToolDef, Offer | None]]] = {}
         self.agent: str | None = None
         """Who speaks and calls next, or is spoken to, if the trace has several agents."""
@@ -103,7 +83,6 @@ class Transcript:
         self.hosted: Sequence[str] = ()
         """Names of the provider's own tools that are on offer."""
         self._closed = False
-        self._noted = 0
         self._turn = 0
         self._replied = True
         self._speaking = False
@@ -128,6 +107,8 @@ class Transcript:
         if not parallel and not (self._speaking and self._messages[-1].agent == self.agent):
             self.say("assistant", "")
         self._speaking = True
+        self.call_ids.add(call.id)
+        self.called_tools.add(call.name)
         self._calls.append(Step(len(self._calls), self._turn, call, None, len(self._messages) - 1, None, self.agent))
 
     def add_result(
@@ -186,23 +167,6 @@ class Transcript:
         came = Offer(len(self._calls), self._turn) if late and (self._calls or self._turn > 1) else None
         self._offers.setdefault(self.agent, {}).setdefault(tool.name, (tool, came))
 
-    def has_call_id(self, call_id: str) -> bool:
-        """Whether a call with this id was made."""
-        self._note_calls()
-        return call_id in self._ids
-
-    def has_called_tool(self, tool: str) -> bool:
-        """Whether this tool was called."""
-        self._note_calls()
-        return tool in self._tools
-
-    def _note_calls(self) -> None:
-        """Record ids and tools of new calls, on demand: for most sources nobody asks."""
-        for step in self._calls[self._noted :]:
-            self._ids.add(step.call.id)
-            self._tools.add(step.call.name)
-        self._noted = len(self._calls)
-
     def answer(self, result: ToolResult | None) -> None:
         """Set what the latest call returned."""
         self._speaking = False
@@ -241,7 +205,7 @@ class Transcript:
             common.tools,
             tuple(self._messages),
             tuple([_answer(step, answers) for step in self._calls] if answers else self._calls),
-            self._answer(),
+            None if self.is_calling() or not self._is_last() else self._messages[-1].text,
             self._turn,
             None if given is None else _read_state(given),
             cast("JsonValue", raw),
@@ -262,7 +226,7 @@ class Transcript:
         named = {call.name: frozenset(call.arguments or ()) for call in calls}
         named |= {tool.name: tool.properties for tool in tools or ()}
         ids = {call.id: index for index, call in enumerate(calls) if call.id}
-        results = [answers.get(index) for index in range(len(calls))]
+        results = map(answers.get, range(len(calls)))
         waits = any(result is None or result.content in (None, "", [], {}) for result in results)
         return self._left.judge(TraceCalls(calls), Known(named, ids, frozenset(answers), waits))
 
@@ -317,10 +281,6 @@ class Transcript:
     def _is_last(self) -> bool:
         return bool(self._messages) and self._messages[-1].role == "assistant"
 
-    def has_spoken(self) -> bool:
-        """Whether the last message is the assistant's and has text."""
-        return self._is_last() and bool(self._messages[-1].text)
-
     def get_last_text(self) -> str:
         """Return the text of the last message; "" if there is none."""
         return self._messages[-1].text if self._messages else ""
@@ -328,9 +288,6 @@ class Transcript:
     def is_calling(self) -> bool:
         """Whether the last message made a call."""
         return bool(self._calls) and self._calls[-1].message == len(self._messages) - 1
-
-    def _answer(self) -> str | None:
-        return None if self.is_calling() or not self._is_last() else self._messages[-1].text
 
 
 def _answer(step: Step, answers: Answers) -> Step:

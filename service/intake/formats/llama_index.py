@@ -36,7 +36,7 @@ def _read_event(event: Cursor, out: Transcript) -> None:
     elif "response" in event:
         _read_output(event, out)
     elif "tool_kwargs" in event:
-        if not out.has_call_id(str(event.peek("tool_id"))):
+        if str(event.peek("tool_id")) not in out.call_ids:
             out.call(take_call(event), parallel=out.is_calling())
         event.take_all("tool_id", "tool_name", "tool_kwargs")
     elif isinstance(event.peek("user_msg"), str):

@@ -158,7 +158,7 @@ def _list_results(transcript: Transcript, value: JsonValue, call_count: int) -> 
     named = [_observe(item) for item in raw]
     # Without tags, an object with a name and a content is a wrapping only if the name is that of a tool that was called.
     return [
-        one if one.tool is None or transcript.has_called_tool(one.tool) else Observation(item)
+        one if one.tool is None or one.tool in transcript.called_tools else Observation(item)
         for one, item in zip(named, raw, strict=True)
     ]
 

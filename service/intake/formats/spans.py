@@ -27,7 +27,7 @@ from service.errors import InputError
 from service.intake.build import Record, Transcript, add_catalogues
 from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.known_calls import KnownCalls, build_mention
+from service.intake.known_calls import KnownCalls
 from service.intake.offers import Request, add_offers
 from service.intake.spans.agents import Agents
 from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
@@ -101,8 +101,7 @@ def _collect_calls(
     known = KnownCalls(run.call for run in unmatched)
     for place, call in enumerate(calls):
         run = matches.get(place)
-        mentions = [build_mention(call), *([] if run is None else [build_mention(run.call)])]
-        known.add(*mentions, *[mentions[0]._replace(ids=frozenset({alias})) for alias in aliases_of[call.id]])
+        known.add(call, *([] if run is None else [run.call]), *[replace(call, id=one) for one in aliases_of[call.id]])
     return known
 
 
