@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import cast
 
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
@@ -31,7 +31,7 @@ from service.core.trace import (
 )
 from service.intake.pairing import Answers, ResultEntry, pair
 from service.intake.unread_parts.endings import EMPTY, Ending, list_endings
-from service.intake.unread_parts.leftovers import Leftovers, Rest
+from service.intake.unread_parts.leftovers import Judge, Leftover, PossibleCalls, ReplyEnd, Rest
 from service.intake.unread_parts.losses import drop_lost_arguments, is_lost, may_be_lost
 from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
@@ -45,16 +45,6 @@ class Record(TypedDict):
     format: ReadOnly[str]
 
 
-class Heard(NamedTuple):
-    """What a transcript was told."""
-
-    messages: Sequence[Message]
-    steps: Sequence[Step]
-    results: Sequence[ResultEntry]
-    answers: Answers
-    left: Sequence[UnreadablePart | Rest]
-
-
 class Transcript:
     """Builds a Trace: an adapter creates one, reports what happened, and takes the Trace.
 
@@ -62,37 +52,18 @@ class Transcript:
     `Step.message` always points at the message that made the call, and parallel calls share it.
     """
 
-    __slots__ = (
-        "_answers",
-        "_calls",
-        "_closed",
-        "_ids",
-        "_left",
-        "_messages",
-        "_noted",
-        "_offered",
-        "_offers",
-        "_replied",
-        "_results",
-        "_speaking",
-        "_tools",
-        "_turn",
-        "agent",
-        "hosted",
-        "id",
-        "state",
-    )
-
     def __init__(self, offered: tuple[ToolDef, ...] | None = None) -> None:
         """Start empty. `offered`: the tools on offer, if the source names none."""
         self._offered = offered
-        self._messages: list[Message] = []
-        self._calls: list[Step] = []
-        self._results: list[ResultEntry] = []
-        self._answers: Answers = {}
-        self._left = Leftovers()
-        self._ids: set[str | None] = set()
-        self._tools: set[str] = set()
+        self.messages: list[Message] = []
+        self.steps: list[Step] = []
+        self.results: list[ResultEntry] = []
+        self.answers: Answers = {}
+        self.left: list[Leftover] = []
+        """What was not read, in order."""
+        self.call_ids: set[str | None] = set()
+        """The ids of the calls that were made."""
+        self.called_tools: set[str] = set()
         self._offers: dict[str | None, dict[str, tuple[ToolDef, Offer | None]]] = {}
         self.agent: str | None = None
         """Who speaks and calls next, or is spoken to, if the trace has several agents."""
@@ -103,7 +74,6 @@ class Transcript:
         self.hosted: Sequence[str] = ()
         """Names of the provider's own tools that are on offer."""
         self._closed = False
-        self._noted = 0
         self._turn = 0
         self._replied = True
         self._speaking = False
@@ -118,17 +88,19 @@ class Transcript:
             self._turn += 1
         if role in ("user", "assistant"):
             self._replied = role == "assistant"
-        self._messages.append(Message(role, text, self._turn, self.agent, to))
+        self.messages.append(Message(role, text, self._turn, self.agent, to))
 
     def call(self, call: ToolCall, *, parallel: bool = False) -> None:
         """Add a call, made by the assistant message just added or, if there is none, by a new message without text.
 
         `parallel`: made by the same message as the call before it.
         """
-        if not parallel and not (self._speaking and self._messages[-1].agent == self.agent):
+        if not parallel and not (self._speaking and self.messages[-1].agent == self.agent):
             self.say("assistant", "")
         self._speaking = True
-        self._calls.append(Step(len(self._calls), self._turn, call, None, len(self._messages) - 1, None, self.agent))
+        self.call_ids.add(call.id)
+        self.called_tools.add(call.name)
+        self.steps.append(Step(len(self.steps), self._turn, call, None, len(self.messages) - 1, None, self.agent))
 
     def add_result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
@@ -140,17 +112,13 @@ class Transcript:
         `path`: the result's pointer, reported if its call is missing; "" if a missing call is no fault.
         """
         self._speaking = False
-        self._results.append(ResultEntry(call_id or None, tool or None, result, len(self._calls), self._turn, path))
-
-    def list_heard(self) -> Heard:
-        """Return what was reported so far, before any of it is paired or judged."""
-        return Heard(self._messages, self._calls, self._results, self._answers, self._left.list_entries())
+        self.results.append(ResultEntry(call_id or None, tool or None, result, len(self.steps), self._turn, path))
 
     def note_unread(self, kind: UnreadKind, path: str, what: str) -> None:
         """Report something at `path` that is not read. What is of the kind "other" is ignored."""
         if kind == "call":
             self._replied = True
-        self._left.note(kind, path, what, self._turn)
+        self.left.append(UnreadablePart(kind, path, f"{what} is not read", self._turn))
 
     def note_possible_calls(self, calls: Sequence[PossibleCall], what: str, path: str, *, by_id: bool) -> None:
         """Report possible calls that stand together in an unread part, `what` at `path`.
@@ -158,11 +126,11 @@ class Transcript:
         Those that repeat calls of the trace do not count. `by_id`: only one with a call's id may be its repetition.
         """
         self._replied = self._replied or bool(calls)
-        self._left.leave_calls(calls, what, path, self._turn, by_id=by_id)
+        self.left.append(PossibleCalls(calls, what, path, self._turn, by_id))
 
     def leave(self, rest: Rest) -> None:
         """Leave a part to be judged once the trace is known."""
-        self._left.leave(rest._replace(turn=self._turn))
+        self.left.append(rest._replace(turn=self._turn))
 
     def end_reply(self, raw: JsonObject, path: str) -> None:
         """Note how the latest reply ended, if the object at `path` says so."""
@@ -171,7 +139,7 @@ class Transcript:
 
     def end_with(self, ending: Ending, *, called: bool = False) -> None:
         """Note how the latest reply ended. `called`: whether it made a call, besides what the transcript knows."""
-        self._left.end(ending, self._turn, called=called or self.is_calling())
+        self.left.append(ReplyEnd(ending, called or self.is_calling(), self._turn))
 
     def miss_reply(self, path: str, what: str) -> None:
         """Report a missing reply: nobody knows what the model would have called or said."""
@@ -183,30 +151,13 @@ class Transcript:
 
         `late`: on offer from here on, not before.
         """
-        came = Offer(len(self._calls), self._turn) if late and (self._calls or self._turn > 1) else None
+        came = Offer(len(self.steps), self._turn) if late and (self.steps or self._turn > 1) else None
         self._offers.setdefault(self.agent, {}).setdefault(tool.name, (tool, came))
-
-    def has_call_id(self, call_id: str) -> bool:
-        """Whether a call with this id was made."""
-        self._note_calls()
-        return call_id in self._ids
-
-    def has_called_tool(self, tool: str) -> bool:
-        """Whether this tool was called."""
-        self._note_calls()
-        return tool in self._tools
-
-    def _note_calls(self) -> None:
-        """Record ids and tools of new calls, on demand: for most sources nobody asks."""
-        for step in self._calls[self._noted :]:
-            self._ids.add(step.call.id)
-            self._tools.add(step.call.name)
-        self._noted = len(self._calls)
 
     def answer(self, result: ToolResult | None) -> None:
         """Set what the latest call returned."""
         self._speaking = False
-        self._answers[len(self._calls) - 1] = result
+        self.answers[len(self.steps) - 1] = result
 
     def build_trace(
         self,
@@ -225,23 +176,23 @@ class Transcript:
         raw = cast("JsonObject", record)  # a validated record is JSON
         state = self.state if state is None else state
         given = cast("JsonObject | None", raw.get("state") if state is None else state)
-        answers, orphans = self._answers, ()
-        if self._results:
-            answers, orphans = pair(self._calls, self._results, answers)
+        answers, orphans = self.answers, ()
+        if self.results:
+            answers, orphans = pair(self.steps, self.results, answers)
         self._note_text_calls(tools)
         self._drop_losses(answers)
-        if not self._closed and self._is_last() and not (self._messages[-1].text or self.is_calling()):
-            self._left.end(Ending(EMPTY, f"/messages/{len(self._messages) - 1}"), self._turn, called=False)
-        unread, ignored = self.list_unread([step.call for step in self._calls], tools, answers)
+        if not self._closed and self._is_last() and not (self.messages[-1].text or self.is_calling()):
+            self.end_with(Ending(EMPTY, f"/messages/{len(self.messages) - 1}"))
+        unread, ignored = self.list_unread([step.call for step in self.steps], tools, answers)
         catalogues = {agent: _add_offers(() if agent else tools, own) for agent, own in self._offers.items()}
         common = catalogues.pop(None, Catalogue(tools, {}))
         trace = Trace(
             trace_id or self.id or cast("str | None", raw.get("id")),
             record["format"],
             common.tools,
-            tuple(self._messages),
-            tuple([_answer(step, answers) for step in self._calls] if answers else self._calls),
-            self._answer(),
+            tuple(self.messages),
+            tuple([_answer(step, answers) for step in self.steps] if answers else self.steps),
+            None if self.is_calling() or not self._is_last() else self.messages[-1].text,
             self._turn,
             None if given is None else _read_state(given),
             cast("JsonValue", raw),
@@ -257,53 +208,53 @@ class Transcript:
         self, calls: Sequence[ToolCall], tools: Sequence[ToolDef] | None, answers: Answers
     ) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
         """List what is unread and what is ignored, given the calls of the trace, its tools and the results that were read."""
-        if self._left.is_empty():
+        if not self.left:
             return [], []
         named = {call.name: frozenset(call.arguments or ()) for call in calls}
         named |= {tool.name: tool.properties for tool in tools or ()}
         ids = {call.id: index for index, call in enumerate(calls) if call.id}
-        results = [answers.get(index) for index in range(len(calls))]
+        results = map(answers.get, range(len(calls)))
         waits = any(result is None or result.content in (None, "", [], {}) for result in results)
-        return self._left.judge(TraceCalls(calls), Known(named, ids, frozenset(answers), waits))
+        return Judge(TraceCalls(calls), Known(named, ids, frozenset(answers), waits)).judge(self.left)
 
     def _note_text_calls(self, tools: Sequence[ToolDef] | None) -> None:
         """Report the calls that the assistant's texts hold."""
         offered, asked = None, ""
-        for index, message in enumerate(self._messages):
+        for index, message in enumerate(self.messages):
             if message.role == "user":
                 asked = message.text
             elif message.text and message.role in ("assistant", "agent") and MAY_CALL.search(message.text):
                 offered = offered or Offered.of(tools)
                 thought, ended, _ = message.text.partition("</think>")
                 if ended:
-                    self._left.leave(Rest(thought, f"/messages/{index}/text", "a thought", turn=message.turn))
+                    self.left.append(Rest(thought, f"/messages/{index}/text", "a thought", turn=message.turn))
                 for call in find_text_calls(message.text, offered, asked):
                     named = f" of {call.name!r}" if call.name else ""
+                    reason = f"a call{named} in a text ({call.form}) is not read"
                     certain = call.whole and call.name in offered.tools
-                    self._left.note_written(
-                        WrittenCall(index, call.form, call.name, call.arguments, certain),
-                        f"a call{named} in a text ({call.form}) is not read",
-                        message.turn,
-                    )
+                    written = WrittenCall(index, call.form, call.name, call.arguments, certain)
+                    path = f"/messages/{index}/text"
+                    self.left.append(UnreadablePart("call", path, reason, message.turn, None, written))
 
     def _drop_losses(self, answers: Answers) -> None:
         """Take out what an exporter cut or hid of arguments, results and replies."""
-        for index, message in enumerate(self._messages):
+        for index, message in enumerate(self.messages):
             if message.role == "assistant" and may_be_lost(message.text) and is_lost(message.text):
-                what = "a reply that was cut or hidden"
-                self._left.note("call", f"/messages/{index}/text", f"a call in {what}", message.turn)
-                self._left.note("text", f"/messages/{index}/text", what, message.turn)
-        for index, step in enumerate(self._calls):
+                path, reason = f"/messages/{index}/text", "a reply that was cut or hidden is not read"
+                self.left.append(UnreadablePart("call", path, f"a call in {reason}", message.turn))
+                self.left.append(UnreadablePart("text", path, reason, message.turn))
+        for index, step in enumerate(self.steps):
             raw = step.call.raw
             if (
                 may_be_lost(raw if isinstance(raw, str) else repr(raw))
                 and (call := drop_lost_arguments(step.call)) is not step.call
             ):
-                self._calls[index] = replace(step, call=call)
+                self.steps[index] = replace(step, call=call)
             result = answers.get(index) if answers else None
             if result is not None and isinstance(result.content, str) and is_lost(result.content):
                 answers[index] = None
-                self._left.note("result", f"/steps/{index}/result", "a result that was cut or hidden", step.turn, index)
+                reason = "a result that was cut or hidden is not read"
+                self.left.append(UnreadablePart("result", f"/steps/{index}/result", reason, step.turn, index))
 
     def close(self) -> None:
         """Note that nothing is missing at the end: the source says that the conversation is over, or what the model did."""
@@ -311,26 +262,19 @@ class Transcript:
 
     def has_replied(self) -> bool:
         """Whether the assistant spoke last and none of its calls has returned since."""
-        returned = self.is_calling() and self._results and self._results[-1].calls_before == len(self._calls)
+        returned = self.is_calling() and self.results and self.results[-1].calls_before == len(self.steps)
         return self._is_last() and not returned
 
     def _is_last(self) -> bool:
-        return bool(self._messages) and self._messages[-1].role == "assistant"
-
-    def has_spoken(self) -> bool:
-        """Whether the last message is the assistant's and has text."""
-        return self._is_last() and bool(self._messages[-1].text)
+        return bool(self.messages) and self.messages[-1].role == "assistant"
 
     def get_last_text(self) -> str:
         """Return the text of the last message; "" if there is none."""
-        return self._messages[-1].text if self._messages else ""
+        return self.messages[-1].text if self.messages else ""
 
     def is_calling(self) -> bool:
         """Whether the last message made a call."""
-        return bool(self._calls) and self._calls[-1].message == len(self._messages) - 1
-
-    def _answer(self) -> str | None:
-        return None if self.is_calling() or not self._is_last() else self._messages[-1].text
+        return bool(self.steps) and self.steps[-1].message == len(self.messages) - 1
 
 
 def _answer(step: Step, answers: Answers) -> Step:

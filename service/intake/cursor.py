@@ -187,13 +187,6 @@ class Cursor:
                 yield self._open(name, value, "a part")
                 return
 
-    def need(self, *names: str, example: str) -> str:
-        """Return a text that must be there. Raises InputError with the `example`."""
-        found = self.text(*names)
-        if not found:
-            raise InputError.at(self.path, f"{self._name()} needs {' or '.join(names)}, such as {example}")
-        return found
-
     def speaks(self, *, silent: bool) -> None:
         """Note that this is a reply of the assistant; `silent`: nothing was found in it, so that an odd member may hold it."""
         self._about, self._silent = "reply", silent

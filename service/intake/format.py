@@ -10,7 +10,7 @@ from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValu
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from service.core.json.members import JsonObject
+from service.core.json.members import JsonObject, list_objects
 from service.core.trace import ToolDef, Trace
 from service.intake.build import Record, Transcript
 from service.intake.cursor import Cursor
@@ -24,15 +24,12 @@ LAST_PLACE = 1_000
 """The place of a format that does not set one."""
 
 
-def _read_no_gold(record: JsonObject) -> None:
-    """Return None: most formats carry no gold."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A trace format, as its module declares it."""
 
-    name: str
+    name: str = ""
+    """The name of its module."""
     summary: str
     """One line that says what the format is."""
     hint: str
@@ -47,7 +44,7 @@ class Format:
     """How much `recognise` demands of a record, from 1 to 100. Of several formats that recognise one, the best score is
     guessed unless another loses less. Up to 50: no more than messages, which other formats have too.
     """
-    gold: Callable[[JsonObject], dict[str, JsonValue] | None] = _read_no_gold
+    gold: Callable[[JsonObject], dict[str, JsonValue] | None] = lambda _: None
     """Reads the gold that a record carries, as plain data in a gold format; returns None if it carries none."""
     place: int = LAST_PLACE
     """Position in schemas and in messages that list all formats."""
@@ -84,6 +81,11 @@ class Format:
         found = self.read(root, out)
         root.close()
         return found if isinstance(found, (Trace, WrapperContents)) else out.build_trace(record, tools=found)
+
+
+def recognise_lines(session: Callable[[JsonObject], str | None]) -> Callable[[JsonObject], bool]:
+    """Return what recognises the lines of a file, in `lines`, by the session that one of them names."""
+    return lambda record: any(session(line) for line in list_objects(record.get("lines")))
 
 
 class ByFormat:

@@ -103,7 +103,7 @@ def _read_mcp_call(out: Transcript, sink: Sink, item: Cursor) -> None:
     approval = item.text("approval_request_id")
     item_id, name, arguments = item.text("id"), item.text("name"), item.take("arguments")
     item.text("server_label")
-    if approval and out.has_call_id(approval):
+    if approval and approval in out.call_ids:
         sink.add_result(approval, result or ToolResult(None), path=item.path)
         return
     if not name:

@@ -8,58 +8,40 @@ that mentions one twice means two calls.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import cast
 
 from pydantic import JsonValue
 
 from service.core.json.contents import Contents
-from service.core.json.members import JsonObject
 from service.core.trace import ToolCall
 from service.intake.spans.otlp import unflatten
 from service.intake.texts import parse_text
-from service.intake.unread_parts.suspects import FoundCall, guess_kind, list_calls
+from service.intake.unread_parts.repeated_calls import PossibleCall
+from service.intake.unread_parts.suspects import guess_kind, list_calls
 
 
-class CallMention(NamedTuple):
-    """One mention of a call in a log; "" and None stand for what it leaves out."""
-
-    path: str
-    ids: frozenset[str]
-    name: str
-    arguments: JsonValue
-
-
-def list_mentions(value: JsonValue, path: str) -> Iterator[CallMention]:
-    """Iterate over mentions of calls in JSON of unknown form.
+def list_mentions(value: JsonValue, path: str) -> Iterator[PossibleCall]:
+    """Iterate over mentions of calls in JSON of unknown form. A name of "" and no arguments stand for what one leaves out.
 
     >>> [mention] = list_mentions([{"id": "c", "function": {"name": "f", "arguments": '{"x": 1}'}}], "/x")
-    >>> mention.path, sorted(mention.ids), mention.name, mention.arguments
-    ('/x/0/function', ['c'], 'f', {'x': 1})
+    >>> mention.path, mention.call.id, mention.call.name, mention.call.arguments
+    ('/x/0/function', 'c', 'f', {'x': 1})
     """
-    return _list_mentions(list_calls(value, path))
+    return (PossibleCall(_complete(call, here), place) for place, here, call in list_calls(value, path))
 
 
-def _list_mentions(calls: Iterable[FoundCall]) -> Iterator[CallMention]:
-    for place, here, _, _, call in calls:
-        arguments = call.raw if call.arguments is None else dict(call.arguments)
-        arguments = (arguments.strip() or None) if isinstance(arguments, str) else arguments
-        ids = frozenset({call.id} if call.id else ())
-        yield CallMention(
-            place, ids, call.name or _read_type(here, whole=not ids), None if call.raw is None else arguments
-        )
-
-
-def list_packed_mentions(value: JsonValue, path: str) -> Iterator[CallMention]:
+def list_packed_mentions(value: JsonValue, path: str) -> Iterator[PossibleCall]:
     """Iterate over mentions in a value that encodes JSON in texts and dotted keys, as attributes and metadata do.
 
     All get the pointer `path`.
 
     >>> attributes = {"a.calls": '[{"name": "f", "args": {}}]', "b.0.name": "g", "b.0.arguments": "{}"}
-    >>> [(mention.path, mention.name) for mention in list_packed_mentions(attributes, "/x")]
+    >>> [(mention.path, mention.call.name) for mention in list_packed_mentions(attributes, "/x")]
     [('/x', 'f'), ('/x', 'g')]
     """
-    return (mention._replace(path=path) for mention in _list_mentions(list_calls(value, path, _unpack)))
+    return (PossibleCall(_complete(call, here), path) for _, here, call in list_calls(value, path, _unpack))
 
 
 _PROSE = frozenset({"content", "text"})
@@ -72,19 +54,15 @@ def _unpack(name: str, value: JsonValue) -> JsonValue:
     return cast("JsonValue", unflatten(value)) if isinstance(value, dict) else value
 
 
-def _read_type(raw: JsonObject, *, whole: bool) -> str:
-    """Return the tool's name from a type like Vercel's `tool-weather`; otherwise, if `whole`, the type itself."""
+def _complete(call: ToolCall, raw: Mapping[str, JsonValue]) -> ToolCall:
+    """Name a call by a type like Vercel's `tool-weather` if nothing else does; else, without an id, by the type itself."""
     kind = raw.get("type")
-    if not isinstance(kind, str):
-        return ""
-    head, _, name = kind.partition("-")
-    return name if head == "tool" and guess_kind(name) != "call" else kind if whole else ""
-
-
-def build_mention(call: ToolCall, path: str = "") -> CallMention:
-    """Build the mention of a call that was read."""
-    arguments = call.raw if call.arguments is None else dict(call.arguments)
-    return CallMention(path, frozenset({call.id} if call.id else ()), call.name, arguments)
+    if not call.name and isinstance(kind, str):
+        head, _, name = kind.partition("-")
+        named = name if head == "tool" and guess_kind(name) != "call" else "" if call.id else kind
+        call = replace(call, name=named)
+    blank = call.raw is None or (isinstance(call.raw, str) and not call.raw.strip())
+    return replace(call, arguments=None, raw=None) if blank else call
 
 
 _Key = tuple[str, int]
@@ -102,47 +80,46 @@ class KnownCalls:
         self._counts: Counter[_Key] = Counter()
         self._without_id: Counter[_Key] = Counter()
         for call in calls:
-            self.add(build_mention(call))
+            self.add(call)
 
-    def add(self, *mention: CallMention) -> None:
+    def add(self, *mention: ToolCall) -> None:
         """Add one call of the trace, given every mention of it in the source."""
         keys = {key for one in mention for key in self._list_keys(one)}
-        ids = {name for one in mention for name in one.ids}
+        ids = {one.id for one in mention if one.id}
         for name in ids:
             self._by_id[name] |= keys
         self._counts.update(keys)
         if not ids:
             self._without_id.update(keys)
 
-    def list_unknown(self, mention: Iterable[CallMention]) -> Iterator[CallMention]:
+    def list_unknown(self, mentions: Iterable[PossibleCall]) -> Iterator[PossibleCall]:
         """Iterate over the unknown calls among those that one value mentions. Each becomes known."""
         used: Counter[_Key] = Counter()
-        seen: set[tuple[frozenset[str], _Key]] = set()
-        for call in mention:
-            lookup_keys = self._list_lookup_keys(call)
-            if call.ids and (call.ids, lookup_keys[0]) in seen:
+        seen: set[tuple[str, _Key]] = set()
+        for one in mentions:
+            call, keys = one.call, self._list_lookup_keys(one.call)
+            if call.id and (call.id, keys[0]) in seen:
                 continue
-            seen.add((call.ids, lookup_keys[0]))
-            if not self._has_id(call, lookup_keys) and not self._use(call, lookup_keys, used):
+            seen.add((call.id or "", keys[0]))
+            used[keys[0]] += not (by_id := self._by_id.get(call.id or "", set()).intersection(keys))
+            counts = self._without_id if call.id else self._counts
+            if not by_id and not (call.name and used[keys[0]] <= sum(counts[key] for key in keys)):
                 self.add(call)
-                yield call
+                yield one
 
-    def _has_id(self, call: CallMention, lookup_keys: Sequence[_Key]) -> bool:
-        return any(key in self._by_id[name] for name in call.ids if name in self._by_id for key in lookup_keys)
-
-    def _use(self, call: CallMention, lookup_keys: Sequence[_Key], used: Counter[_Key]) -> bool:
-        """Whether a call that no id identifies is known, and more often than this value has mentioned it so far."""
-        counts = self._without_id if call.ids else self._counts
-        used[lookup_keys[0]] += 1
-        return bool(call.name) and used[lookup_keys[0]] <= sum(counts[key] for key in lookup_keys)
-
-    def _list_keys(self, call: CallMention) -> list[_Key]:
+    def _list_keys(self, call: ToolCall) -> list[_Key]:
         """List the keys under which a call is found."""
-        number = _NO_ARGUMENTS if call.arguments is None else self._contents.number(call.arguments)
-        return [(call.name, number), (call.name, _ANY_ARGUMENTS), ("", _ANY_ARGUMENTS)]
+        return [(call.name, self._number(call)), (call.name, _ANY_ARGUMENTS), ("", _ANY_ARGUMENTS)]
 
-    def _list_lookup_keys(self, call: CallMention) -> list[_Key]:
+    def _list_lookup_keys(self, call: ToolCall) -> list[_Key]:
         """List the keys to look a call up by: a known call with any of them is the same call."""
-        if not call.name or call.arguments is None:
-            return [(call.name, _ANY_ARGUMENTS)]
-        return [(call.name, self._contents.number(call.arguments)), (call.name, _NO_ARGUMENTS)]
+        number = self._number(call) if call.name else _NO_ARGUMENTS
+        return (
+            [(call.name, _ANY_ARGUMENTS)]
+            if number == _NO_ARGUMENTS
+            else [(call.name, number), (call.name, _NO_ARGUMENTS)]
+        )
+
+    def _number(self, call: ToolCall) -> int:
+        given = call.raw if call.arguments is None else dict(call.arguments)
+        return _NO_ARGUMENTS if given is None else self._contents.number(given)

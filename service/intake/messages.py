@@ -75,38 +75,30 @@ def read_messages(
     for message in messages:
         try:
             speaker = find_speaker(message)
-            if speaker is not None:
-                read_message(out, message, speaker, error_prefix=error_prefix)
-            elif message.peek("role") is not None or not message.members:
-                _leave_unknown(message, strict=strict)
-            elif "type" in message:
+            if speaker is None and message.members and message.peek("role") is None:
+                if "type" not in message:
+                    raise InputError.at(
+                        message.path, "a message needs a role, such as user; other items name their type"
+                    )
                 add_part(out, items, message)
+            elif speaker is None and strict and message.members:
+                raise InputError.at(f"{message.path}/role", f"expected one of {', '.join(_ROLES)}")
+            elif speaker is None and strict:
+                raise InputError.at(message.path, f"expected a message: an object, not {name_type(message.raw)}")
             else:
-                raise InputError.at(message.path, "a message needs a role, such as user; other items name their type")
+                read_message(out, message, speaker, error_prefix=error_prefix)
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
 
 
-def _leave_unknown(message: Cursor, *, strict: bool) -> None:
-    """Leave a message of an unknown role. Raises InputError: that is an error."""
-    if strict and message.members:
-        raise InputError.at(f"{message.path}/role", f"expected one of {', '.join(_ROLES)}")
-    if strict:
-        raise InputError.at(message.path, f"expected a message: an object, not {name_type(message.raw)}")
-    leave_message(message)
-
-
-def leave_message(message: Cursor) -> None:
-    """Leave a message of an unknown speaker. One that stands for a removal says nothing."""
-    removal = message.peek("type") in ("remove", "RemoveMessage")
-    message.leave("a removal" if removal else "a message of an unknown role", holds="other" if removal else "text")
-
-
-def read_message(out: Transcript, message: Cursor, speaker: Speaker, *, error_prefix: str | None = None) -> None:
-    """Add a message of a known speaker. Raises InputError: a call without a name."""
-    if speaker == "assistant":
+def read_message(out: Transcript, message: Cursor, speaker: Speaker | None, *, error_prefix: str | None = None) -> None:
+    """Add a message; leave that of an unknown speaker. Raises InputError: a call without a name."""
+    if speaker is None:  # one that stands for a removal says nothing
+        removal = message.peek("type") in ("remove", "RemoveMessage")
+        message.leave("a removal" if removal else "a message of an unknown role", holds="other" if removal else "text")
+    elif speaker == "assistant":
         read_reply_message(out, message)
     elif speaker == "tool":
         _read_tool_message(out, message, error_prefix)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from pydantic import JsonValue
 
-from service.core.json.members import as_text, list_objects, read_type
+from service.core.json.members import as_text, read_type
 from service.core.trace import ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
 from service.intake.build import Transcript
@@ -233,37 +232,10 @@ def take_call(part: Cursor) -> ToolCall:
     if problem:
         body.take(*ARGUMENTS)
         return ToolCall(call_id or None, name, None, problem, problem)
-    if "partialArgs" in body or "partial_args" in body:
-        arguments = _join_streamed(body)
-        call = build_tool_call(call_id, name, arguments)
-        return replace(call, arguments=None, captured=False) if arguments is _UNKNOWN else call
+    if body.take("partialArgs", "partial_args") and not body.peek("args"):  # pieces of a stream
+        return ToolCall(call_id or None, name, None, captured=False)
     given = next((key for key in ARGUMENTS if body.peek(key) is not None), "")
     return build_tool_call(call_id, name, body.take(given) if given else None)
-
-
-_UNKNOWN: Final[JsonValue] = "(arguments that are not whole)"
-_TOP_PATH = re.compile(r"\$\.([\w-]+)")
-_VALUES = ("stringvalue", "numbervalue", "boolvalue", "nullvalue")
-
-
-def _join_streamed(call: Cursor) -> JsonValue:
-    """Join Gemini's streamed arguments, `{"jsonPath": "$.city", "stringValue": "Os", "willContinue": true}`.
-
-    Those below the top level, and a call that goes on, are not known.
-    """
-    whole, goes_on = call.take("args"), call.flag("willContinue", "will_continue")
-    pieces = list_objects(call.take("partialArgs", "partial_args"))
-    if whole:
-        return whole
-    joined: dict[str, JsonValue] = {}
-    for piece in pieces:
-        path = _TOP_PATH.fullmatch(str(piece.get("jsonPath", piece.get("json_path"))))
-        name = next((name for name in piece if name.lower().replace("_", "") in _VALUES), None)
-        if path is None or name is None:
-            return _UNKNOWN
-        value, before = piece[name], joined.get(path[1])
-        joined[path[1]] = before + value if isinstance(before, str) and isinstance(value, str) else value
-    return _UNKNOWN if goes_on else joined
 
 
 def add_result(sink: Sink | Transcript, part: Cursor, *, error_prefix: str | None = None) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.parsing import MAX_DEPTH, MAX_DIGITS
+from service.core.json.parsing import MAX_DEPTH, parse
 from service.intake.texts import unfence
 
 MAX_CHARS = 100_000
@@ -91,19 +92,14 @@ def list_statement_calls(source: str) -> list[PythonCall] | None:
 
 
 def _is_hostile(source: str) -> bool:
-    """Whether a source is too long, too deep, or has an escape that makes Python warn."""
+    """Whether a source is too long, too deep (brackets inside strings count), or has an escape that makes Python warn."""
     if len(source) > MAX_CHARS or _ODD_ESCAPE.search(source) or "\0" in source:
         return True
-    return _measure_depth(source) > MAX_DEPTH
-
-
-def _measure_depth(source: str) -> int:
-    """Return how deep brackets nest, counting those inside strings too."""
     depth = deepest = 0
     for match in re.finditer(r"[(\[{]|[)\]}]", source):
         depth = depth + 1 if match[0] in "([{" else max(depth - 1, 0)
         deepest = max(deepest, depth)
-    return deepest
+    return deepest > MAX_DEPTH
 
 
 def _parse_program(source: str) -> ast.Module | None:
@@ -129,7 +125,7 @@ def _read_call(node: ast.AST) -> PythonCall | None:
         return None
     try:
         return PythonCall(name, None if node.args else _read_arguments(node))
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return PythonCall(name, None)
 
 
@@ -151,37 +147,13 @@ def _read_arguments(node: ast.Call) -> dict[str, JsonValue]:
     return arguments
 
 
+class _Constants(ast.NodeTransformer):
+    """Puts Python's constants where a model wrote those of JSON."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(_CONSTANTS[node.id]) if node.id in _CONSTANTS else node
+
+
 def _read_value(node: ast.expr) -> JsonValue:
-    """Return a literal as JSON.
-
-    Raises ValueError: any other expression, a number that is not finite or is very large.
-    """
-    if isinstance(node, (ast.List, ast.Tuple)):
-        return [_read_value(item) for item in node.elts]
-    if isinstance(node, ast.Dict):
-        return {_read_key(key): _read_value(value) for key, value in zip(node.keys, node.values, strict=True)}
-    if isinstance(node, ast.Name) and node.id in _CONSTANTS:
-        return _CONSTANTS[node.id]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        number = _read_value(node.operand)
-        if isinstance(number, (int, float)) and not isinstance(number, bool):
-            return -number
-    elif isinstance(node, ast.Constant):
-        return _read_constant(node.value)
-    raise ValueError(node)
-
-
-def _read_key(node: ast.expr | None) -> str:
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    raise ValueError(node)
-
-
-def _read_constant(value: object) -> JsonValue:
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    if isinstance(value, int) and abs(value) < 10**MAX_DIGITS:
-        return value
-    if isinstance(value, float) and abs(value) != float("inf"):
-        return value
-    raise ValueError(value)
+    """Return a literal as JSON. Raises ValueError or TypeError: any other expression, or one that JSON cannot express."""
+    return parse(json.dumps(ast.literal_eval(_Constants().visit(node)), allow_nan=False))

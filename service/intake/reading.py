@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from math import inf
-from types import ModuleType
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, cast
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -22,16 +21,11 @@ from service.intake.format import ByFormat, Format, Tools
 from service.intake.unread_parts.members import clip
 from service.intake.wrapping import WrapperContents, read_wrapper
 
-
-def _get_format(module: ModuleType) -> Format:
-    entry: Format = get_entry(module, "FORMAT")
-    if module.__name__.rpartition(".")[2] != entry.name:
-        raise TypeError(f"{module.__name__} holds the format {entry.name!r}: a file is named as its format")
-    return entry
-
-
 # Any: pydantic has checked `format`, which decides the shape that each reader gets.
-_ALL = sorted(map(_get_format, import_all(formats)), key=lambda entry: (entry.place, entry.name))
+_ALL: list[Format] = sorted(
+    [replace(get_entry(module, "FORMAT"), name=module.__name__.rpartition(".")[2]) for module in import_all(formats)],
+    key=lambda entry: (entry.place, entry.name),
+)
 _BY_NAME: Mapping[str, Format] = {entry.name: entry for entry in _ALL}
 _BY_SCORE = sorted(_ALL, key=lambda entry: -entry.score)
 
@@ -56,47 +50,24 @@ def guess_format(record: JsonObject) -> str | None:
     Of several, it is the one of the best score, unless another reads what it would lose. A conversation of plain text
     without tools reads the same as `openai` and as `anthropic`; it is called `openai`.
     """
-    return _weigh(record)[0]
+    guesses = list_guesses(record)
+    special = [entry.name for entry in guesses if entry.score > GENERAL]
+    if len(special) > 1:
+        return min(special, key=lambda name: _count_lost(record, name))  # of equals the first, which has the best score
+    return guesses[0].name if guesses else None
+
+
+def _count_lost(record: JsonObject, name: str) -> float:
+    try:
+        return sum(part.kind != "other" for part in _read_as(record, name).unread)
+    except (InputError, ValueError):
+        return inf
 
 
 def find_second_guess(record: TraceInput) -> str | None:
     """Return the best guess besides the format that a record was read in; None if it looks like no other."""
     names = [entry.name for entry in list_guesses(cast("JsonObject", record))]
     return next((name for name in names if name != record["format"]), None)
-
-
-def _weigh(record: JsonObject) -> tuple[str | None, str | None]:
-    """Return the best guess, and a format with as good a score that loses as little and reads the record differently."""
-    guesses = list_guesses(record)
-    special = [entry for entry in guesses if entry.score > GENERAL]
-    if len(special) < 2:
-        return (guesses[0].name if guesses else None), None
-    trials = [(entry, _try(record, entry.name)) for entry in special]
-    best, trial = min(trials, key=lambda one: one[1].lost)  # of equals the first, which has the best score
-    rivals = [
-        entry.name
-        for entry, other in trials
-        if (entry.score, other.lost) == (best.score, trial.lost) and other.told != trial.told
-    ]
-    return best.name, next(iter(rivals), None)
-
-
-class _Trial(NamedTuple):
-    """What came of reading a record as a format: how much was lost, and the calls, results and texts that were read."""
-
-    lost: float
-    told: JsonValue
-
-
-def _try(record: JsonObject, name: str) -> _Trial:
-    try:
-        trace = _read_as(record, name)
-    except (InputError, ValueError):
-        return _Trial(inf, None)
-    told: JsonValue = [[step.call.name, step.call.raw, step.result and step.result.content] for step in trace.steps]
-    return _Trial(
-        sum(part.kind != "other" for part in trace.unread), [*told, *[message.text for message in trace.messages]]
-    )
 
 
 _SESSIONS = [(entry.name, entry.session) for entry in _ALL if entry.session is not None]
@@ -125,9 +96,7 @@ def require_format(record: JsonObject, *, way_out: str | None = None) -> str:
 
     `way_out`: advice to give instead of the list of what tells each format.
     """
-    name, rival = _weigh(record)
-    if rival is not None:
-        raise ValueError(f"this trace could be {name} or {rival}, which read it differently; say which in `format`")
+    name = guess_format(record)
     if name is not None:
         return name
     if "role" in record:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from pydantic import JsonValue
 
@@ -31,18 +30,23 @@ class LoggedRun:
     """One entry of a log."""
 
     node: Cursor
-    kind: Literal["model", "tool", "other"]
+    kind: str
+    """What it is of, as the log names it."""
     input: Located
     output: Located
-    start: str | float = ""
+    start: str | float
     """When it started, comparable within a log."""
-    outermost: bool = False
+    outermost: bool
     """Whether no other entry is around it."""
-    name: str = ""
+    name: str
     tools: Located = NOTHING
     """The tools on offer."""
     error_path: str = ""
     """Pointer of what says that it failed; "" if it did not."""
+
+
+_MODELS = frozenset({"llm", "chat_model", "generation"})
+_TOOLS = frozenset({"tool", "function"})
 
 
 def read_log(
@@ -53,19 +57,19 @@ def read_log(
     others: Sequence[Cursor] = (),
     whole: Sequence[Cursor] = (),
 ) -> WrapperContents:
-    """Return what a log of these entries holds.
+    """Return what a log holds.
 
     `others`: more nodes whose members may repeat calls; `whole`: nodes whose members belong together, such as attributes
     under dotted keys.
     """
     runs = sorted(runs, key=lambda run: run.start)  # pyright: ignore[reportArgumentType] (all texts, or all numbers)
-    models = [run for run in runs if run.kind == "model"] or [run for run in runs if run.outermost][:1]
+    models = [run for run in runs if run.kind.lower() in _MODELS] or [run for run in runs if run.outermost][:1]
     extra = [value for run in runs if run not in models for value in (run.input, run.output) if value[0] is not None]
     packed = [one for node in [*others, *[run.node for run in runs]] for one in _take_rest(out, node)]
     packed += [({name: node.take(name) for name in node.list_untaken()}, node.path) for node in whole]
     return WrapperContents(
         [Exchange(*run.input, *run.output, *run.tools, error_path=run.error_path) for run in models],
-        [ToolRun(run.name, run.node.path) for run in runs if run.kind == "tool"],
+        [ToolRun(run.name, run.node.path) for run in runs if run.kind.lower() in _TOOLS],
         trace_id,
         out,
         extra,

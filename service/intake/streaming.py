@@ -8,12 +8,10 @@ from typing import Literal
 from pydantic import JsonValue
 
 from service.core.json.parsing import parse_or_none
-from service.core.trace import ToolCall
 from service.errors import InputError
 from service.intake.build import Transcript
-from service.intake.calls import build_custom_call, build_tool_call
 from service.intake.cursor import Cursor, pick_sample
-from service.intake.speech import Speech
+from service.intake.messages import read_reply_message
 from service.intake.unread_parts.endings import Ending
 
 MAX_TRIES = 10
@@ -69,13 +67,12 @@ class _Call:
         self.tries += 1
         return self.tries <= MAX_TRIES and parse_or_none("".join(self.pieces)) is not None
 
-    def finish(self) -> ToolCall:
-        """Return the call. Raises InputError: it has no name."""
-        text = "".join(self.pieces)
+    def build(self) -> dict[str, JsonValue]:
+        """Return the call as a reply that is not streamed has it. Raises InputError: it has no name."""
         if not self.name:
             raise InputError.at("/chunks", "a streamed call needs a name")
-        build = build_custom_call if self.kind == "custom" else build_tool_call
-        return build(self.id or None, self.name, text)
+        given = "input" if self.kind == "custom" else "arguments"
+        return {"id": self.id, "type": self.kind, self.kind: {"name": self.name, given: "".join(self.pieces)}}
 
 
 class _Reply:
@@ -124,17 +121,14 @@ class _Reply:
 
     def finish(self, out: Transcript) -> None:
         """Add the reply to the transcript. The last chunks say how it ended; one that does not end is cut."""
-        speech = Speech(out)
-        text, refusal = "".join(self._texts), "".join(self._refusals)
-        speech.say(f"{text}\n{refusal}" if text and refusal else text or refusal)
-        calls = [call.finish() for call in self._calls]
-        legacy = self._legacy.finish() if self._legacy is not None else None
-        if legacy is not None and not any((call.name, call.raw) == (legacy.name, legacy.raw) for call in calls):
-            calls.append(legacy)
-        for call in calls:
-            speech.call(call)
-        speech.end()
-        if self._audio and not text:
+        text = "".join(self._texts)
+        message: dict[str, JsonValue] = {"content": text, "tool_calls": [call.build() for call in self._calls]}
+        if refusal := "".join(self._refusals):
+            message["refusal"] = refusal
+        if self._legacy is not None:
+            message["function_call"] = self._legacy.build()["function"]
+        read_reply_message(out, Cursor(message, out, "/chunks"))
+        if self._audio and not (text or refusal):
             out.note_unread("text", self._audio, "what was said as audio")
         for raw, path in self.ends:
             out.end_reply(raw, path)

@@ -20,12 +20,13 @@ from service.core.json.pointers import escape_token
 from service.core.trace import Trace
 from service.errors import InputError, Problem
 from service.intake.build import Record, Transcript
-from service.intake.known_calls import KnownCalls, build_mention, list_mentions, list_packed_mentions
+from service.intake.known_calls import KnownCalls, list_mentions, list_packed_mentions
 from service.intake.log_messages import HOLDERS, LocatedMessage, list_input_messages, list_reply_messages, strip_message
 from service.intake.offers import Request, add_offers
 from service.intake.pairing import Answers
 from service.intake.unread_parts.endings import Ending, list_endings
 from service.intake.unread_parts.members import clip
+from service.intake.unread_parts.repeated_calls import PossibleCall
 
 ReadAny = Callable[[JsonObject], Trace]
 """Reads a record that names no format."""
@@ -305,9 +306,9 @@ def _list_endings(value: JsonValue, path: str, sample: int) -> Iterator[Ending]:
 
 def _note_calls_missing(replies: Sequence[_Reply], known: KnownCalls, notes: Transcript) -> None:
     """Report calls that the conversation lacks. One without an id counts as often as all replies together have it."""
-    mentions = [build_mention(step.call, one.path) for one in replies for step in one.trace.steps]
-    for call in known.list_unknown(mentions):
-        notes.note_unread("call", call.path, f"a call of {clip(call.name)!r} that the conversation does not have")
+    mentions = [PossibleCall(step.call, one.path) for one in replies for step in one.trace.steps]
+    for call, path in known.list_unknown(mentions):
+        notes.note_unread("call", path, f"a call of {clip(call.name)!r} that the conversation does not have")
 
 
 def _note_texts_missing(replies: Sequence[_Reply], trace: Trace, notes: Transcript) -> None:

@@ -169,19 +169,6 @@ def test_of_two_formats_the_one_that_loses_nothing_is_guessed() -> None:
     assert guess_format({"lines": [header, *rollout]}) == "codex"
 
 
-def test_two_formats_that_read_a_record_differently_are_both_named() -> None:
-    task = {
-        "description": "Where?",
-        "expected_output": "a place",
-        "raw": "Here.",
-        "messages": [{"role": "user", "content": "?"}],
-    }
-    evaluated = {"query": "When?", "response": "Now.", "tool_definitions": []}
-    assert (guess_format(task), guess_format(evaluated)) == ("crewai", "azure")
-    with pytest.raises(ValidationError, match="could be azure or crewai"):
-        load(task | evaluated)
-
-
 CHAT = {"format": "openai", "messages": []}
 MISFITS = [
     (CHAT | {"tools": "f"}, "/tools", "a list of tools"),

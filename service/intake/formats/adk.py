@@ -14,8 +14,7 @@ from service.intake.messages import read_input, read_reply_message
 from service.intake.parts import add_result, take_call
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the events or invocations. Raises InputError: a call without a name."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     out.id = record.text("eval_id", "evalId") or None
     withdrawn = _list_withdrawn(record)
     for event in record.items("events", of="an event"):
@@ -86,8 +85,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="adk",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=93,
     summary="A session of Google's ADK, or a case of its eval sets.",

@@ -11,8 +11,7 @@ from service.intake.messages import read_input, read_messages, read_reply_messag
 from service.intake.tools import read_tools
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read a request, a reply or both. Raises InputError: neither, a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     if record.peek("messages") is None and "content" not in record:
         raise InputError.at("", "expected messages, the content of a reply, or both")
     if record.peek("system") is not None:
@@ -42,8 +41,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="anthropic",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=50,
     summary="A conversation in the form of Anthropic's Messages: `messages`, then the reply's `content`.",

@@ -21,8 +21,7 @@ from service.intake.unread_parts.endings import Ending
 _WHOLE = (None, "completed")
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read messages and steps by their times. Raises InputError: a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     messages, steps = _list_page(record, "messages"), _list_page(record, "steps", "data")
     known = {as_text(message.peek("id")) for message in messages}
     for one in sorted([*messages, *steps], key=_get_time):
@@ -79,8 +78,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="assistants",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=89,
     summary="The run steps of an OpenAI Assistants thread, with its messages and its run if they are known.",

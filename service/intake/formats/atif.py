@@ -17,8 +17,7 @@ from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the steps. Raises InputError: a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     out.id = record.text("trajectory_id") or record.text("session_id") or None
     for step in record.items("steps", of="a step"):
         source = step.text("source")
@@ -57,8 +56,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="atif",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=92,
     summary="An ATIF trajectory, as Harbor writes it; `callgrade convert --to atif` writes one.",

@@ -28,8 +28,7 @@ _REPEATED: Mapping[str, str] = {
 """Events that say nothing new to the user."""
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the messages. Raises InputError: a call without a name."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     for message in (record.child("llm_context") or record).items("messages", of="a message"):
         kind, source = message.text("type"), message.text("source")
         calls = kind == "AssistantMessage" and isinstance(message.peek("content"), list)
@@ -61,8 +60,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="autogen",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=60,
     summary="A TaskResult of AutoGen 0.4 or later, its messages and events, or the state of an agent.",

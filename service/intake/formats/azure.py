@@ -10,8 +10,7 @@ from service.intake.messages import read_messages
 from service.intake.tools import read_tools
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read both halves. Raises InputError: a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     for name, role in (("query", "user"), ("response", "assistant")):
         text = record.text(name)
         if text:
@@ -28,8 +27,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="azure",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=87,
     summary="Azure AI evaluation's `query` and `response`, with `tool_definitions`.",

@@ -13,8 +13,7 @@ from service.intake.messages import read_input, read_messages, read_reply_messag
 from service.intake.tools import read_tools
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read a request, a reply or both. Raises InputError: neither, a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     reply = record.child("output").child("message", of="a message")
     if record.peek("messages") is None and not reply:
         raise InputError.at("", "expected messages, the message of an output, or both")
@@ -54,8 +53,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="bedrock",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=78,
     summary="A conversation in the form of Bedrock's Converse: a request, a reply or both.",

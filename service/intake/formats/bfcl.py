@@ -31,8 +31,7 @@ from service.intake.unread_parts.suspects import find_calls
 _KEY = ("possible_answer", "ground_truth")
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the question and the output. Raises InputError: neither calls nor result, unusable functions."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     if "calls" not in record and "result" not in record:
         raise InputError.at("", "expected a BFCL output in calls or result")
     _read_question(record, out)
@@ -63,12 +62,7 @@ def _check(calls: JsonValue, path: str) -> None:
             raise InputError.at(f"{path}/{index}", "expected an object")
 
 
-def read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
-    """Return the answer key: `{format, category, possible_answer: [{function: {param: [accepted values]}}] | None}`.
-
-    Functions are named as the model saw them. None if the record has no key, except in the "relevance" categories,
-    where no key means that no function fits.
-    """
+def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     category = find_text(record, "category")
     if not record.keys() & set(_KEY) and "relevance" not in (category or ""):
         return None
@@ -126,12 +120,11 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="bfcl",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=60,
     summary="A question of the Berkeley leaderboard with `functions`, an output and perhaps `possible_answer` (`ground_truth`).",
     hint="question with calls or result",
     place=5,
-    gold=read_gold,
+    gold=_read_gold,
 )

@@ -13,8 +13,7 @@ from service.intake.runs import NOTHING, LoggedRun, locate, read_log
 from service.intake.wrapping import WrapperContents
 
 
-def read(record: Cursor, out: Transcript) -> WrapperContents:
-    """Read the rows."""
+def _read(record: Cursor, out: Transcript) -> WrapperContents:
     rows = record.list_nodes("events") or [record]
     root = next((name for row in rows if (name := as_text(row.peek("root_span_id")))), None)
     return read_log(out, [_read_row(row) for row in rows], root)
@@ -22,19 +21,17 @@ def read(record: Cursor, out: Transcript) -> WrapperContents:
 
 def _read_row(row: Cursor) -> LoggedRun:
     attributes = row.child("span_attributes")
-    kind = attributes.text("type")
     if not attributes:
         row.leave("a row of an unknown type", keep=True)
     row.take("expected")
-    parents = row.peek("span_parents")
     options = row.child("metadata")
     return LoggedRun(
         row,
-        "model" if kind == "llm" else "tool" if kind in ("tool", "function") else "other",
+        attributes.text("type"),
         locate(row, "input"),
         locate(row, "output"),
         as_text(row.peek("created")) or "",
-        not parents,
+        not row.peek("span_parents"),
         attributes.text("name"),
         locate(options, "tools") if "tools" in options else NOTHING,
         f"{row.path}/error" if row.peek("error") else "",
@@ -47,8 +44,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="braintrust",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=91,
     summary="Rows of a Braintrust log: one, or those of a trace in `events`.",

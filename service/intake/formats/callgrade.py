@@ -67,8 +67,7 @@ class Event(TypedDict, total=False):
 _ROLES: tuple[Literal["user"], Literal["assistant"], Literal["system"]] = ("user", "assistant", "system")
 
 
-def read(record: Cursor, out: Transcript) -> Trace:
-    """Read a validated record. Raises InputError: an event that is not exactly one thing, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Trace:
     raw = record.members
     record.drop()
     out.close()  # our own form lists all that happened
@@ -126,8 +125,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="callgrade",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=90,
     summary="Our own format, for writing by hand: `events`; `output` is what the run returned, `output_schema` its schema.",

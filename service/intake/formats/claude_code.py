@@ -1,8 +1,7 @@
 """A session of Claude Code: the lines of its JSONL file in `lines`, as a file of them is read.
 
-One message may stand in several lines. A line that stands twice, and calls that a
-replay repeats, count once.
-Lines of sub-agents (`isSidechain`) belong to other traces. A line with `isApiErrorMessage` is a failure of the API and no reply.
+One message may stand in several lines. A line that stands twice, and calls that a replay repeats, count once. Lines of
+sub-agents (`isSidechain`) belong to other traces.
 """
 
 from __future__ import annotations
@@ -10,31 +9,22 @@ from __future__ import annotations
 from service.core.json.members import JsonObject, as_text, list_objects
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools
-from service.intake.messages import find_speaker, leave_message, read_message
+from service.intake.format import Format, Tools, recognise_lines
+from service.intake.messages import find_speaker, read_message
 from service.intake.parts import add_part
 from service.intake.speech import Items
 from service.intake.unread_parts.endings import Ending
 
 _ASIDE = frozenset(
     [
-        *(
-            "summary",
-            "progress",
-            "attachment",
-            "file-history-snapshot",
-            "file-history-delta",
-            "queue-operation",
-            "mode",
-        ),
-        *("permission-mode", "last-prompt", "ai-title", "custom-title", "agent-name", "cost-state", "system"),
+        *("summary", "progress", "attachment", "file-history-snapshot", "file-history-delta", "queue-operation"),
+        *("mode", "permission-mode", "last-prompt", "ai-title", "custom-title", "agent-name", "cost-state", "system"),
     ]
 )
 """Lines that are none of the conversation."""
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the lines. Raises InputError: a call without a name."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     out.id = next(
         (name for line in list_objects(record.peek("lines")) if (name := as_text(line.get("sessionId")))), None
     )
@@ -76,10 +66,8 @@ def _read_line(line: Cursor, out: Transcript, calls: set[str], *, goes_on: bool)
         for part in message.parts("content"):
             add_part(out, Items(out), part)
         out.end_reply(message.members, message.path)
-    elif speaker := find_speaker(message):
-        read_message(out, message, speaker)
     else:
-        leave_message(message)
+        read_message(out, message, find_speaker(message))
     calls |= made
 
 
@@ -89,14 +77,9 @@ def _name_session(line: JsonObject) -> str | None:
     return "" if named is None and "leafUuid" in line else named
 
 
-def _recognise(record: JsonObject) -> bool:
-    return any(_name_session(line) for line in list_objects(record.get("lines")))
-
-
 FORMAT = Format(
-    name="claude_code",
-    read=read,
-    recognise=_recognise,
+    read=_read,
+    recognise=recognise_lines(_name_session),
     score=95,
     summary="A session of Claude Code: a file of its lines, or `lines`.",
     hint="lines with a sessionId and a type",

@@ -6,19 +6,18 @@ failed if its exit code is not 0.
 
 from __future__ import annotations
 
-from service.core.json.members import JsonObject, find_object, list_objects
+from service.core.json.members import JsonObject, find_object
 from service.core.trace import ToolResult
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools
+from service.intake.format import Format, Tools, recognise_lines
 from service.intake.messages import read_messages
 from service.intake.texts import parse_text
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the lines. Raises InputError: a call without a name."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     for line in record.list_nodes("lines"):
         payload, kind = line.child("payload", of="an item"), line.peek("type")
         if not payload:
@@ -51,14 +50,9 @@ def _name_session(line: JsonObject) -> str | None:
     return "rollout" if "payload" in line and "timestamp" in line and "type" in line else None
 
 
-def _recognise(record: JsonObject) -> bool:
-    return any(_name_session(line) for line in list_objects(record.get("lines")))
-
-
 FORMAT = Format(
-    name="codex",
-    read=read,
-    recognise=_recognise,
+    read=_read,
+    recognise=recognise_lines(_name_session),
     score=94,
     summary="A rollout of Codex: a file of its lines, or `lines`.",
     hint="lines with a payload and a timestamp",

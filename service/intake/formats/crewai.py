@@ -15,8 +15,7 @@ _FAILED = "Error executing tool"
 """How what a failed tool returned begins."""
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the tasks in order. Raises InputError: a call without a name."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     tasks = record.list_nodes("tasks_output")
     for task in tasks or [record]:
         _read_task(task, out)
@@ -53,8 +52,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="crewai",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=87,
     summary="A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.",

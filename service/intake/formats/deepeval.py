@@ -22,8 +22,7 @@ _EXPECTED = ("expectedTools", "expected_tools")
 _ANSWER = ("actualOutput", "actual_output")
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the case. Raises InputError: a call without a name."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     for name in _EXPECTED:
         record.take(name)
     if "turns" in record:
@@ -51,8 +50,7 @@ def _read_reply(holder: Cursor, out: Transcript, text: str) -> None:
     speech.end()
 
 
-def read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
-    """Return the tools that should be called, `{format, calls: [{name, arguments}]}`; None if the case names none."""
+def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     raw = next((record[name] for name in _EXPECTED if record.get(name) is not None), None)
     if raw is None:
         return None
@@ -73,12 +71,11 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="deepeval",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=72,
     summary="A DeepEval test case: a question with its answer, or turns, with the tools called.",
     hint="input with actualOutput or toolsCalled, or turns",
     place=30,
-    gold=read_gold,
+    gold=_read_gold,
 )

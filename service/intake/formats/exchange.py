@@ -33,8 +33,7 @@ _OPERATION: tuple[Ways, Ways] = (("inputs",),), (("output",),)
 """The same in a traced operation, which has an `op_name` (Weave)."""
 
 
-def read(record: Cursor, out: Transcript) -> WrapperContents:
-    """Read the one exchange. Raises InputError: no response."""
+def _read(record: Cursor, out: Transcript) -> WrapperContents:
     raw = record.members
     requests, responses = _list_ways(raw)
     reply, way = _find(raw, responses)
@@ -102,8 +101,7 @@ def _is_request(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="exchange",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=86,
     summary="The bodies of a request and its response, or of a response alone.",

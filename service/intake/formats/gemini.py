@@ -18,8 +18,7 @@ _SYSTEM = ("systemInstruction", "system_instruction")
 _HISTORY = ("automaticFunctionCallingHistory", "automatic_function_calling_history")
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read a request, a reply or both. Raises InputError: neither, a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     if "contents" not in record and not record.peek("candidates"):
         raise InputError.at("", "expected contents, candidates or both")
     config = record.child("config", of="the configuration")
@@ -109,8 +108,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="gemini",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=79,
     summary="A conversation in Gemini's form: `contents`, then the reply's `candidates`.",

@@ -22,8 +22,7 @@ from service.intake.unread_parts.endings import Ending
 _ATTACHED = "attachment://"
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the messages. Raises InputError: a call without a name."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     out.id = f"{record.take('id')}-epoch-{record.take('epoch')}"
     record.take_all("target", "input")
     attached = find_object(record.members, "attachments")
@@ -61,8 +60,7 @@ def _attach(value: JsonValue, attached: Mapping[str, JsonValue]) -> JsonValue:
     return {name: _attach(item, attached) for name, item in value.items()} if isinstance(value, dict) else value
 
 
-def split(record: JsonObject) -> list[tuple[str, JsonObject]]:
-    """Return the samples of a log, with their pointers."""
+def _split(record: JsonObject) -> list[tuple[str, JsonObject]]:
     return [(f"/samples/{index}", sample) for index, sample in enumerate(list_objects(record.get("samples")))]
 
 
@@ -75,13 +73,12 @@ def _is_log(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="inspect_ai",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=89,
     summary="A sample of an Inspect log; a file with a whole log is a trace for each.",
     hint="messages with an epoch",
     place=27,
     members={"id": NotRequired[int | str | None]},
-    split=lambda record: split(record) if _is_log(record) else None,
+    split=lambda record: _split(record) if _is_log(record) else None,
 )

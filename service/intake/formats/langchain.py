@@ -14,20 +14,16 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.messages import Speaker, find_speaker, leave_message, name_speaker, read_message
+from service.intake.messages import Speaker, find_speaker, name_speaker, read_message
 from service.intake.tools import read_tools
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the messages. Raises InputError: none, a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     if ("messages" in record) == ("values" in record):
         raise InputError.at("", "expected either messages or a state's values that contain them")
     holder = record.child("values", of="the state") or record
     for message, speaker in _list_messages(holder):
-        if speaker is None:
-            leave_message(message)
-        else:
-            read_message(out, message, speaker)
+        read_message(out, message, speaker)
     return read_tools(record.take("tools"))
 
 
@@ -64,8 +60,7 @@ def is_message(raw: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="langchain",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=54,
     summary="LangChain messages or a LangGraph state, with the tools if they are known.",

@@ -19,8 +19,7 @@ _TYPES = frozenset(
 )
 
 
-def read(record: Cursor, out: Transcript) -> WrapperContents:
-    """Read the observations. Raises InputError: a page with observations of several traces."""
+def _read(record: Cursor, out: Transcript) -> WrapperContents:
     entries = list(record.list_nodes("observations" if record.peek("observations") else "data"))
     ids = {as_text(entry.peek("traceId")) for entry in entries} if "data" in record else set[str | None]()
     if len(ids) > 1:
@@ -33,15 +32,13 @@ def _read_entry(node: Cursor, *, outermost: bool) -> LoggedRun:
     kind = (as_text(node.peek("type")) or "").upper()
     if not outermost and kind not in _TYPES:
         node.leave("an observation of an unknown type", keep=True)
-    model = kind == "GENERATION" and not outermost
-    start = "" if outermost else as_text(node.peek("startTime")) or ""
     node.take("toolDefinitions")
     return LoggedRun(
         node,
-        "model" if model else "tool" if kind == "TOOL" and not outermost else "other",
+        "" if outermost else kind,
         locate(node, "input"),
         locate(node, "output"),
-        start,
+        "" if outermost else as_text(node.peek("startTime")) or "",
         outermost,
         as_text(node.peek("name")) or "",
         error_path=f"{node.path}/level" if node.peek("level") == "ERROR" else "",
@@ -59,8 +56,7 @@ def _is_observation(raw: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="langfuse",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=83,
     summary="A Langfuse trace with its observations, one observation, or a page of one trace's observations.",

@@ -15,8 +15,7 @@ from service.intake.wrapping import WrapperContents
 _TYPES = frozenset({"chain", "llm", "tool", "retriever", "embedding", "prompt", "parser"})
 
 
-def read(record: Cursor, out: Transcript) -> WrapperContents:
-    """Read the runs. Raises InputError: runs of several traces."""
+def _read(record: Cursor, out: Transcript) -> WrapperContents:
     starts = list(record.list_nodes("runs")) if "runs" in record else [record]
     if len({str(run.peek("trace_id")) for run in starts}) > 1:
         raise InputError.at("/runs", "expected the runs of one trace, not of several")
@@ -35,13 +34,13 @@ def _walk(run: Cursor) -> Iterator[Cursor]:
 
 
 def _read_run(node: Cursor, *, outermost: bool) -> LoggedRun:
-    kind = as_text(node.peek("run_type"))
+    kind = as_text(node.peek("run_type")) or ""
     parameters = node.child("extra").child("invocation_params")
     if kind not in _TYPES:
         node.leave("a run of an unknown type", keep=True)
     return LoggedRun(
         node,
-        "model" if kind == "llm" else "tool" if kind == "tool" else "other",
+        kind,
         (node.take("inputs"), f"{node.path}/inputs"),
         (node.take("outputs"), f"{node.path}/outputs"),
         as_text(node.peek("start_time")) or as_text(node.peek("dotted_order")) or "",
@@ -57,8 +56,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="langsmith",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=84,
     summary="A LangSmith run, or all `runs` of a trace.",

@@ -19,8 +19,7 @@ LITELLM_MEMBERS = frozenset({"litellm_call_id", "call_type", "model_parameters"}
 _ERRORS = ("error_str", "error_information")
 
 
-def read(record: Cursor, out: Transcript) -> WrapperContents:
-    """Read the one exchange."""
+def _read(record: Cursor, out: Transcript) -> WrapperContents:
     parameters = record.child("model_parameters")
     tools = locate(parameters, "tools") if "tools" in parameters else NOTHING
     parameters.take("functions")
@@ -48,8 +47,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="litellm",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=76,
     summary="What LiteLLM passes to a logging callback, a row of its spend logs, or a line of a log bucket.",

@@ -18,8 +18,7 @@ from service.intake.speech import Speech
 from service.intake.tools import read_tools
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the messages or the events. Raises InputError: a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     for message in record.items("messages", of="a message"):
         _read_message(message, out)
     for event in record.items("events", of="an event"):
@@ -37,7 +36,7 @@ def _read_event(event: Cursor, out: Transcript) -> None:
     elif "response" in event:
         _read_output(event, out)
     elif "tool_kwargs" in event:
-        if not out.has_call_id(str(event.peek("tool_id"))):
+        if str(event.peek("tool_id")) not in out.call_ids:
             out.call(take_call(event), parallel=out.is_calling())
         event.take_all("tool_id", "tool_name", "tool_kwargs")
     elif isinstance(event.peek("user_msg"), str):
@@ -110,8 +109,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="llama_index",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=91,
     summary="Messages of LlamaIndex made of blocks, or the events of an agent's workflow.",

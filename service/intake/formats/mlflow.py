@@ -15,8 +15,7 @@ from service.intake.unread_parts.suspects import looks_like_call
 from service.intake.wrapping import WrapperContents
 
 
-def read(record: Cursor, out: Transcript) -> WrapperContents:
-    """Read the spans."""
+def _read(record: Cursor, out: Transcript) -> WrapperContents:
     info, data = record.child("info"), record.child("data")
     trace_id = as_text(info.peek("trace_id")) or as_text(info.peek("request_id"))
     runs = [_read_span(span) for span in data.list_nodes("spans")]
@@ -28,14 +27,13 @@ def read(record: Cursor, out: Transcript) -> WrapperContents:
 
 
 def _read_span(span: Cursor) -> LoggedRun:
-    kind = (as_text(_find(span, "mlflow.spanType", "span_type", "type")[0]) or "").upper()
     given, returned = _find(span, "mlflow.spanInputs", "inputs"), _find(span, "mlflow.spanOutputs", "outputs")
     if given[0] is None and returned[0] is None:
         given = _find(span, "mlflow.chat.messages")
     start = next((span.peek(name) for name in ("start_time_unix_nano", "start_time") if name in span), 0)
     return LoggedRun(
         span,
-        "model" if kind in ("CHAT_MODEL", "LLM") else "tool" if kind == "TOOL" else "other",
+        as_text(_find(span, "mlflow.spanType", "span_type", "type")[0]) or "",
         given,
         returned,
         float(start) if isinstance(start, (int, float, str)) and str(start).isdigit() else 0.0,
@@ -65,8 +63,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="mlflow",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=82,
     summary="An MLflow trace, version 2 or 3.",

@@ -14,8 +14,7 @@ from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read a request and its response, or either. Raises InputError: a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     read_messages(out, record.items("messages", of="a message"))
     reply = record.child("message", of="a message")
     if reply:
@@ -32,8 +31,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="ollama",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=88,
     summary="A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known.",

@@ -16,12 +16,7 @@ from service.intake.streaming import read_chunks
 from service.intake.tools import read_tools
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read a request, a reply or both.
-
-    Raises InputError: no messages and no reply, several replies and none chosen, a tool call of nothing, unusable
-    tools.
-    """
+def _read(record: Cursor, out: Transcript) -> Tools:
     if record.peek("messages") is None and not (record.peek("choices") or record.peek("chunks")):
         raise InputError.at("/messages", "required if there are no choices")
     read_messages(out, record.items("messages", of="a message"), strict=True)
@@ -43,8 +38,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="openai",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=40,
     summary="A conversation in the form of Chat Completions: `messages`, then the reply in `choices` or, streamed, in "

@@ -6,12 +6,13 @@ trace has no other, the calls and results are those of the `function` spans, and
 
 from __future__ import annotations
 
-from service.core.json.members import JsonObject, as_text, find_object, find_text, list_objects
+from service.core.json.members import JsonObject, as_text, find_object, find_text
 from service.core.trace import ToolResult
+from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools
+from service.intake.format import Format, Tools, recognise_lines
 from service.intake.runs import LoggedRun, locate, read_log
 from service.intake.texts import parse_text
 from service.intake.wrapping import WrapperContents
@@ -22,8 +23,7 @@ _IDLE = frozenset(
 """Types of spans that hold neither calls nor replies."""
 
 
-def read(record: Cursor, out: Transcript) -> Tools | WrapperContents:
-    """Read the spans. Raises InputError: a span of a call without a name."""
+def _read(record: Cursor, out: Transcript) -> Tools | WrapperContents:
     lines = record.list_nodes("lines")
     spans = [line for line in lines if line.peek("object") == "trace.span"]
     out.id = next((name for line in lines if (name := _name_session(line.members))), None)
@@ -32,7 +32,8 @@ def read(record: Cursor, out: Transcript) -> Tools | WrapperContents:
     for span in sorted(spans, key=lambda span: as_text(span.peek("started_at")) or ""):
         body, kind = span.child("span_data", of="a span"), _name_kind(span.members)
         if kind == "function":
-            name = body.need("name", example='"get_order"')
+            if not (name := body.text("name")):
+                raise InputError.at(body.path, 'a span needs a name, such as "get_order"')
             out.call(build_tool_call(None, name, parse_text(body.take("input"))))
             failure = span.child("error").text("message")
             out.answer(ToolResult(failure or parse_text(body.take("output")), bool(failure)))
@@ -50,7 +51,7 @@ def _read_span(span: Cursor) -> LoggedRun:
         span.leave("a response of which the trace holds only the id", holds="text")
     return LoggedRun(
         body,
-        "model" if kind == "generation" else "tool" if kind == "function" else "other",
+        kind,
         locate(body, "input"),
         locate(body, "output"),
         as_text(span.peek("started_at")) or "",
@@ -71,14 +72,9 @@ def _name_session(line: JsonObject) -> str | None:
     return find_text(line, "id") if line.get("object") == "trace" else None
 
 
-def _recognise(record: JsonObject) -> bool:
-    return any(_name_session(line) for line in list_objects(record.get("lines")))
-
-
 FORMAT = Format(
-    name="openai_agents",
-    read=read,
-    recognise=_recognise,
+    read=_read,
+    recognise=recognise_lines(_name_session),
     score=95,
     summary="A trace of the OpenAI Agents SDK: a file of its trace and spans, or `lines`.",
     hint="lines whose object is trace or trace.span",

@@ -16,11 +16,7 @@ from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the items, in the order instructions, input, output, items.
-
-    Raises InputError: no items at all, an item without its role or name, unusable tools.
-    """
+def _read(record: Cursor, out: Transcript) -> Tools:
     if not any(name in record for name in ("input", "output", "items")):
         raise InputError.at("", "expected at least one of input, output and items")
     out.hosted = list_hosted(record.peek("tools"))
@@ -52,8 +48,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="openai_responses",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=30,
     summary="A conversation in the form of the Responses API: any of `input`, `output` and `items`, in this order.",

@@ -12,8 +12,7 @@ from service.intake.wrapping import WrapperContents
 _TYPES = frozenset({"general", "tool", "llm", "guardrail"})
 
 
-def read(record: Cursor, out: Transcript) -> WrapperContents:
-    """Read the spans, and the trace around them."""
+def _read(record: Cursor, out: Transcript) -> WrapperContents:
     spans = record.list_nodes("spans")
     runs = [_read_span(span) for span in spans or [record]]
     if spans and "input" in record:
@@ -23,12 +22,12 @@ def read(record: Cursor, out: Transcript) -> WrapperContents:
 
 
 def _read_span(span: Cursor, *, outermost: bool = False) -> LoggedRun:
-    kind = as_text(span.peek("type"))
+    kind = as_text(span.peek("type")) or ""
     if kind not in _TYPES and not outermost:
         span.leave("a span of an unknown type", keep=True)
     return LoggedRun(
         span,
-        "model" if kind == "llm" else "tool" if kind == "tool" else "other",
+        kind,
         locate(span, "input"),
         locate(span, "output"),
         as_text(span.peek("start_time")) or "",
@@ -44,8 +43,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="opik",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=85,
     summary="An Opik trace with its spans, or one span.",

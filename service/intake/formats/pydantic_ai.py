@@ -26,8 +26,7 @@ _IDLE = frozenset(
 """Kinds of parts that carry nothing that is scored."""
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the messages. Raises InputError: a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     last = ""
     for message in record.items("messages", of="a message"):
         instructions = message.text("instructions")
@@ -118,8 +117,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="pydantic_ai",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=58,
     summary="The history of a pydantic-ai agent, with the tools if they are known.",

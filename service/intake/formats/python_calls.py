@@ -19,7 +19,7 @@ from service.intake.build import Transcript
 from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.messages import find_speaker, leave_message, read_message
+from service.intake.messages import find_speaker, read_message
 from service.intake.python_text import holds_calls, looks_like_calls, parse_calls
 from service.intake.tags import drop_thoughts, find_unclosed_thought
 from service.intake.tools import read_tools
@@ -28,8 +28,7 @@ _INPUTS = ("messages", "input", "prompt", "question")
 _OUTPUTS = ("output", "response", "result", "completion")
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read messages, or a question and an output. Raises InputError: neither messages nor an output, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     chosen = next((name for name in _OUTPUTS if isinstance(record.peek(name), str)), None)
     if chosen is None and "messages" not in record:
         raise InputError.at("", f"expected messages, or what the model wrote in one of {', '.join(_OUTPUTS)}")
@@ -67,8 +66,6 @@ def _read_message(out: Transcript, message: Cursor) -> None:
     speaker = "tool" if message.peek("role") == "ipython" else find_speaker(message)
     if speaker == "assistant":
         read_reply(out, _join_texts(message.take("content")), f"{message.path}/content")
-    elif speaker is None:
-        leave_message(message)
     else:
         read_message(out, message, speaker)
 
@@ -109,8 +106,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="python_calls",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=62,
     summary="Messages, or a question and an output, with calls that the model wrote as Python.",

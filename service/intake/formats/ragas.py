@@ -11,13 +11,12 @@ from service.core.json.members import JsonObject, find_object, find_text, list_o
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.messages import find_speaker, leave_message, read_message
+from service.intake.messages import find_speaker, read_message
 from service.intake.parts import take_call
 from service.intake.speech import Speech
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the sample. Raises InputError: a call without a name."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     record.take("reference_tool_calls")
     question = record.text("user_input")
     if question:
@@ -25,9 +24,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
     for message in record.items("user_input", of="a message") if not question else ():
         content = find_object(message.members, "content")
         speaker = find_speaker(message, "type", "role")
-        if speaker is None:
-            leave_message(message)
-        elif "text" in content:  # `to_dict` puts text and calls into the content
+        if speaker is not None and "text" in content:  # `to_dict` puts text and calls into the content
             inner, speech = message.child("content"), Speech(out)
             speech.say(inner.text("text"))
             for call in inner.items("tool_calls", of="a call"):
@@ -41,8 +38,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
     return None
 
 
-def read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
-    """Return the calls that should be made, `{format, calls, ordered}`; None if the sample names none."""
+def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     raw = record.get("reference_tool_calls")
     if not isinstance(raw, list):
         return None
@@ -57,12 +53,11 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="ragas",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=73,
     summary="A ragas sample: a conversation in `user_input`, or a question with its `response`.",
     hint="user_input",
     place=31,
-    gold=read_gold,
+    gold=_read_gold,
 )

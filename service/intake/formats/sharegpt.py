@@ -36,8 +36,7 @@ ROLES = {
 TAGS = ("tool_calls?", "function_?calls?", "think")
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the turns. Raises InputError: unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     system = record.text("system")
     if system:
         out.say("system", system)
@@ -159,7 +158,7 @@ def _list_results(transcript: Transcript, value: JsonValue, call_count: int) -> 
     named = [_observe(item) for item in raw]
     # Without tags, an object with a name and a content is a wrapping only if the name is that of a tool that was called.
     return [
-        one if one.tool is None or transcript.has_called_tool(one.tool) else Observation(item)
+        one if one.tool is None or one.tool in transcript.called_tools else Observation(item)
         for one, item in zip(named, raw, strict=True)
     ]
 
@@ -211,8 +210,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="sharegpt",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=74,
     summary="A line of a ShareGPT data set: `conversations` with calls.",

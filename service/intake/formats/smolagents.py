@@ -27,8 +27,7 @@ _SILENT = frozenset(dir(builtins)) | {"final_answer"}
 """What code calls beside tools."""
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the steps. Raises InputError: a call without a name."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     for step in record.items("steps", of="a step"):
         if "step_number" in step:
             _read_action(step, out)
@@ -101,8 +100,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="smolagents",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=83,
     summary="The steps of a smolagents agent's memory: a list of them, or `steps`.",

@@ -27,7 +27,7 @@ from service.errors import InputError
 from service.intake.build import Record, Transcript, add_catalogues
 from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.known_calls import KnownCalls, build_mention
+from service.intake.known_calls import KnownCalls
 from service.intake.offers import Request, add_offers
 from service.intake.spans.agents import Agents
 from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
@@ -44,11 +44,7 @@ from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
 
 
-def read(record: Cursor, out: Transcript) -> Trace:
-    """Read the spans; `tools` is what was on offer, if they do not say.
-
-    Raises InputError: no spans, no span of a model or a tool, a call without a name, unusable `tools`.
-    """
+def _read(record: Cursor, out: Transcript) -> Trace:
     raw = record.members
     record.drop()
     spans = read_spans(raw.get("spans"), raw.get("resourceSpans"))
@@ -105,8 +101,7 @@ def _collect_calls(
     known = KnownCalls(run.call for run in unmatched)
     for place, call in enumerate(calls):
         run = matches.get(place)
-        mentions = [build_mention(call), *([] if run is None else [build_mention(run.call)])]
-        known.add(*mentions, *[mentions[0]._replace(ids=frozenset({alias})) for alias in aliases_of[call.id]])
+        known.add(call, *([] if run is None else [run.call]), *[replace(call, id=one) for one in aliases_of[call.id]])
     return known
 
 
@@ -231,8 +226,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="spans",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=80,
     summary="OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",

@@ -33,8 +33,7 @@ class TauAction(TypedDict):
 _GOLD = ("gold_actions", "outputs", "gold", "info", "initial", "final")
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the run. Raises InputError: no messages, an unusable call or tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     chosen = next((name for name in ("messages", "traj") if name in record), None)
     task = record.take("task_id")
     if chosen is None or not isinstance(task, (int, str)):
@@ -50,11 +49,7 @@ def read(record: Cursor, out: Transcript) -> Tools:
     return read_tools(record.take("tools"))
 
 
-def read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
-    """Return the gold: `{format, actions: [{name, kwargs}] | None, outputs: [text], state: gold state | None}`.
-
-    None if the record names no gold. Raises InputError: actions or outputs of another form.
-    """
+def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     task = find_object(find_object(record, "info"), "task")
     actions = record.get("gold_actions", task.get("actions"))
     outputs = record.get("outputs", task.get("outputs"))
@@ -81,12 +76,11 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="tau",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=70,
     summary="A tau-bench run: either `messages` or `traj`.",
     hint="traj, or messages with a task_id",
     place=6,
-    gold=read_gold,
+    gold=_read_gold,
 )

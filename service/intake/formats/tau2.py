@@ -12,15 +12,14 @@ from service.core.json.members import JsonObject, find_object, list_items, list_
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.messages import find_speaker, leave_message, read_message
+from service.intake.messages import find_speaker, read_message
 from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 
 _ENDED = frozenset({"user_stop", "agent_stop"})
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the messages. Raises InputError: a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     out.id = f"task-{record.take('task_id')}-trial-{record.take('trial') or 0}"
     record.take_all("task", "reward_info", "info", "timestamp", "start_time", "end_time")
     for message in record.items("messages", of="a message"):
@@ -42,8 +41,6 @@ def _read_message(message: Cursor, out: Transcript) -> None:
     speaker = find_speaker(message)
     if message.peek("requestor") == "user" and speaker == "tool":
         message.take_all("id", "content", "requestor", "error")
-    elif speaker is None:
-        leave_message(message)
     else:
         message.take_all("turn_idx", "requestor", "timestamp", "raw_data")
         for call in message.items("tool_calls", of="a call") if speaker == "user" else ():
@@ -54,8 +51,7 @@ def _read_message(message: Cursor, out: Transcript) -> None:
         read_message(out, message, speaker)
 
 
-def read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
-    """Return the actions of the task that are the agent's; None if the record has no task with actions."""
+def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     criteria = find_object(find_object(record, "task"), "evaluation_criteria")
     actions = criteria.get("actions")
     if not isinstance(actions, list):
@@ -84,13 +80,12 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="tau2",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=71,
     summary="A simulation of tau2-bench; a file of results is a trace for each.",
     hint="messages with a task_id and a termination_reason",
     place=28,
-    gold=read_gold,
+    gold=_read_gold,
     split=_split,
 )

@@ -10,8 +10,7 @@ from service.intake.messages import read_messages
 from service.intake.tools import read_tools
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the messages. Raises InputError: a call without a name, unusable tools."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     system = record.text("system")
     if system:
         out.say("system", system)
@@ -36,8 +35,7 @@ def _is_message(message: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="vercel",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=56,
     summary="Messages of Vercel's AI SDK, with the tools if they are known.",

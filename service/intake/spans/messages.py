@@ -26,7 +26,7 @@ from service.intake.parts import ARGUMENTS, CALLS, RESULTS, TEXTS, THOUGHTS, to_
 from service.intake.spans.otlp import Span, look_up, parse_json, read_items
 from service.intake.spans.sources import get_definitions, get_event_name, get_instructions
 from service.intake.tools import read_tools
-from service.intake.unread_parts.leftovers import Rest
+from service.intake.unread_parts.leftovers import Leftover, Rest
 from service.intake.unread_parts.suspects import find_calls
 
 HIDDEN = "__REDACTED__"
@@ -100,14 +100,13 @@ def _read_message(message: JsonObject, speaker: Speaker) -> SpanMessage:
     node = Cursor(plain, out, "", "a message")
     read_message(out, node, speaker)
     node.close()
-    heard = out.list_heard()
-    text = "".join([one.text for one in heard.messages if one.text != HIDDEN])
-    calls = tuple([drop_hidden(step.call) for step in heard.steps])
-    results = [(one.call_id, one.result) for one in heard.results]
-    results += [(heard.steps[index].call.id, result) for index, result in heard.answers.items()]
+    text = "".join([one.text for one in out.messages if one.text != HIDDEN])
+    calls = tuple([drop_hidden(step.call) for step in out.steps])
+    results = [(one.call_id, one.result) for one in out.results]
+    results += [(out.steps[index].call.id, result) for index, result in out.answers.items()]
     shown = [(call_id, None if one and one.content == HIDDEN else one) for call_id, one in results]
-    unread = tuple(_list_unread(heard.left, plain)) if speaker == "assistant" else ()
-    role = heard.messages[-1].role if heard.messages and (text or calls or not shown) else None
+    unread = tuple(_list_unread(out.left, plain)) if speaker == "assistant" else ()
+    role = out.messages[-1].role if out.messages and (text or calls or not shown) else None
     return SpanMessage(role, text, calls, tuple(shown), unread)
 
 
@@ -164,13 +163,17 @@ def _parse_blocks(text: str) -> list[JsonObject]:
     return parts if all(to_snake(read_type(part)) in _KNOWN and len(part) > 1 for part in parts) else []
 
 
-def _list_unread(left: Iterable[UnreadablePart | Rest], message: JsonObject) -> Iterator[UnreadPart]:
+def _list_unread(left: Iterable[Leftover], message: JsonObject) -> Iterator[UnreadPart]:
     """Iterate over what a reply holds besides what is read; calls in it are looked for in the whole span."""
     for one in left:
         if isinstance(one, Rest):
             if one.path.startswith("/content"):
                 yield one._replace(calls=False)
-        elif not (one.kind == "call" and _is_call(message, one.path)):
+        elif (
+            isinstance(one, UnreadablePart)
+            and one.kind != "other"
+            and not (one.kind == "call" and _is_call(message, one.path))
+        ):
             yield one.kind, one.reason.removesuffix(" is not read")
     content = message.get("content")
     if HIDDEN in (content, *[part.get("text", part.get("content")) for part in read_items(content)]):

@@ -38,11 +38,10 @@ def list_unread_calls(spans: Sequence[Span], known: KnownCalls, read_orders: set
     for span in spans:
         if is_copy(span):
             continue
-        mentions = [
-            call for value in _list_values(span) for call in known.list_unknown(list_packed_mentions(value, span.path))
-        ]
         unread: list[UnreadPart] = [
-            ("call", f"a call of {clip(call.name)!r} in the span {clip(span.name)!r}") for call in mentions
+            ("call", f"a call of {clip(call.name)!r} in the span {clip(span.name)!r}")
+            for value in _list_values(span)
+            for call, _ in known.list_unknown(list_packed_mentions(value, span.path))
         ]
         unread += _list_truncated(span) if span.order in read_orders else []
         if span.dropped and is_genai_span(span):

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
 from service.core.json.leaves import list_leaves
 from service.core.json.pointers import escape_token
-from service.core.trace import ToolCall, UnreadablePart, UnreadKind, WrittenCall
+from service.core.trace import ToolCall, UnreadablePart, UnreadKind
 from service.intake.unread_parts.endings import EMPTY, Ending, list_missing
 from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
@@ -66,7 +66,7 @@ class Rest(NamedTuple):
     turn: int = 0
 
 
-class _End(NamedTuple):
+class ReplyEnd(NamedTuple):
     """How a reply ended, whether it made a call, and its turn."""
 
     ending: Ending
@@ -74,8 +74,8 @@ class _End(NamedTuple):
     turn: int
 
 
-class _Possible(NamedTuple):
-    """Calls that stand together in an unread part."""
+class PossibleCalls(NamedTuple):
+    """Calls that stand together in an unread part: those that repeat calls of the trace do not count."""
 
     calls: Sequence[PossibleCall]
     what: str
@@ -84,99 +84,71 @@ class _Possible(NamedTuple):
     by_id: bool
 
 
-class Leftovers:
-    """Collects what readers do not read, in order."""
+Leftover = UnreadablePart | Rest | ReplyEnd | PossibleCalls
+"""What a reader left. An unreadable part of the kind "other" is ignored, and named once with a count."""
 
-    __slots__ = ("_entries", "_ignored")
 
-    def __init__(self) -> None:
-        self._entries: list[UnreadablePart | Rest | _End | _Possible] = []
+class Judge:
+    """Judges what readers left, given the calls of the trace and what else is known of it."""
+
+    def __init__(self, calls: TraceCalls, known: Known) -> None:
+        self._calls = calls
+        self._known = known
         self._ignored: dict[str, tuple[str, int]] = {}
 
-    def is_empty(self) -> bool:
-        """Whether nothing was left."""
-        return not (self._entries or self._ignored)
-
-    def list_entries(self) -> list[UnreadablePart | Rest]:
-        """Return what was noted and left so far, unjudged."""
-        return [entry for entry in self._entries if isinstance(entry, (UnreadablePart, Rest))]
-
-    def note(self, kind: UnreadKind, path: str, what: str, turn: int, step: int | None = None) -> None:
-        """Note a part of a known kind. Of the kind "other", it is ignored, and named once with a count."""
-        if kind == "other":
-            self._ignore(path, what)
-        else:
-            self._entries.append(UnreadablePart(kind, path, f"{what} is not read", turn, step))
-
-    def note_written(self, call: WrittenCall, reason: str, turn: int) -> None:
-        """Note a call that stands in a text."""
-        self._entries.append(UnreadablePart("call", f"/messages/{call.message}/text", reason, turn, None, call))
-
-    def leave(self, rest: Rest) -> None:
-        """Leave a part to be judged."""
-        self._entries.append(rest)
-
-    def leave_calls(self, calls: Sequence[PossibleCall], what: str, path: str, turn: int, *, by_id: bool) -> None:
-        """Leave possible calls that stand together: those that repeat calls of the trace do not count."""
-        if calls:
-            self._entries.append(_Possible(calls, what, path, turn, by_id))
-
-    def end(self, ending: Ending, turn: int, *, called: bool) -> None:
-        """Note how a reply ended."""
-        self._entries.append(_End(ending, called, turn))
-
-    def judge(self, calls: TraceCalls, known: Known) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
-        """Return what is unread, and what is ignored, given the trace."""
+    def judge(self, left: Sequence[Leftover]) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
+        """Return what is unread, and what is ignored."""
+        noted = [one for one in left if isinstance(one, UnreadablePart) and one.kind == "other"]
+        for one in noted:
+            self._ignore(one.path, one.reason)
         unread: list[UnreadablePart] = []
-        for entry in self._entries:
-            if isinstance(entry, UnreadablePart):
-                unread.append(entry)
-            elif isinstance(entry, Rest):
-                unread += self._judge_rest(entry, calls, known)
-            elif isinstance(entry, _Possible):
-                unread += self._judge_calls(entry, calls)
+        for one in left:
+            if isinstance(one, Rest):
+                unread += self._judge_rest(one)
+            elif isinstance(one, PossibleCalls):
+                unread += self._judge_calls(one)
+            elif isinstance(one, UnreadablePart) and one.kind != "other":
+                unread.append(one)
         ends: list[UnreadablePart] = []
-        for entry in self._entries:
-            if isinstance(entry, _End):
-                kinds = {part.kind for part in (*unread, *ends) if part.turn == entry.turn}
-                if entry.ending.reason != EMPTY or not kinds & {"call", "text"}:
-                    ends += list_lost(entry.ending, entry.turn, called=entry.called or "call" in kinds)
+        for one in left:
+            if isinstance(one, ReplyEnd):
+                kinds = {part.kind for part in (*unread, *ends) if part.turn == one.turn}
+                if one.ending.reason != EMPTY or not kinds & {"call", "text"}:
+                    ends += _list_lost(one.ending, one.turn, called=one.called or "call" in kinds)
         return list(_drop_second_losses([*ends, *unread])), list(_list_ignored(self._ignored))
 
-    def _judge_rest(self, rest: Rest, calls: TraceCalls, known: Known) -> Iterator[UnreadablePart]:
+    def _judge_rest(self, rest: Rest) -> Iterator[UnreadablePart]:
         holds = rest.holds
         if holds == "other" and (_is_reply(rest.value) or _has_words(rest)):
             holds = "result" if rest.about == "result" else "text"
-        suspects = _list_suspects(rest, known)
+        suspects = _list_suspects(rest, self._known)
         found = [PossibleCall(one.call, one.path) for one in suspects if one.call is not None]
-        yield from self._judge_calls(
-            _Possible(list(_list_thought_calls(rest, known)), rest.what, rest.path, rest.turn, by_id=False), calls
-        )
+        thought = list(_list_thought_calls(rest, self._known))
+        for calls, by_id in ((thought, False), (found, rest.by_id)):
+            yield from self._judge_calls(PossibleCalls(calls, rest.what, rest.path, rest.turn, by_id))
         losses = list(_list_losses(rest.value, rest.name, rest.path, 0))
-        if found:
-            yield from self._judge_calls(_Possible(found, rest.what, rest.path, rest.turn, rest.by_id), calls)
         for one in suspects:
             if one.kind == "result":
                 yield UnreadablePart("result", one.path, f"a result in {rest.what} is not read", rest.turn, one.step)
         for ending in losses:
-            yield from list_lost(ending, rest.turn, called=True, result=rest.about == "result")
+            yield from _list_lost(ending, rest.turn, called=True, result=rest.about == "result")
         if holds != "other":
             yield UnreadablePart(holds, rest.path, f"{rest.what} is not read", rest.turn)
         elif rest.shown and not suspects:
             yield UnreadablePart("other", rest.path, f"{rest.what} is not read", rest.turn)
         elif not (suspects or losses):
-            self._ignore(rest.path, rest.what)
+            self._ignore(rest.path, f"{rest.what} is not read")
 
-    def _judge_calls(self, entry: _Possible, calls: TraceCalls) -> Iterator[UnreadablePart]:
-        left = calls.drop_repeated(entry.calls, by_id=entry.by_id)
-        if entry.calls and not left:
-            self._ignore(entry.path, f"{entry.what} repeats calls that are read, and")
-        for one in left:
-            yield UnreadablePart("call", one.path, f"a call in {entry.what} is not read", entry.turn)
+    def _judge_calls(self, found: PossibleCalls) -> Iterator[UnreadablePart]:
+        new = self._calls.drop_repeated(found.calls, by_id=found.by_id)
+        if found.calls and not new:
+            self._ignore(found.path, f"{found.what} repeats calls that are read, and is not read")
+        for one in new:
+            yield UnreadablePart("call", one.path, f"a call in {found.what} is not read", found.turn)
 
-    def _ignore(self, path: str, what: str) -> None:
-        first, count = self._ignored.get(what, (path, 0))
-        self._ignored[what] = first, count + 1
+    def _ignore(self, path: str, reason: str) -> None:
+        first, count = self._ignored.get(reason, (path, 0))
+        self._ignored[reason] = first, count + 1
 
 
 _ENDED = "a reply that ended with"
@@ -193,7 +165,7 @@ def _drop_second_losses(parts: Iterable[UnreadablePart]) -> Iterator[UnreadableP
             seen.add((part.kind, part.turn))
 
 
-def list_lost(ending: Ending, turn: int, *, called: bool, result: bool = False) -> Iterator[UnreadablePart]:
+def _list_lost(ending: Ending, turn: int, *, called: bool, result: bool = False) -> Iterator[UnreadablePart]:
     """Iterate over what a reply with this ending may lack; with `result`, it is a result that was cut."""
     what = "an empty reply" if ending.reason == EMPTY else f"{_ENDED} {ending.reason[:60]!r}"
     if result:
@@ -228,9 +200,9 @@ def _list_suspects(rest: Rest, known: Known) -> list[Suspect]:
     return suspects
 
 
-def _is_reply(value: Any) -> bool:
+def _is_reply(value: JsonValue) -> bool:
     """Whether a value looks like a model's reply in the form its provider sends."""
-    raw = cast("Mapping[str, Any]", value if isinstance(value, dict) else {})
+    raw = value if isinstance(value, dict) else {}
     return raw.get("role") == "assistant" or any(isinstance(raw.get(key), list) for key in ("choices", "candidates"))
 
 
@@ -265,8 +237,7 @@ def _list_losses(value: JsonValue, name: str, path: str, level: int) -> Iterator
 
 
 def _list_ignored(ignored: Mapping[str, tuple[str, int]]) -> Iterator[UnreadablePart]:
-    for what, (path, count) in islice(ignored.items(), MAX_NAMED):
-        places = "" if count == 1 else f", in {count} places"
-        yield UnreadablePart("other", path, f"{what} is not read{places}", 0)
+    for reason, (path, count) in islice(ignored.items(), MAX_NAMED):
+        yield UnreadablePart("other", path, reason if count == 1 else f"{reason}, in {count} places", 0)
     if len(ignored) > MAX_NAMED:
         yield UnreadablePart("other", "", f"{len(ignored) - MAX_NAMED} more sorts of members and parts are not read", 0)

@@ -120,7 +120,6 @@ class Suspect(NamedTuple):
 
     kind: UnreadKind
     path: str
-    what: str
     call: ToolCall | None = None
     step: int | None = None
 
@@ -295,7 +294,7 @@ def _walk(value: JsonValue, path: str, holder: str, around: JsonObject, known: K
         return
     if known.waits and value and _RETURNED.search(_to_words(holder)) and Hint.CALLS not in classify(holder):
         calls = [one for one in _walk(value, path, "", around, known, level + 1) if one.kind == "call"]
-        yield from calls or [Suspect("result", path, "a result")]
+        yield from calls or [Suspect("result", path)]
         return
     value = _parse_packed(value) if isinstance(value, str) else value
     if isinstance(value, list):
@@ -311,9 +310,9 @@ def _walk_object(
 ) -> Iterator[Suspect]:
     call, step = read_call(raw, holder, around, known), read_result(raw, known)
     if call is not None:
-        yield Suspect("call", path, "a call", call)
+        yield Suspect("call", path, call)
     elif step is not None:
-        yield Suspect("result", path, "a result", step=None if step < 0 else step)
+        yield Suspect("result", path, step=None if step < 0 else step)
     else:
         for name, item in list_below(raw):
             if not _REFERENCE.search(name) and not (name in _SCHEMAS and _is_definition(raw)):
@@ -358,20 +357,13 @@ def looks_like_call(raw: JsonObject) -> bool:
     return read_call(raw, "", {}, Known()) is not None
 
 
-class FoundCall(NamedTuple):
-    """What looks like a call: its pointer, the object, the member that holds it, the object around it, and how it reads."""
-
-    path: str
-    raw: dict[str, JsonValue]
-    holder: str
-    around: JsonObject
-    call: ToolCall
-
-
 def list_calls(
     value: JsonValue, path: str, unpack: Callable[[str, JsonValue], JsonValue] | None = None
-) -> Iterator[FoundCall]:
-    """Iterate over what looks like a call. `unpack` decodes each value, given its member's name, before it is looked at."""
+) -> Iterator[tuple[str, JsonObject, ToolCall]]:
+    """Iterate over what looks like a call: its pointer, the object, and how it reads.
+
+    `unpack` decodes each value, given its member's name, before it is looked at.
+    """
     pending: list[tuple[str, str, JsonValue, JsonObject]] = [(path, "", value, {})]
     while pending:
         place, name, here, around = pending.pop()
@@ -381,6 +373,6 @@ def list_calls(
         elif isinstance(here, dict):
             call = read_call(here, name, around, Known())
             if call is not None:
-                yield FoundCall(place, here, name, around, call)
+                yield place, here, call
                 continue
             pending += reversed([(f"{place}/{escape_token(key)}", key, item, here) for key, item in list_below(here)])

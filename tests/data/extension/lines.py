@@ -10,8 +10,7 @@ from service.intake.format import Format, Tools
 from service.intake.tools import read_tools
 
 
-def read(record: Cursor, out: Transcript) -> Tools:
-    """Read the lines. What is not taken of the record is left to be judged by what it could be."""
+def _read(record: Cursor, out: Transcript) -> Tools:
     for line in record.items("lines", of="a line"):
         who, _, what = str(line.raw).partition(": ")
         if who == "call":
@@ -26,8 +25,7 @@ def _recognise(record: JsonObject) -> bool:
 
 
 FORMAT = Format(
-    name="lines",
-    read=read,
+    read=_read,
     recognise=_recognise,
     score=20,
     summary="Lines such as `user: Hi` and `call: look`.",
