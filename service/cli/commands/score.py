@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
@@ -19,6 +20,7 @@ from service.cli.screen import MAX_LISTED_REFUSALS, pluralize, print_refusals, s
 
 if TYPE_CHECKING:
     from service.cli.ci import GitHub, JUnit
+    from service.cli.inputs import Inputs, Refusal
     from service.cli.tally import Tally
     from service.cli.views import JsonReports, ResultTable
 
@@ -34,11 +36,12 @@ def score(
     plugin: options.Plugin = None,
     tools: options.Tools = None,
     output_format: Annotated[
-        Literal["table", "json", "ndjson", "junit", "github"],
+        Literal["table", "json", "ndjson", "junit", "github", "parquet"],
         Option(
             "--format",
             "-f",
-            help="Output format; github writes annotations and the step summary, and the reports to --output.",
+            help="Output format; github writes annotations and the step summary, and the reports to --output; "
+            "parquet is for --on ray.",
         ),
     ] = "table",
     fail_under: Annotated[
@@ -59,6 +62,11 @@ def score(
     rejected: options.Rejected = None,
     encoding: options.Encoding = None,
     columns: options.Columns = None,
+    on: Annotated[
+        Literal["ray"] | None,
+        Option(help="Score on a Ray cluster; --output is the folder, local or a URL, for parts in ndjson or parquet."),
+    ] = None,
+    budget_usd: Annotated[float | None, Option(metavar="X", min=0, help="With --on ray: most to pay judges.")] = None,
 ) -> int:
     """Score traces and write one report for each.
 
@@ -67,8 +75,7 @@ def score(
     skipped, and the exit code is 5. The verdict is undecided, and the exit code 3, if the answer to an open question could change
     it. After Ctrl-C, what was scored before is still written and counted.
     """
-    from service.cli.inputs import Refusal, keep_refused, print_guesses, read_inputs
-    from service.cli.scoring import score_records
+    from service.cli.inputs import Refusal, print_guesses, read_inputs
     from service.cli.tally import Tally
     from service.reading.places import Layout
 
@@ -80,36 +87,76 @@ def score(
         plugins=plugin or (),
         layout=Layout(input_format, encoding, options.read_columns(columns)),
     ).offer(tools)
-    _check_no_input(rejected, files, "--rejected")
-    tally, refusals, interrupted = Tally(requires_certified=require_certified), list[Refusal](), False
-    model, asks = inputs.settings.judge_model, inputs.asks_judges
-    fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
-    with _open_output(output, files) as stream:
-        sink = _build_sink(output_format, stream, tally, verbose=verbose, at_once=asks and fills_terminal, kept=output)
-        if asks and fills_terminal:
-            say(f"asking {model}; one line per trace follows")
-        try:
-            for result in show_count(keep_refused(score_records(inputs), rejected), silent=fills_terminal):
-                tally.add(result)
-                refused = isinstance(result, Refusal)
-                if refused and len(refusals) < MAX_LISTED_REFUSALS:
-                    refusals.append(result)
-                if not failed or refused or result.report.verdict in ("fail", "undecided"):
-                    sink.add(result)
-        except KeyboardInterrupt:
-            interrupted = True
-            say(f"ended by Ctrl-C; {pluralize(tally.verdicts.total(), 'trace')} had been scored")
-        sink.close()
+    tally, refusals = Tally(requires_certified=require_certified), list[Refusal]()
+    view = _View(output_format, output, rejected, verbose=verbose, failed=failed)
+    view.check(files, on_ray=on is not None, budget_usd=budget_usd, plugin=plugin)
+    if on is not None:
+        from service.cli.on_ray import score_on_ray
+
+        interrupted = score_on_ray(inputs, tally, refusals, view.output or Path(), output_format, budget_usd=budget_usd)
+    else:
+        interrupted = _score_here(inputs, tally, refusals, view)
     print_guesses(inputs.guessed, inputs.left_out)
     if output_format != "table" or output is not None:
         say("; ".join(tally.list_lines()))
     print_refusals(refusals, total=tally.refused)
     if tally.absent_judge_cause is not None:
+        model = inputs.settings.judge_model
         say(f"error: the judge {model} answered no question: {ABSENT_JUDGE_REASONS[tally.absent_judge_cause]}")
     reached = _reaches(tally, fail_under)
     if reached is not True:
         say(f"the mean score is {'below' if reached is False else 'not certain to reach'} {fail_under}")
     return ExitCode.INTERRUPTED if interrupted else choose_code(tally, fail_under, allow_undecided=allow_undecided)
+
+
+@dataclass(frozen=True)
+class _View:
+    """What is shown or written, and where."""
+
+    output_format: str
+    output: Path | None
+    rejected: Path | None
+    verbose: bool
+    failed: bool
+
+    def check(self, files: list[Path], *, on_ray: bool, budget_usd: float | None, plugin: list[Path] | None) -> None:
+        """Raise a usage error for options that do not go together, and for a file to write that is one to read."""
+        _check_no_input(self.rejected, files, "--rejected")
+        if not on_ray and (self.output_format == "parquet" or budget_usd is not None):
+            raise typer.BadParameter("expected with --on ray", param_hint="--format parquet, --budget-usd")
+        if on_ray and (self.rejected or self.verbose or self.failed or plugin):
+            raise typer.BadParameter("not with --on ray", param_hint="--rejected, --verbose, --failed, --plugin")
+        if on_ray and (self.output is None or self.output_format not in ("table", "ndjson", "parquet")):
+            message = "--on ray needs --output FOLDER, and writes ndjson or parquet"
+            raise typer.BadParameter(message, param_hint="--output, --format")
+
+
+def _score_here(inputs: Inputs, tally: Tally, refusals: list[Refusal], view: _View) -> bool:
+    """Score in this process; return whether Ctrl-C ended it."""
+    from service.cli.inputs import Refusal, keep_refused
+    from service.cli.scoring import score_records
+
+    asks, output, form = inputs.asks_judges, view.output, view.output_format
+    fills_terminal = output is None and form != "junit" and sys.stdout.isatty()
+    with _open_output(output, [file for file in inputs.files if isinstance(file, Path)]) as stream:
+        at_once = asks and fills_terminal
+        sink = _build_sink(form, stream, tally, verbose=view.verbose, at_once=at_once, kept=output)
+        if at_once:
+            say(f"asking {inputs.settings.judge_model}; one line per trace follows")
+        try:
+            for result in show_count(keep_refused(score_records(inputs), view.rejected), silent=fills_terminal):
+                tally.add(result)
+                refused = isinstance(result, Refusal)
+                if refused and len(refusals) < MAX_LISTED_REFUSALS:
+                    refusals.append(result)
+                if not view.failed or refused or result.report.verdict in ("fail", "undecided"):
+                    sink.add(result)
+        except KeyboardInterrupt:
+            say(f"ended by Ctrl-C; {pluralize(tally.verdicts.total(), 'trace')} had been scored")
+            sink.close()
+            return True
+        sink.close()
+    return False
 
 
 def choose_code(tally: Tally, fail_under: float | None = None, *, allow_undecided: bool = False) -> ExitCode:
