@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from concurrent.futures import Future
 from functools import cache, partial
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from weakref import finalize
 
 from service.asking.budget.ask_limits import AskLimits
@@ -47,24 +47,14 @@ from service.reading.request import Sandbox, ScoreRequest, check_request, plan_r
 from service.registry import Registry
 
 if TYPE_CHECKING:
+    from service.asking.budget.days import Days
     from service.asking.judging import Judging
+    from service.asking.shared_limits import SharedBudget
     from service.outbound.http import Target
     from service.outbound.sandbox import Sandboxes
 
 
 __all__ = ["REPORT", "Engine", "build_default_engine", "plan", "report_json", "score"]
-
-
-class Allowances(Protocol):
-    """Budgets that several requests share: the days of tenants, or what the workers of a run may spend."""
-
-    def get_spending(self, tenant: str) -> Spending:
-        """Return what counts and limits the spending of a tenant's request."""
-        ...
-
-    async def close(self) -> None:
-        """Write or give back what is left."""
-        ...
 
 
 class Engine:
@@ -79,7 +69,7 @@ class Engine:
         judges: JudgeMode | None = None,
         *,
         ask_limits: AskLimits = AskLimits(),  # noqa: B008 (frozen)
-        days: Allowances | None = None,
+        days: Days | SharedBudget | None = None,
     ) -> None:
         """Keep what scoring needs.
 
@@ -88,7 +78,7 @@ class Engine:
         `fits`: the fits in use.
         `judges`: how judges are asked when a request does not say; None: live if there is a judge.
         `ask_limits`: the most that judges may be asked for one request.
-        `days`: the budgets that requests share, such as each tenant's day; None: there are none.
+        `days`: counts each tenant's use per day, or what the workers of a run spend; None: neither is counted.
         """
         self.registry = registry
         self.sandboxes = sandboxes

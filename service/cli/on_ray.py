@@ -9,30 +9,29 @@ from __future__ import annotations
 import asyncio
 import glob
 import importlib
-import pickle
+import io
 import re
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, NamedTuple, cast
 from uuid import uuid4
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from service import __version__
 from service.asking.local_servers import MAX_SECONDS
-from service.asking.shared_limits import Limits, SharedBudget, SharedGates, SharedLimits
+from service.asking.shared_limits import SharedBudget, SharedGates, SharedLimits
 from service.cli.inputs import Inputs, RecordRequest, Refusal, read_inputs, read_report_record
 from service.cli.options import read_settings
 from service.cli.scoring import Result, score_in_loop
 from service.cli.screen import MAX_LISTED_REFUSALS, pluralize, say
 from service.cli.tally import Tally
-from service.cli.views import JsonReports, ParquetReports, render_result
+from service.cli.views import render_result
 from service.core.report import ENGINE, JudgeMode
 from service.engine import Engine
 from service.errors import InputError, JudgeError, Problem, SettingsError
@@ -44,46 +43,41 @@ from service.reading.trace_files import scan_records
 from service.settings import Settings
 from service.wiring import build_engine, build_gates
 
-T = TypeVar("T")
 
-
-@dataclass
-class Counts:
-    """What scoring came to."""
+class Counts(NamedTuple):
+    """What scoring came to: the first refused records, and, of a run, the number of parts that were there before."""
 
     tally: Tally
-    refusals: list[Refusal] = field(default_factory=list[Refusal])
-    """The first refused records."""
-    guessed: Counter[str] = field(default_factory=Counter[str])
-    left_out: Counter[str] = field(default_factory=Counter[str])
-    done_before: int = 0
-    """Parts that were there already."""
+    refusals: list[Refusal]
+    guessed: Counter[str]
+    left_out: Counter[str]
+    before: list[str]
 
-    def count(self, results: Iterable[Result]) -> Iterator[Result]:
-        """Count results, and yield them."""
-        for result in results:
-            self.tally.add(result)
-            self.refusals += [result] if isinstance(result, Refusal) else []
-            yield result
+    def add(self, result: Result) -> Result:
+        """Count a result, and return it."""
+        self.tally.add(result)
+        if isinstance(result, Refusal) and len(self.refusals) < MAX_LISTED_REFUSALS:
+            self.refusals.append(replace(result, raw=b""))
+        return result
 
     def merge(self, other: Counts) -> None:
         """Count what another counted."""
         self.tally.merge(other.tally)
-        self.refusals += other.refusals[: MAX_LISTED_REFUSALS - len(self.refusals)]
-        self.guessed += other.guessed
-        self.left_out += other.left_out
-        self.done_before += other.done_before
+        self.refusals.extend(other.refusals[: MAX_LISTED_REFUSALS - len(self.refusals)])
+        self.guessed.update(other.guessed)
+        self.left_out.update(other.left_out)
+        self.before.extend(other.before)
 
 
 @dataclass(frozen=True)
 class Order:
-    """What a worker needs to score parts. `inputs` come without their engine; `digest` is that of what parts are scored with."""
+    """What a worker needs to score parts. `inputs` come without their engine; `digest` is of what parts are scored with."""
 
     inputs: Inputs
     folder: str
     form: Literal["jsonl", "parquet"]
     digest: str
-    limits: Limits | None = None
+    limits: SharedLimits | None = None
     requires_certified: bool = False
 
     def name_part(self, block: Block) -> str:
@@ -100,9 +94,8 @@ class Order:
         """Create the folder. SettingsError if it holds parts of something else, which would be counted with these."""
         files, folder = self.open_folder()
         files.makedirs(folder, exist_ok=True)
-        names = {self.name_part(block) for block in blocks}
-        others = [name for path in files.ls(folder, detail=False) if (name := path.rpartition("/")[2]) not in names]
-        others = sorted(name for name in others if name.startswith("part-"))
+        found = {path.rpartition("/")[2] for path in files.ls(folder, detail=False)}
+        others = sorted(one for one in found - set(map(self.name_part, blocks)) if one.startswith("part-"))
         if others:
             message = f"{self.folder} holds parts of another input, option or version, such as {others[0]}"
             raise SettingsError.at("--output", f"{message}; name another folder, or remove them")
@@ -123,88 +116,92 @@ class PartWorker:
     """Scores blocks, one after the other, with one engine and the same connections to judges."""
 
     def __init__(self, order: Order) -> None:
-        """SettingsError if this machine would score with something else than the one that gave the order."""
         self._order = order
         self._inputs = replace(order.inputs, engine=_build_shared_engine(order.inputs.settings, order.limits))
-        if digest_inputs(self._inputs) != order.digest:
-            message = "a worker has another version, or other rubrics, judges or fits, than the machine that started it"
-            raise SettingsError.at("CALLGRADE_HOME", message)
         self._files, self._folder = order.open_folder()
         self._loop = asyncio.Runner()
 
-    def __call__(self, row: Mapping[str, Block]) -> dict[str, bytes]:
-        """Score a block unless its part is there; return the pickled `Counts`."""
-        block = row["item"]
+    def score(self, block: Block) -> Counts:
+        """Score a block unless its part is there. SettingsError if this machine would score it with something else."""
+        if digest_inputs(self._inputs) != self._order.digest:
+            message = "a worker has another version, or other rubrics, judges or fits, than the machine that started it"
+            raise SettingsError.at("CALLGRADE_HOME", message)
         path = f"{self._folder}/{self._order.name_part(block)}"
         inputs = replace(self._inputs, files=(block,), guessed=Counter[str](), left_out=Counter[str]())
         tally = Tally(requires_certified=self._order.requires_certified)
-        counts = Counts(tally, guessed=inputs.guessed, left_out=inputs.left_out)
+        counts = Counts(tally, [], inputs.guessed, inputs.left_out, [])
         if self._files.exists(path):
+            counts.before.append(path)
             self._count_part(path, counts)
         else:
-            self._write(path, counts.count(score_in_loop(inputs, inputs, self._loop)))
-        counts.refusals = [replace(one, raw=b"") for one in counts.refusals[:MAX_LISTED_REFUSALS]]
-        return {"counts": pickle.dumps(counts)}
+            self._write(path, [counts.add(one) for one in score_in_loop(inputs, inputs, self._loop)])
+        return counts
 
-    def _write(self, path: str, results: Iterator[Result]) -> None:
-        first = next(results, None)
-        if first is None:  # a block that has nothing to score
+    def _write(self, path: str, results: Sequence[Result]) -> None:
+        if not results:  # nothing in the block is to be scored
             return
+        data = b"".join([render_result(one) + b"\n" for one in results])
         temporary = f"{self._folder}/.{uuid4().hex}"
-        with self._files.open(temporary, "wb") as stream:
-            reports = JsonReports(stream, lines=True) if self._order.form == "jsonl" else ParquetReports(stream)
-            for result in chain([first], results):
-                reports.add(result)
-            reports.close()
+        self._files.pipe_file(temporary, data if self._order.form == "jsonl" else _pack_parquet(results))
         self._files.mv(temporary, path)
         if isinstance(self._inputs.engine.days, SharedBudget):
             self._loop.run(self._inputs.engine.days.close())
 
     def _count_part(self, path: str, counts: Counts) -> None:
         """Count a part that is there, as it was counted when it was scored."""
-        counts.done_before = 1
         for record in scan_records(self._files.unstrip_protocol(path), limits=self._inputs.limits):
             if isinstance(record, BadRecord):
                 raise record.error.in_file(str(record.place))
             error: Any = record.value.get("error")
             if error and "rubric" not in record.value:
                 problems = [Problem(one["pointer"], one["detail"]) for one in error["errors"]]
-                list(counts.count([Refusal(RecordPlace(error["source"], error["line"]), InputError(problems))]))
+                counts.add(Refusal(RecordPlace(error["source"], error["line"]), InputError(problems)))
             else:
                 report = read_report_record(record.value)
                 counts.tally.add_report(report, report.trace_id or str(record.place))
 
 
-def score_on_ray(
-    inputs: Inputs, tally: Tally, refusals: list[Refusal], folder: Path, form: str, *, budget_usd: float | None
-) -> bool:
-    """Score on the cluster of Ray that is set up, else on one of this machine; return whether Ctrl-C ended it.
+def _pack_parquet(results: Sequence[Result]) -> bytes:
+    """Pack results as rows, each with a report or an error."""
+    arrow, packed = load_module("pyarrow", "to write Parquet"), io.BytesIO()
+    load_module("pyarrow.parquet", "to write Parquet").write_table(arrow.table(_build_columns(results)), packed)
+    return packed.getvalue()
 
-    Adds to the tally, to the refused records and to what was guessed, part by part.
-    """
-    ray, total = load_ray(), Counts(tally, refusals, inputs.guessed, inputs.left_out)
+
+def _build_columns(results: Iterable[Result]) -> dict[str, Sequence[str]]:
+    """Build the columns `report` and `error`: JSON, or empty."""
+    texts = [(isinstance(one, Refusal), render_result(one).decode()) for one in results]
+    errors = [to_json(from_json(text)["error"]).decode() if refused else "" for refused, text in texts]
+    return {"report": ["" if refused else text for refused, text in texts], "error": errors}
+
+
+def score_on_ray(
+    inputs: Inputs, counts: Counts, folder: Path, form: Literal["jsonl", "parquet"], *, budget_usd: float | None
+) -> None:
+    """Score on the cluster of Ray that is set up, else on one of this machine; count part by part."""
+    ray = load_ray()
     limits = None if inputs.engine.judging is None else share_limits(budget_usd)
     shipped = replace(inputs, engine=cast("Engine", None), files=(), guessed=Counter(), left_out=Counter())
-    kind = "parquet" if form == "parquet" else "jsonl"
-    order = Order(shipped, restore_url(folder), kind, digest_inputs(inputs), limits, tally.requires_certified)
+    order = Order(shipped, restore_url(folder), form, digest_inputs(inputs), limits, counts.tally.requires_certified)
     sources = [str(one) for file in inputs.files for name in _expand(str(file)) for one in list_files(name)]
     cut = partial(ray.remote(list_blocks).remote, limits=inputs.limits, layout=inputs.layout)
-    try:
-        blocks: list[Block] = list(chain.from_iterable(ray.get([cut(source) for source in dict.fromkeys(sources)])))
-        order.prepare_folder(blocks)
-        workers = min(len(blocks), max(1, int(ray.cluster_resources().get("CPU", 1))))
-        rows = ray.data.from_items(blocks, override_num_blocks=len(blocks))
-        for row in rows.map(PartWorker, fn_constructor_args=[order], concurrency=workers).iter_rows():
-            total.merge(pickle.loads(row["counts"]))  # noqa: S301 (of a worker of ours)
-    except KeyboardInterrupt:
-        say("ended by Ctrl-C; the same command goes on with the parts that are missing")
-        return True
-    say(f"{pluralize(len(blocks), 'part')} in {order.folder}, {total.done_before} of them from before")
-    return False
+    blocks: list[Block] = list(chain.from_iterable(ray.get([cut(source) for source in dict.fromkeys(sources)])))
+    order.prepare_folder(blocks)
+    # Ray starts a worker anew that died, and gives it its block again.
+    actor = ray.remote(PartWorker).options(num_cpus=1, max_restarts=-1, max_task_retries=-1)
+    size = min(len(blocks), max(1, int(ray.cluster_resources().get("CPU", 1))))
+    workers = importlib.import_module("ray.util").ActorPool([actor.remote(order) for _ in range(size)])
+
+    def give(worker: Any, block: Block) -> Any:
+        return worker.score.remote(block)
+
+    for one in workers.map_unordered(give, blocks):
+        counts.merge(one)
+    say(f"{pluralize(len(blocks), 'part')} in {order.folder}, {len(counts.before)} of them from before")
 
 
 def _expand(name: str) -> list[str]:
-    """List the files that a pattern means; a URL is listed by who opens it."""
+    """List the files that a pattern means; one in a URL is left to `list_files`."""
     local = "*" in name and restore_url(name) == name and not Path(name).exists()
     return sorted(glob.glob(name, recursive=True)) or [name] if local else [name]  # noqa: PTH207 (absolute patterns too)
 
@@ -212,53 +209,47 @@ def _expand(name: str) -> list[str]:
 def load_ray() -> Any:
     """Import Ray, and connect to its cluster or start one on this machine. SettingsError if it is not installed."""
     try:
-        importlib.import_module("ray.data")
         ray: Any = importlib.import_module("ray")
     except ImportError:
-        raise SettingsError.at("--on", "Ray Data is not installed: pip install 'ray[data]'") from None
+        raise SettingsError.at("--on", "Ray is not installed: pip install 'ray[data,default]'") from None
     if not ray.is_initialized():
         ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
-    ray.data.DataContext.get_current().enable_progress_bars = False
     return ray
 
 
 # Judges.
 
 
-def share_limits(budget_usd: float | None = None) -> Limits:
-    """Start the actor that keeps one budget and one limit of requests per model for all workers that it is given to."""
+def share_limits(budget_usd: float | None = None) -> SharedLimits:
+    """Start the actor that keeps one budget, and one gate per model, for all workers that it is given to."""
     ray, settings = load_ray(), read_settings()
     lease_s = 30.0 + (settings.judge_deadline or MAX_SECONDS)
     actor = ray.remote(SharedLimits).options(name=f"callgrade-{uuid4().hex}", num_cpus=0, max_concurrency=100_000)
-    return _RemoteLimits(actor.remote(build_gates(settings), budget_usd, lease_s=lease_s))
+    return cast("SharedLimits", _Remote(actor.remote(build_gates(settings), budget_usd, lease_s=lease_s)))
 
 
-class _RemoteLimits:
+class _Remote:
+    """An actor whose methods are awaited as if it were here."""
+
     def __init__(self, actor: Any) -> None:
-        self._actor = actor
+        self.actor = actor
 
-    async def hold(self, worker: str, usd: float, *, settled: bool = False) -> bool:
-        return await self._wait(self._actor.hold.remote(worker, usd, settled=settled))
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Remote, (self.actor,)
 
-    async def enter(self, ticket: str, model: str, account: str, patience: float) -> int | JudgeError:
-        return await self._wait(self._actor.enter.remote(ticket, model, account, patience))
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        async def ask(*args: object) -> object:
+            try:
+                return await getattr(self.actor, name).remote(*args)
+            except importlib.import_module("ray.exceptions").RayError:
+                raise JudgeError("provider_error", "the actor that keeps the shared limits does not answer") from None
 
-    async def leave(self, ticket: str, error: BaseException | None = None) -> None:
-        with suppress(JudgeError):
-            await self._wait(self._actor.leave.remote(ticket, error))
-
-    async def _wait(self, answer: Awaitable[T]) -> T:
-        try:
-            return await answer
-        except importlib.import_module("ray.exceptions").RayError:
-            raise JudgeError("provider_error", "the actor that keeps the shared limits does not answer") from None
+        return ask
 
 
-def _build_shared_engine(settings: Settings, limits: Limits | None) -> Engine:
-    if limits is None:
-        return build_engine(settings)
-    engine = build_engine(settings, gates=SharedGates(limits))
-    engine.days = SharedBudget(limits)
+def _build_shared_engine(settings: Settings, limits: SharedLimits | None) -> Engine:
+    engine = build_engine(settings, gates=None if limits is None else SharedGates(limits))
+    engine.days = None if limits is None else SharedBudget(limits)
     return engine
 
 
@@ -271,26 +262,23 @@ class ScoreBatches:
 
     def __init__(
         self,
-        *,
         column: str = "request",
+        *,
         rubric: str | None = None,
-        expected: str | None = None,
+        expected: Path | None = None,
         judges: JudgeMode | None = None,
-        limits: Limits | None = None,
+        limits: SharedLimits | None = None,
     ) -> None:
         """`rubric`, `expected`, `judges`: as for `callgrade score`. `limits`: what `share_limits` returned."""
-        inputs = read_inputs((), rubric=rubric, expected=None if expected is None else Path(expected), judges=judges)
-        self._inputs = replace(inputs, engine=_build_shared_engine(inputs.settings, limits)) if limits else inputs
+        inputs = read_inputs((), rubric=rubric, expected=expected, judges=judges)
+        self._inputs = replace(inputs, engine=_build_shared_engine(inputs.settings, limits))
         self._column = column
         self._loop = asyncio.Runner()
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         """Score a batch, given by columns."""
         records = [self._read(n, text) for n, text in enumerate(batch[self._column], start=1)]
-        results = list(score_in_loop(records, self._inputs, self._loop))
-        texts = [(isinstance(one, Refusal), render_result(one).decode()) for one in results]
-        reports = ["" if refused else text for refused, text in texts]
-        return {**batch, "report": reports, "error": [text if refused else "" for refused, text in texts]}
+        return {**batch, **_build_columns(score_in_loop(records, self._inputs, self._loop))}
 
     def _read(self, number: int, text: Any) -> RecordRequest | Refusal:
         place = RecordPlace(self._column, number)

@@ -20,8 +20,6 @@ from service.cli.tally import Tally
 from service.core.outcome import Skipped
 from service.core.report import Report, StageScore
 from service.engine import report_json
-from service.reading.opening import load_module
-from service.reading.tables import ROWS_AT_ONCE
 from service.reporting import statements
 from service.reporting.escaping import escape_unprintable
 from service.reporting.numbers import render_number, render_share
@@ -238,32 +236,6 @@ class JsonReports:
         if not self._lines:
             whole = b",\n".join(self._texts)
             self._stream.write((whole if len(self._texts) == 1 else b"[%b]" % whole) + b"\n")
-
-
-class ParquetReports:
-    """Writes a row for each result: its report or its error as JSON, in a column of that name."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        arrow = load_module("pyarrow", "to write Parquet")
-        self._schema = arrow.schema([(name, arrow.string()) for name in ("report", "error")])
-        self._writer = load_module("pyarrow.parquet", "to write Parquet").ParquetWriter(stream, self._schema)
-        self._rows: list[dict[str, str]] = []
-
-    def add(self, result: Result) -> None:
-        """Add a row."""
-        text, refused = render_result(result).decode(), isinstance(result, Refusal)
-        self._rows.append({"error": json.dumps(json.loads(text)["error"])} if refused else {"report": text})
-        if len(self._rows) == ROWS_AT_ONCE:
-            self._flush()
-
-    def close(self) -> None:
-        """Write the rest and the file's end."""
-        self._flush()
-        self._writer.close()
-
-    def _flush(self) -> None:
-        self._writer.write_table(load_module("pyarrow", "to write Parquet").Table.from_pylist(self._rows, self._schema))
-        self._rows = []
 
 
 def render_result(result: Result) -> bytes:

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
@@ -87,15 +86,21 @@ def score(
         plugins=plugin or (),
         layout=Layout(input_format, encoding, options.read_columns(columns)),
     ).offer(tools)
-    tally, refusals = Tally(requires_certified=require_certified), list[Refusal]()
-    view = _View(output_format, output, rejected, verbose=verbose, failed=failed)
-    view.check(files, on_ray=on is not None, budget_usd=budget_usd, plugin=plugin)
-    if on is not None:
-        from service.cli.on_ray import score_on_ray
+    _check_no_input(rejected, files, "--rejected")
+    _check_ray(on, output, output_format, idle=budget_usd, unknown=rejected or plugin or verbose or failed)
+    tally, refusals, interrupted = Tally(requires_certified=require_certified), list[Refusal](), False
+    try:
+        if on is None:
+            _score_here(inputs, tally, refusals, output_format, output, rejected, verbose=verbose, failed=failed)
+        else:
+            from service.cli.on_ray import Counts, score_on_ray
 
-        interrupted = score_on_ray(inputs, tally, refusals, view.output or Path(), output_format, budget_usd=budget_usd)
-    else:
-        interrupted = _score_here(inputs, tally, refusals, view)
+            counts = Counts(tally, refusals, inputs.guessed, inputs.left_out, [])
+            form = "parquet" if output_format == "parquet" else "jsonl"
+            score_on_ray(inputs, counts, output or Path(), form, budget_usd=budget_usd)
+    except KeyboardInterrupt:
+        interrupted = True
+        say(f"ended by Ctrl-C; {pluralize(tally.verdicts.total(), 'trace')} had been scored")
     print_guesses(inputs.guessed, inputs.left_out)
     if output_format != "table" or output is not None:
         say("; ".join(tally.list_lines()))
@@ -109,54 +114,50 @@ def score(
     return ExitCode.INTERRUPTED if interrupted else choose_code(tally, fail_under, allow_undecided=allow_undecided)
 
 
-@dataclass(frozen=True)
-class _View:
-    """What is shown or written, and where."""
-
-    output_format: str
-    output: Path | None
-    rejected: Path | None
-    verbose: bool
-    failed: bool
-
-    def check(self, files: list[Path], *, on_ray: bool, budget_usd: float | None, plugin: list[Path] | None) -> None:
-        """Raise a usage error for options that do not go together, and for a file to write that is one to read."""
-        _check_no_input(self.rejected, files, "--rejected")
-        if not on_ray and (self.output_format == "parquet" or budget_usd is not None):
-            raise typer.BadParameter("expected with --on ray", param_hint="--format parquet, --budget-usd")
-        if on_ray and (self.rejected or self.verbose or self.failed or plugin):
-            raise typer.BadParameter("not with --on ray", param_hint="--rejected, --verbose, --failed, --plugin")
-        if on_ray and (self.output is None or self.output_format not in ("table", "ndjson", "parquet")):
-            message = "--on ray needs --output FOLDER, and writes ndjson or parquet"
-            raise typer.BadParameter(message, param_hint="--output, --format")
+def _check_ray(on: str | None, output: Path | None, output_format: str, *, idle: object, unknown: object) -> None:
+    """Raise a usage error for options that do not go with `--on ray`, or only with it."""
+    if on is None and (output_format == "parquet" or idle is not None):
+        raise typer.BadParameter("expected with --on ray", param_hint="--format parquet, --budget-usd")
+    if on is not None and unknown:
+        raise typer.BadParameter("not with --on ray", param_hint="--rejected, --plugin, --verbose, --failed")
+    if on is not None and (output is None or output_format not in ("table", "ndjson", "parquet")):
+        message = "--on ray needs --output FOLDER, and writes ndjson or parquet"
+        raise typer.BadParameter(message, param_hint="--output, --format")
 
 
-def _score_here(inputs: Inputs, tally: Tally, refusals: list[Refusal], view: _View) -> bool:
-    """Score in this process; return whether Ctrl-C ended it."""
+def _score_here(
+    inputs: Inputs,
+    tally: Tally,
+    refusals: list[Refusal],
+    form: str,
+    output: Path | None,
+    rejected: Path | None,
+    *,
+    verbose: bool,
+    failed: bool,
+) -> None:
+    """Score in this process. After Ctrl-C, what was scored is written before it goes on."""
     from service.cli.inputs import Refusal, keep_refused
     from service.cli.scoring import score_records
 
-    asks, output, form = inputs.asks_judges, view.output, view.output_format
     fills_terminal = output is None and form != "junit" and sys.stdout.isatty()
+    at_once = inputs.asks_judges and fills_terminal
     with _open_output(output, [file for file in inputs.files if isinstance(file, Path)]) as stream:
-        at_once = asks and fills_terminal
-        sink = _build_sink(form, stream, tally, verbose=view.verbose, at_once=at_once, kept=output)
+        sink = _build_sink(form, stream, tally, verbose=verbose, at_once=at_once, kept=output)
         if at_once:
             say(f"asking {inputs.settings.judge_model}; one line per trace follows")
         try:
-            for result in show_count(keep_refused(score_records(inputs), view.rejected), silent=fills_terminal):
+            for result in show_count(keep_refused(score_records(inputs), rejected), silent=fills_terminal):
                 tally.add(result)
                 refused = isinstance(result, Refusal)
                 if refused and len(refusals) < MAX_LISTED_REFUSALS:
                     refusals.append(result)
-                if not view.failed or refused or result.report.verdict in ("fail", "undecided"):
+                if not failed or refused or result.report.verdict in ("fail", "undecided"):
                     sink.add(result)
         except KeyboardInterrupt:
-            say(f"ended by Ctrl-C; {pluralize(tally.verdicts.total(), 'trace')} had been scored")
             sink.close()
-            return True
+            raise
         sink.close()
-    return False
 
 
 def choose_code(tally: Tally, fail_under: float | None = None, *, allow_undecided: bool = False) -> ExitCode:
