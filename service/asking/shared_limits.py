@@ -24,8 +24,7 @@ class SharedLimits:
         self._cap_usd = cap_usd
         self._lease_s = lease_s
         self._held: dict[str, float] = {}
-        self._places: dict[str, AbstractAsyncContextManager[None]] = {}
-        self._leases: set[asyncio.Task[None]] = set()
+        self._places: dict[str, tuple[AbstractAsyncContextManager[None], asyncio.Task[None]]] = {}
 
     async def hold(self, worker: str, usd: float, settled: bool) -> bool:  # noqa: FBT001 (called from afar)
         """Let a worker commit to `usd` in all; False if that, with what the others hold, is above the budget.
@@ -45,22 +44,24 @@ class SharedLimits:
             await place.__aenter__()
         except JudgeError as error:
             return error
-        self._places[ticket] = place
-        lease = asyncio.create_task(self._expire(ticket))
-        self._leases.add(lease)
-        lease.add_done_callback(self._leases.discard)
+        self._places[ticket] = place, asyncio.create_task(self._expire(ticket))
         return gate.concurrency.in_flight
 
     async def _expire(self, ticket: str) -> None:
         await self._gates.clock.sleep(self._lease_s)
-        await self.leave(ticket, asyncio.CancelledError())
+        await _exit(self._places.pop(ticket)[0], asyncio.CancelledError())
 
     async def leave(self, ticket: str, error: BaseException | None) -> None:
         """Give a place back, with the outcome of the request."""
-        place = self._places.pop(ticket, None)
-        if place is not None:
-            with suppress(JudgeError, asyncio.CancelledError):
-                await place.__aexit__(type(error) if error else None, error, None)
+        if ticket in self._places:
+            place, lease = self._places.pop(ticket)
+            lease.cancel()
+            await _exit(place, error)
+
+
+async def _exit(place: AbstractAsyncContextManager[None], error: BaseException | None) -> None:
+    with suppress(JudgeError, asyncio.CancelledError):
+        await place.__aexit__(type(error) if error else None, error, None)
 
 
 class SharedGates(ProviderGates):

@@ -117,7 +117,7 @@ def _cut_lines(
         digest.update(line)
         size += len(line)
         lines += line.endswith(b"\n")
-        previous = line
+        previous = line if line.strip() else previous
     yield from [*found, Block(source, len(found), digest.hexdigest(), "lines", start, size, before)]
 
 
