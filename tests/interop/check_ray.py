@@ -97,7 +97,9 @@ def check_batches(folder: Path) -> None:
     """`ScoreBatches` over a table of requests, whose output `summarize` reads."""
     requests = [json.dumps(build_request(n, "off")) for n in range(ROWS)]
     table = str(folder / "requests")
-    ray.data.from_items([{"n": n, "request": one} for n, one in enumerate(requests)]).write_parquet(table)
+    ray.data.from_items(
+        [{"n": n, "request": one} for n, one in enumerate(requests)], override_num_blocks=2
+    ).write_parquet(table)
     scored = ray.data.read_parquet(table).map_batches(callgrade.ScoreBatches, concurrency=1, batch_size=64)
     scored.write_parquet(str(folder / "scored"))
     rows = ray.data.read_parquet(str(folder / "scored")).take_all()
