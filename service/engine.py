@@ -49,7 +49,6 @@ from service.registry import Registry
 if TYPE_CHECKING:
     from service.asking.budget.days import Days
     from service.asking.judging import Judging
-    from service.asking.shared_limits import SharedBudget
     from service.outbound.http import Target
     from service.outbound.sandbox import Sandboxes
 
@@ -69,7 +68,7 @@ class Engine:
         judges: JudgeMode | None = None,
         *,
         ask_limits: AskLimits = AskLimits(),  # noqa: B008 (frozen)
-        days: Days | SharedBudget | None = None,
+        days: Days | None = None,
     ) -> None:
         """Keep what scoring needs.
 
@@ -78,7 +77,7 @@ class Engine:
         `fits`: the fits in use.
         `judges`: how judges are asked when a request does not say; None: live if there is a judge.
         `ask_limits`: the most that judges may be asked for one request.
-        `days`: counts each tenant's use per day, or what the workers of a run spend; None: neither is counted.
+        `days`: counts each tenant's use per day; None: it is not counted.
         """
         self.registry = registry
         self.sandboxes = sandboxes

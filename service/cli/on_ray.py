@@ -70,7 +70,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Order:
+class PartOrder:
     """What a worker needs to score parts. `inputs` come without their engine; `digest` is of what parts are scored with."""
 
     inputs: Inputs
@@ -115,7 +115,7 @@ def digest_inputs(inputs: Inputs) -> str:
 class PartWorker:
     """Scores blocks, one after the other, with one engine and the same connections to judges."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: PartOrder) -> None:
         self._order = order
         self._inputs = replace(order.inputs, engine=_build_shared_engine(order.inputs.settings, order.limits))
         self._files, self._folder = order.open_folder()
@@ -144,7 +144,7 @@ class PartWorker:
         temporary = f"{self._folder}/.{uuid4().hex}"
         self._files.pipe_file(temporary, data if self._order.form == "jsonl" else _pack_parquet(results))
         self._files.mv(temporary, path)
-        if isinstance(self._inputs.engine.days, SharedBudget):
+        if self._inputs.engine.days is not None:  # gives back what the budget holds and was not spent
             self._loop.run(self._inputs.engine.days.close())
 
     def _count_part(self, path: str, counts: Counts) -> None:
@@ -182,7 +182,9 @@ def score_on_ray(
     ray = load_ray()
     limits = None if inputs.engine.judging is None else share_limits(budget_usd)
     shipped = replace(inputs, engine=cast("Engine", None), files=(), guessed=Counter(), left_out=Counter())
-    order = Order(shipped, restore_url(folder), form, digest_inputs(inputs), limits, counts.tally.requires_certified)
+    order = PartOrder(
+        shipped, restore_url(folder), form, digest_inputs(inputs), limits, counts.tally.requires_certified
+    )
     sources = [str(one) for file in inputs.files for name in _expand(str(file)) for one in list_files(name)]
     cut = partial(ray.remote(list_blocks).remote, limits=inputs.limits, layout=inputs.layout)
     blocks: list[Block] = list(chain.from_iterable(ray.get([cut(source) for source in dict.fromkeys(sources)])))
@@ -249,7 +251,8 @@ class _Remote:
 
 def _build_shared_engine(settings: Settings, limits: SharedLimits | None) -> Engine:
     engine = build_engine(settings, gates=None if limits is None else SharedGates(limits))
-    engine.days = None if limits is None else SharedBudget(limits)
+    # It stands where a tenant's day does: what all requests of the process spend from.
+    engine.days = None if limits is None else cast("Any", SharedBudget(limits))
     return engine
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import callgrade
 from service.cli.inputs import Inputs, read_inputs
-from service.cli.on_ray import Counts, Order, PartWorker, digest_inputs
+from service.cli.on_ray import Counts, PartOrder, PartWorker, digest_inputs
 from service.cli.tally import Tally
 from service.errors import SettingsError
 from service.reading.blocks import Block, list_blocks
@@ -32,9 +32,9 @@ def write(path: Path, *records: Any) -> Path:
     return path
 
 
-def order(folder: object, file: Path, **options: Any) -> Order:
+def order(folder: object, file: Path, **options: Any) -> PartOrder:
     inputs = read_inputs([file], **options)
-    return Order(inputs, str(folder), "jsonl", digest_inputs(inputs))
+    return PartOrder(inputs, str(folder), "jsonl", digest_inputs(inputs))
 
 
 def cut(file: Path, inputs: Inputs, least: int = 600) -> list[Block]:

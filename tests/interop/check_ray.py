@@ -34,7 +34,7 @@ from tests.faults.provider import TOKENS_IN, TOKENS_OUT, Provider, serving  # no
 FILES, ROWS, JUDGED = 8, 250, 400
 PRICED = "gpt-4o-mini"
 USD_PER_CALL = TOKENS_IN * 0.15e-6 + TOKENS_OUT * 0.6e-6
-BUDGET_USD = 0.02
+BUDGET_USD = 0.005
 
 
 def build_request(number: int, judges: str) -> dict:
