@@ -118,7 +118,7 @@ def check_budget(traces: Path, folder: Path) -> None:
         causes = Counter(one["cause"] for line in read_parts(folder) for one in json.loads(line)["open"])
         assert 0 < spent <= BUDGET_USD, (spent, said)
         assert causes["budget_exhausted"] > 0, (causes, said)
-        assert code == 3, said
+        assert code == 2, said  # some traces fail by code, which comes before undecided
     print(f"a budget of ${BUDGET_USD}: ${spent:.4f} spent by two workers, then {dict(causes)}")
 
 
