@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from service.asking.own_judges import judge
+    from service.cli.on_ray import ScoreBatches, share_limits
     from service.client.client import Client
     from service.client.failures import ForeignError, RefusedError, Retries, UnreachableError
     from service.core.conclusion.conclude import conclude
@@ -51,6 +52,7 @@ _HOMES = {
     "Registry": "service.registry",
     "Report": "service.core.report",
     "Retries": "service.client.failures",
+    "ScoreBatches": "service.cli.on_ray",
     "ScoreRequest": "service.reading.request",
     "Scored": "service.core.outcome",
     "Skipped": "service.core.outcome",
@@ -64,6 +66,7 @@ _HOMES = {
     "plan": "service.engine",
     "report_json": "service.engine",
     "score": "service.engine",
+    "share_limits": "service.cli.on_ray",
 }
 
 __all__ = [
@@ -80,6 +83,7 @@ __all__ = [
     "Registry",
     "Report",
     "Retries",
+    "ScoreBatches",
     "ScoreRequest",
     "Scored",
     "Skipped",
@@ -93,6 +97,7 @@ __all__ = [
     "plan",
     "report_json",
     "score",
+    "share_limits",
 ]
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from typing_extensions import override
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -139,6 +141,16 @@ class JudgeError(CallgradeError):
         self.retry_after = retry_after
         """Seconds to wait before the next request, as the provider asked."""
         super().__init__(f"{cause}: {reason}")
+
+    @override
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.args, vars(self))  # an exception is otherwise copied by its message alone
+
+
+def _rebuild(kind: type[JudgeError], args: tuple[str, ...], state: dict[str, object]) -> JudgeError:
+    error = kind.__new__(kind, *args)
+    vars(error).update(state)
+    return error
 
 
 class DaySpentError(JudgeError):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from service.asking.budget.days import Days
     from service.asking.cache.guard import Cache, GuardedCache
     from service.asking.judging import Judging
+    from service.asking.limits import ProviderGate
     from service.asking.model import LiteLLM
     from service.asking.provider_batches.wire import Wire
     from service.core.judging.fits.fit import Fit
@@ -47,16 +48,18 @@ HOSTED_DEADLINE_S = 60
 """Seconds for one reply of a hosted model."""
 
 
-def build_engine(settings: Settings, database: Database | None = None) -> Engine:
+def build_engine(
+    settings: Settings, database: Database | None = None, *, make_gate: Callable[[str], ProviderGate] | None = None
+) -> Engine:
     """Build the engine with the packaged and the user's rubrics, and the user's fits.
 
-    `database`: where each tenant's use per day is counted; None: nowhere.
+    `database`: where each tenant's use per day is counted; None: nowhere. `gates`: as in `build_judging`.
 
     RubricError or SettingsError if one of them cannot be used.
     """
     load_installed()
     fits = build_fits(settings, database)
-    judging = build_judging(settings)
+    judging = build_judging(settings, make_gate=make_gate)
     if judging is None and settings.judges not in (None, "off"):
         raise SettingsError.at("CALLGRADE_JUDGES", NO_JUDGE_MODEL)
     return Engine(
@@ -89,16 +92,20 @@ def build_days(settings: Settings, database: Database) -> Days:
     return Days(UsageStore(database), caps)
 
 
-def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging | None:
-    """Build what answers judges' questions; None without a model and a judge in Python. `cache`: in place of the one set."""
+def build_judging(
+    settings: Settings, *, cache: Cache | None = None, make_gate: Callable[[str], ProviderGate] | None = None
+) -> Judging | None:
+    """Build what answers judges' questions; None without a model and a judge in Python.
+
+    `cache`, `make_gate`: in place of the cache that is set, and of gates of this process.
+    """
     from service.asking.own_judges import OWN_JUDGES  # noqa: PLC0415 (likewise)
 
     if not settings.judge_model and not OWN_JUDGES:
         return None
     from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
     from service.asking.judging import Judges, Judging  # noqa: PLC0415
-    from service.asking.limits import ConcurrencyLimit, ProviderGate  # noqa: PLC0415
-    from service.asking.local_servers import FIRST_IN_FLIGHT, is_local  # noqa: PLC0415
+    from service.asking.local_servers import is_local  # noqa: PLC0415
     from service.asking.model import disconnect  # noqa: PLC0415
 
     model, local = _build_model(settings), is_local(settings.judge_api_base)
@@ -106,11 +113,10 @@ def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging 
     policy = RetryPolicy(
         settings.judge_attempts, deadline, 3.0 * deadline, by_tokens=local and not settings.judge_deadline
     )
-    start, most = FIRST_IN_FLIGHT if local else 16, settings.judge_in_flight
     observers: list[Observer] = []
     caller = ModelCaller(
         model,
-        lambda: ProviderGate(concurrency=ConcurrencyLimit(start=start, most=most)),
+        make_gate or (lambda _: build_gate(settings)),
         pricing=model.worst_usd,
         policy=policy,
         observers=observers,
@@ -128,6 +134,15 @@ def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging 
     return Judging(
         caller, cache or build_cache(settings), judges, pricing=model.worst_usd, closing=disconnect, observers=observers
     )
+
+
+def build_gate(settings: Settings) -> ProviderGate:
+    """Build what limits the requests to a model."""
+    from service.asking.limits import ConcurrencyLimit, ProviderGate  # noqa: PLC0415 (likewise)
+    from service.asking.local_servers import FIRST_IN_FLIGHT, is_local  # noqa: PLC0415
+
+    start = FIRST_IN_FLIGHT if is_local(settings.judge_api_base) else 16
+    return ProviderGate(concurrency=ConcurrencyLimit(start=start, most=settings.judge_in_flight))
 
 
 def build_wire(settings: Settings) -> Wire:

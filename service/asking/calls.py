@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
@@ -58,15 +58,15 @@ class ModelCaller:
     def __init__(
         self,
         model: Model,
-        make_gate: Callable[[], ProviderGate] = ProviderGate,
+        make_gate: Callable[[str], ProviderGate] = lambda _: ProviderGate(),
         *,
         pricing: Pricing = find_no_price,
         policy: RetryPolicy | None = None,
         chance: random.Random | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
-        self.gates: defaultdict[str, ProviderGate] = defaultdict(make_gate)
-        """By model."""
+        """`make_gate`: makes the gate of a model, which is then kept."""
+        self.find_gate = cache(make_gate)
         self._observers = observers
         self._model = model
         self._pricing = pricing
@@ -80,7 +80,7 @@ class ModelCaller:
         pause or does not accept the key; JudgeError `budget_exhausted` if `spending` has too little left.
         """
         worst = await self._pricing(prompt)
-        gate, policy = self.gates[prompt.model], self._policy
+        gate, policy = self.find_gate(prompt.model), self._policy
         most = stop_after_attempt(policy.attempts)
         end: float | None = None  # the clock starts with the first attempt
 

@@ -32,6 +32,7 @@ from service.errors import NO_JUDGE_MODEL, InputError, Problem, SettingsError
 from service.intake.tools import read_tools
 from service.own_checks import add_checks, load_plugin
 from service.reading.bare_traces import build_body, is_bare
+from service.reading.blocks import Block
 from service.reading.packaged_files import read_yaml
 from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
 from service.reading.records import find_traces
@@ -95,7 +96,7 @@ class Inputs:
     settings: Settings
     engine: Engine
     limits: Limits
-    files: tuple[Path, ...]
+    files: tuple[Path | Block, ...]
     rubric: Rubric | None = None
     expected: object = None
     judges: JudgeMode | None = None
@@ -274,7 +275,7 @@ def _read_expected(path: Path, limits: Limits) -> object:
 
 
 def read_bodies(
-    files: Iterable[Path],
+    files: Iterable[Path | Block],
     limits: Limits,
     layout: Layout = PLAIN,
     *,
@@ -300,7 +301,9 @@ def read_bodies(
             yield RecordBody(record.place, bare, body, record.value)
 
 
-def _scan(file: Path, limits: Limits, layout: Layout = PLAIN) -> Iterator[TraceRecord | BadRecord]:
+def _scan(file: Path | Block, limits: Limits, layout: Layout = PLAIN) -> Iterator[TraceRecord | BadRecord]:
+    if isinstance(file, Block):
+        return file.scan(limits, layout)
     source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)
     return scan_records(source, limits=limits, name=name, layout=layout)
 
@@ -370,7 +373,7 @@ def read_report_files(files: Sequence[Path]) -> ReportFiles:
         try:
             if isinstance(record, BadRecord):
                 raise record.error
-            report = _read_report(record.value)
+            report = read_report_record(record.value)
         except InputError as error:
             found.refused.append(Refusal(record.place, locate_error(error, record.place)))
             continue
@@ -383,7 +386,7 @@ def read_report_files(files: Sequence[Path]) -> ReportFiles:
     return found
 
 
-def _read_report(value: dict[str, JsonValue]) -> Report:
+def read_report_record(value: dict[str, JsonValue]) -> Report:
     """Read a report, bare or inside a line of batch results. InputError says if the record is an error or a trace instead."""
     inner = value.get("report")
     if isinstance(inner, dict) and "rubric" not in value:

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter
@@ -51,16 +51,20 @@ MAX_IN_FLIGHT = 64
 
 def score_records(inputs: Inputs) -> Iterator[Result]:
     """Yield the result of every record, in order, as soon as it and all before it are ready."""
-    waiting: deque[Result | asyncio.Task[Result]] = deque()
-    # One loop for the whole run, because connections to judges and to the cache belong to it.
     with asyncio.Runner() as loop:
-        for number, record in enumerate(inputs, start=1):
-            waiting.append(_start(number, record, inputs, loop))
-            while waiting and (len(waiting) >= MAX_IN_FLIGHT or not isinstance(waiting[0], asyncio.Task)):
-                yield _wait(waiting.popleft(), loop)
-        while waiting:
-            yield _wait(waiting.popleft(), loop)
+        yield from score_in_loop(inputs, inputs, loop)
         loop.run(inputs.engine.close())
+
+
+def score_in_loop(records: Iterable[RecordRequest | Refusal], inputs: Inputs, loop: asyncio.Runner) -> Iterator[Result]:
+    """Likewise for any records, in one loop for a whole run: connections to judges and to the cache belong to it."""
+    waiting: deque[Result | asyncio.Task[Result]] = deque()
+    for number, record in enumerate(records, start=1):
+        waiting.append(_start(number, record, inputs, loop))
+        while waiting and (len(waiting) >= MAX_IN_FLIGHT or not isinstance(waiting[0], asyncio.Task)):
+            yield _wait(waiting.popleft(), loop)
+    while waiting:
+        yield _wait(waiting.popleft(), loop)
 
 
 def _start(

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import fsum
-from typing import get_args
+from typing import cast, get_args
 
 from service.cli.inputs import Refusal
 from service.cli.scoring import Result
 from service.cli.screen import pluralize
 from service.cli.sections import render_value
 from service.core.money import NOTHING, Cost
+from service.core.report import Report
 from service.core.scores import Range, Verdict
 from service.errors import SETUP_CAUSES, FaultCause
 from service.reporting.breakdown import OutcomeKind, build_breakdown
 from service.reporting.breaks import describe_stages
+from service.reporting.comparison import TRIAL
 from service.reporting.numbers import render_number
 from service.reporting.regression import is_unforgiven
 from service.reporting.statements import NEEDS_JUDGE, explain_gap, list_gaps
@@ -74,11 +76,14 @@ class Tally:
         if isinstance(result, Refusal):
             self.refused += 1
             self.kinds[OutcomeKind("error", "", "")] += 1
-            return
-        report = result.report
+        else:
+            self.add_report(result.report, result.name)
+
+    def add_report(self, report: Report, name: str) -> None:
+        """Count a report of the trace of that name."""
         self.verdicts[report.verdict] += 1
-        if result.trial is not None:
-            self.trials.setdefault(result.name, Counter())[report.verdict] += 1
+        if TRIAL in report.tags:
+            self.trials.setdefault(name, Counter())[report.verdict] += 1
         self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
         self.scores += [report.score] if report.score is not None and report.is_measured else []
         self.ranges += [report.gate_range] if report.gate_range is not None else []
@@ -93,6 +98,18 @@ class Tally:
         self.cost += Cost.read(report.provenance)
         notes = report.calibration
         self.judged.update(calibrated=notes.calibrated, uncalibrated=notes.uncalibrated, withheld=notes.withheld)
+
+    def merge(self, other: Tally) -> None:
+        """Count what another tally counted."""
+        for one in fields(self):
+            mine, more = getattr(self, one.name), getattr(other, one.name)
+            if isinstance(mine, (Counter, set)):
+                cast("set[object]", mine).update(more)
+            elif one.name == "trials":
+                for name, counts in other.trials.items():
+                    self.trials.setdefault(name, Counter()).update(counts)
+            elif one.name != "requires_certified":
+                setattr(self, one.name, mine + more)
 
     @property
     def absent_judge_cause(self) -> str | None:

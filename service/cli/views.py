@@ -279,7 +279,7 @@ class JsonReports:
 
     def add(self, result: Result) -> None:
         """Write a line, or keep the report until all are there."""
-        text = _render_error(result) if isinstance(result, Refusal) else report_json(result.report)
+        text = render_result(result)
         if self._lines:
             self._stream.write(text + b"\n")
             self._stream.flush()
@@ -291,6 +291,11 @@ class JsonReports:
         if not self._lines:
             whole = b",\n".join(self._texts)
             self._stream.write((whole if len(self._texts) == 1 else b"[%b]" % whole) + b"\n")
+
+
+def render_result(result: Result) -> bytes:
+    """Render a report, or {"error": ...} for a refused record, as JSON."""
+    return _render_error(result) if isinstance(result, Refusal) else report_json(result.report)
 
 
 def _render_error(refused: Refusal) -> bytes:

@@ -67,10 +67,10 @@ _URL = re.compile(r"^([a-z][a-z0-9+.-]+):/+(?=[^/])")
 def list_files(source: Path | str) -> Iterator[Path | str]:
     """Iterate over the files of a folder and those below it, in order, without hidden ones; anything else is one file.
 
-    A URL may come as a path, in which two slashes are one.
+    What is stored at a URL may be a folder too, or a pattern; over HTTP it is one file.
     """
     if _URL.match(str(source)):
-        yield _URL.sub(lambda found: f"{found[1]}://{'/' if found[1] == 'file' else ''}", str(source))
+        yield from _list_stored(restore_url(source))
         return
     folder = Path(source)
     if not folder.is_dir():
@@ -81,6 +81,22 @@ def list_files(source: Path | str) -> Iterator[Path | str]:
             yield path
 
 
+def restore_url(source: Path | str) -> str:
+    """Restore a URL that came as a path, in which two slashes are one; anything else stays as it is."""
+    return _URL.sub(lambda found: f"{found[1]}://{'/' if found[1] == 'file' else ''}", str(source))
+
+
+def _list_stored(url: str) -> list[str]:
+    if url.startswith("http"):
+        return [url]
+    try:
+        files, path = load_module("fsspec", "to read URLs").url_to_fs(url)
+        found: list[str] = sorted(files.glob(path) if "*" in path else files.find(path))
+    except (*DAMAGED, ImportError, ValueError):  # opening it says why
+        return [url]
+    return [files.unstrip_protocol(one) for one in found if "/." not in one.removeprefix(path)] or [url]
+
+
 @contextmanager
 def open_files(source: Path | str | BinaryIO, name: str, encoding: str | None = None) -> Generator[Iterator[OpenFile]]:
     """Open a file, a stream or a URL, unpacked and decoded; a ZIP archive is the files in it.
@@ -89,7 +105,7 @@ def open_files(source: Path | str | BinaryIO, name: str, encoding: str | None = 
     `DAMAGED`; LookupError for an unknown encoding.
     """
     with ExitStack() as stack:
-        stream = _open(source, stack)
+        stream = open_stored(source, stack)
         if stream.peek(4)[:4] == _ZIP:
             archive = stack.enter_context(zipfile.ZipFile(_make_seekable(stream)))
             yield _list_members(archive, name, encoding, stack)
@@ -97,9 +113,10 @@ def open_files(source: Path | str | BinaryIO, name: str, encoding: str | None = 
             yield iter([OpenFile(name, _decode(_unpack(stream), encoding))])
 
 
-def _open(source: Path | str | BinaryIO, stack: ExitStack) -> io.BufferedReader[Any]:
+def open_stored(source: Path | str | BinaryIO, stack: ExitStack) -> io.BufferedReader[Any]:
+    """Open a file, a stream or a URL as it is stored."""
     if isinstance(source, str) and "://" in source:
-        opened = stack.enter_context(_load("fsspec", "to read URLs").open(source, "rb"))
+        opened = stack.enter_context(load_module("fsspec", "to read URLs").open(source, "rb"))
         return io.BufferedReader(opened)
     if isinstance(source, (str, Path)):
         return stack.enter_context(Path(source).open("rb"))
@@ -111,11 +128,12 @@ def _open(source: Path | str | BinaryIO, stack: ExitStack) -> io.BufferedReader[
     return buffer
 
 
-def _load(module: str, purpose: str) -> Any:
+def load_module(module: str, purpose: str) -> Any:
+    """Import a package that may be absent. OSError says what it is for and how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise OSError(f"{module} is needed {purpose}: pip install {module}") from None
+        raise OSError(f"{module} is needed {purpose}: pip install {module.partition('.')[0]}") from None
 
 
 def _make_seekable(stream: io.BufferedReader[Any]) -> BinaryIO:
@@ -145,7 +163,7 @@ def _unpack(stream: io.BufferedReader[Any]) -> io.BufferedReader[Any]:
     if head.startswith(b"\xfd7zXZ\x00"):
         return io.BufferedReader(cast("Any", lzma.LZMAFile(stream)))
     if head.startswith(_ZSTD):
-        return io.BufferedReader(_load("zstandard", "to unpack zstd").ZstdDecompressor().stream_reader(stream))
+        return io.BufferedReader(load_module("zstandard", "to unpack zstd").ZstdDecompressor().stream_reader(stream))
     return stream
 
 

@@ -73,7 +73,7 @@ def _store_spans(
             yield record
             continue
         try:
-            spans = _list_spans(record.value, named)
+            spans = list_spans(record.value, named)
         except InputError as error:
             yield BadRecord(record.place, error)
             continue
@@ -90,7 +90,7 @@ def _list_rows(place: RecordPlace, spans: Iterable[tuple[str, JsonObject]]) -> I
         yield trace, place.source, place.line, place.pointer + pointer, len(data), data
 
 
-def _list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str, JsonObject]] | None:
+def list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str, JsonObject]] | None:
     """List the spans of a record with their pointers; None if it is something else, or has more than spans.
 
     An observation of Langfuse, a span of Opik, and a run of LangSmith also have the ids and the name of a span.

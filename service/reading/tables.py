@@ -19,7 +19,7 @@ from service.core.json.parsing import parse_or_none
 from service.errors import InputError
 from service.reading.places import BadRecord, RecordPlace, TraceRecord
 
-_PARQUET, _ARROW = b"PAR1", b"ARROW1"
+PARQUET, _ARROW = b"PAR1", b"ARROW1"
 MAX_CELL_CHARS = 64 * 2**20
 ROWS_AT_ONCE = 1_024
 
@@ -33,7 +33,7 @@ _WHOLE = frozenset({"messages", "events", "spans", "trace", "contents", "choices
 def is_table(name: str, head: bytes) -> bool:
     """Whether a file is a table: by its first bytes, or by its name where it is text."""
     text = name.lower().endswith((".csv", ".tsv")) and head.lstrip()[:1] not in (b"{", b"[")
-    return text or head.startswith((_PARQUET, _ARROW))
+    return text or head.startswith((PARQUET, _ARROW))
 
 
 def read_table(stream: BinaryIO, name: str, columns: Mapping[str, str]) -> Iterator[TraceRecord | BadRecord]:
@@ -86,9 +86,9 @@ def _read_columns(stream: BinaryIO) -> Iterator[tuple[int, dict[str, JsonValue]]
     except ImportError:
         raise OSError("pyarrow is needed to read Parquet and Arrow: pip install pyarrow") from None
     source: Any = stream if stream.seekable() else io.BytesIO(stream.read())
-    head = source.read(len(_PARQUET))
+    head = source.read(len(PARQUET))
     source.seek(0)
-    if head == _PARQUET:
+    if head == PARQUET:
         batches = parquet.ParquetFile(source).iter_batches(batch_size=ROWS_AT_ONCE)
     else:
         reader = arrow.ipc.open_file(source)

@@ -110,7 +110,7 @@ def application(  # noqa: PLR0913 (each is what one test is about)
     base = provider.base(script)
     port = LiteLLM(api_base=base, api_key=KEY, reply="auto")
     chance = random.Random(7)  # noqa: S311 (jitter)
-    caller = ModelCaller(port, lambda: ProviderGate(clock), pricing=port.worst_usd, policy=policy, chance=chance)
+    caller = ModelCaller(port, lambda _: ProviderGate(clock), pricing=port.worst_usd, policy=policy, chance=chance)
     setup = Judges(f"openai/{model}", api_base=base, **judges)
     judging = Judging(caller, cache or NoCache(), setup, pricing=port.worst_usd, now=clock.now)
     return create_app(engine=Engine(Registry(), judging=judging), database=database)
@@ -346,7 +346,7 @@ def test_a_fit_of_the_very_judge_calibrates_it_and_no_other(provider, clock, sen
     base = provider.base()
     port = LiteLLM(api_base=base, api_key=KEY, reply="auto")
     judging = Judging(
-        ModelCaller(port, lambda: ProviderGate(clock)), NoCache(), Judges("openai/says-doubtful", api_base=base)
+        ModelCaller(port, lambda _: ProviderGate(clock)), NoCache(), Judges("openai/says-doubtful", api_base=base)
     )
     for model, status, value, passed in (
         ("says-doubtful", "calibrated", 0.9, True),

@@ -54,7 +54,7 @@ def service(
 ) -> FastAPI:
     """The service with a judge and no cache, so that each question is a request."""
     observers: list[Observer] = []
-    caller = ModelCaller(Plain(provider.base()), lambda: ProviderGate(Clock()), observers=observers)
+    caller = ModelCaller(Plain(provider.base()), lambda _: ProviderGate(Clock()), observers=observers)
     judging = Judging(caller, NoCache(), Judges(MODEL), observers=observers)
     days = None if database is None else Days(UsageStore(database), caps)
     engine = Engine(Registry(), judging=judging, ask_limits=limits or AskLimits(), days=days)

@@ -45,7 +45,7 @@ def caller(
 ) -> ModelCaller:
     model = LiteLLM(api_base=provider.base(script), api_key="the-key", reply="auto")
 
-    def make_gate() -> ProviderGate:
+    def make_gate(_: str) -> ProviderGate:
         return ProviderGate(clock, concurrency=ConcurrencyLimit(start=at_once))
 
     chance = random.Random(7)  # noqa: S311 (jitter)
@@ -255,7 +255,7 @@ async def quiet() -> tuple[int, int]:
 
 def test_cancelled_calls_leave_nothing(run: Run, provider: Provider, clock: Clock) -> None:
     one, spending = caller(provider, clock), Spending(1.0)
-    gate = one.gates["openai/fault-hang"]
+    gate = one.find_gate("openai/fault-hang")
 
     async def play() -> None:
         tasks = [asyncio.create_task(one.complete(prompt("fault-hang"), spending)) for _ in range(30)]

@@ -96,7 +96,7 @@ def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None) -
     port = LiteLLM(api_base=provider.base(), api_key="none", reply="auto")
     caller = ModelCaller(
         port,
-        lambda: ProviderGate(clock),
+        lambda _: ProviderGate(clock),
         pricing=port.worst_usd,
         policy=RetryPolicy(),
         chance=random.Random(7),

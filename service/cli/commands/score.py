@@ -19,6 +19,7 @@ from service.cli.screen import MAX_LISTED_REFUSALS, pluralize, print_refusals, s
 
 if TYPE_CHECKING:
     from service.cli.ci import GitHub, JUnit
+    from service.cli.inputs import Inputs, Refusal
     from service.cli.tally import Tally
     from service.cli.views import JsonReports, ResultTable
 
@@ -34,11 +35,12 @@ def score(
     plugin: options.Plugin = None,
     tools: options.Tools = None,
     output_format: Annotated[
-        Literal["table", "json", "ndjson", "junit", "github"],
+        Literal["table", "json", "ndjson", "junit", "github", "parquet"],
         Option(
             "--format",
             "-f",
-            help="Output format; github writes annotations and the step summary, and the reports to --output.",
+            help="Output format; github writes annotations and the step summary, and the reports to --output; "
+            "parquet is for --on ray.",
         ),
     ] = "table",
     fail_under: Annotated[
@@ -59,6 +61,11 @@ def score(
     rejected: options.Rejected = None,
     encoding: options.Encoding = None,
     columns: options.Columns = None,
+    on: Annotated[
+        Literal["ray"] | None,
+        Option(help="Score on a Ray cluster; --output is the folder, local or a URL, for parts in ndjson or parquet."),
+    ] = None,
+    budget_usd: Annotated[float | None, Option(metavar="X", min=0, help="With --on ray: most to pay judges.")] = None,
 ) -> int:
     """Score traces and write one report for each.
 
@@ -67,8 +74,7 @@ def score(
     skipped, and the exit code is 5. The verdict is undecided, and the exit code 3, if the answer to an open question could change
     it. After Ctrl-C, what was scored before is still written and counted.
     """
-    from service.cli.inputs import Refusal, keep_refused, print_guesses, read_inputs
-    from service.cli.scoring import score_records
+    from service.cli.inputs import Refusal, print_guesses, read_inputs
     from service.cli.tally import Tally
     from service.reading.places import Layout
 
@@ -81,13 +87,65 @@ def score(
         layout=Layout(input_format, encoding, options.read_columns(columns)),
     ).offer(tools)
     _check_no_input(rejected, files, "--rejected")
+    _check_ray(on, output, output_format, idle=budget_usd, unknown=rejected or plugin or verbose or failed)
     tally, refusals, interrupted = Tally(requires_certified=require_certified), list[Refusal](), False
-    model, asks = inputs.settings.judge_model, inputs.asks_judges
-    fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
-    with _open_output(output, files) as stream:
-        sink = _build_sink(output_format, stream, tally, verbose=verbose, at_once=asks and fills_terminal, kept=output)
-        if asks and fills_terminal:
-            say(f"asking {model}; one line per trace follows")
+    try:
+        if on is None:
+            _score_here(inputs, tally, refusals, output_format, output, rejected, verbose=verbose, failed=failed)
+        else:
+            from service.cli.on_ray import Counts, score_on_ray
+
+            counts = Counts(tally, refusals, inputs.guessed, inputs.left_out, [])
+            form = "parquet" if output_format == "parquet" else "jsonl"
+            score_on_ray(inputs, counts, output or Path(), form, budget_usd=budget_usd)
+    except KeyboardInterrupt:
+        interrupted = True
+        say(f"ended by Ctrl-C; {pluralize(tally.verdicts.total(), 'trace')} had been scored")
+    print_guesses(inputs.guessed, inputs.left_out)
+    if output_format != "table" or output is not None:
+        say("; ".join(tally.list_lines()))
+    print_refusals(refusals, total=tally.refused)
+    if tally.absent_judge_cause is not None:
+        model = inputs.settings.judge_model
+        say(f"error: the judge {model} answered no question: {ABSENT_JUDGE_REASONS[tally.absent_judge_cause]}")
+    reached = _reaches(tally, fail_under)
+    if reached is not True:
+        say(f"the mean score is {'below' if reached is False else 'not certain to reach'} {fail_under}")
+    return ExitCode.INTERRUPTED if interrupted else choose_code(tally, fail_under, allow_undecided=allow_undecided)
+
+
+def _check_ray(on: str | None, output: Path | None, output_format: str, *, idle: object, unknown: object) -> None:
+    """Raise a usage error for options that do not go with `--on ray`, or only with it."""
+    if on is None and (output_format == "parquet" or idle is not None):
+        raise typer.BadParameter("expected with --on ray", param_hint="--format parquet, --budget-usd")
+    if on is not None and unknown:
+        raise typer.BadParameter("not with --on ray", param_hint="--rejected, --plugin, --verbose, --failed")
+    if on is not None and (output is None or output_format not in ("table", "ndjson", "parquet")):
+        message = "--on ray needs --output FOLDER, and writes ndjson or parquet"
+        raise typer.BadParameter(message, param_hint="--output, --format")
+
+
+def _score_here(
+    inputs: Inputs,
+    tally: Tally,
+    refusals: list[Refusal],
+    form: str,
+    output: Path | None,
+    rejected: Path | None,
+    *,
+    verbose: bool,
+    failed: bool,
+) -> None:
+    """Score in this process. After Ctrl-C, what was scored is written before it goes on."""
+    from service.cli.inputs import Refusal, keep_refused
+    from service.cli.scoring import score_records
+
+    fills_terminal = output is None and form != "junit" and sys.stdout.isatty()
+    at_once = inputs.asks_judges and fills_terminal
+    with _open_output(output, [file for file in inputs.files if isinstance(file, Path)]) as stream:
+        sink = _build_sink(form, stream, tally, verbose=verbose, at_once=at_once, kept=output)
+        if at_once:
+            say(f"asking {inputs.settings.judge_model}; one line per trace follows")
         try:
             for result in show_count(keep_refused(score_records(inputs), rejected), silent=fills_terminal):
                 tally.add(result)
@@ -97,19 +155,9 @@ def score(
                 if not failed or refused or result.report.verdict in ("fail", "undecided"):
                     sink.add(result)
         except KeyboardInterrupt:
-            interrupted = True
-            say(f"ended by Ctrl-C; {pluralize(tally.verdicts.total(), 'trace')} had been scored")
+            sink.close()
+            raise
         sink.close()
-    print_guesses(inputs.guessed, inputs.left_out)
-    if output_format != "table" or output is not None:
-        say("; ".join(tally.list_lines()))
-    print_refusals(refusals, total=tally.refused)
-    if tally.absent_judge_cause is not None:
-        say(f"error: the judge {model} answered no question: {ABSENT_JUDGE_REASONS[tally.absent_judge_cause]}")
-    reached = _reaches(tally, fail_under)
-    if reached is not True:
-        say(f"the mean score is {'below' if reached is False else 'not certain to reach'} {fail_under}")
-    return ExitCode.INTERRUPTED if interrupted else choose_code(tally, fail_under, allow_undecided=allow_undecided)
 
 
 def choose_code(tally: Tally, fail_under: float | None = None, *, allow_undecided: bool = False) -> ExitCode:
