@@ -80,7 +80,7 @@ def _list_notes(stage: StageScore, told: Sequence[statements.OutcomeStatement], 
         return [Text(escape_unprintable("; ".join(reasons)), style="dim")]
     found = statements.list_remarks(one for one in own if one.state != "absent")
     shown = found[: MAX_PLACES if places else MAX_NOTES]
-    notes = [f"{words} ({path})" if places and path else words for words, path in shown]
+    notes = [f"{words} ({path})" if places and path else words for words, path, _ in shown]
     notes += [f"and {len(found) - len(shown)} more"] if len(found) > len(shown) else []
     gaps = statements.list_gaps(
         (one.criterion, one.explain_gap()) for one in own if one.state in ("blocked", "open", "unchecked")

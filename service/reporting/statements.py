@@ -39,10 +39,13 @@ _STEP = re.compile(r"/steps/(\d{1,9})(?:/|$)")
 
 
 class Remark(NamedTuple):
-    """Something to say, and the pointer to what it is about; empty if it is about no place."""
+    """Something to say."""
 
     words: str
-    path: str
+    path: str = ""
+    """The pointer to what it is about; empty if it is about no place."""
+    code: str = ""
+    """The code of the finding that says it; empty if none does."""
 
 
 class OutcomeStatement(NamedTuple):
@@ -64,12 +67,12 @@ class OutcomeStatement(NamedTuple):
         reason = "" if isinstance(outcome, Scored) else outcome.reason
         findings = () if isinstance(outcome, Errored) else outcome.findings
         findings = [one for one in findings if one.code != NOTHING_WRONG and one.message != reason]
-        remarks = [Remark(render_finding(one), one.path) for one in findings if one.code not in said]
+        remarks = [Remark(render_finding(one), one.path, one.code) for one in findings if one.code not in said]
         if self.state == "failed" and isinstance(outcome, Scored) and not findings:
-            remarks.append(Remark(f"{self.criterion} did not pass ({render_number(outcome.value)})", ""))
+            remarks.append(Remark(f"{self.criterion} did not pass ({render_number(outcome.value)})"))
         parts = outcome.open_parts if isinstance(outcome, PartlyOpenScore) else ()
         gaps = [f"{self.criterion}: {explain_gap(one)}" for one in parts]
-        return [*remarks, *[Remark(gap, "") for gap in gaps]]
+        return [*remarks, *map(Remark, gaps)]
 
     def explain_gap(self) -> str:
         """Explain why it has no score of its own; empty if it has."""
@@ -122,7 +125,10 @@ def _find_step(one: OutcomeStatement) -> float:
 
 def list_remarks(statements: Iterable[OutcomeStatement]) -> list[Remark]:
     """List what the checks found, each once, in the same order."""
-    return list(dict.fromkeys([remark for one in statements for remark in one.list_remarks()]))
+    remarks: dict[tuple[str, str], Remark] = {}
+    for remark in (remark for one in statements for remark in one.list_remarks()):
+        remarks.setdefault((remark.words, remark.path), remark)
+    return list(remarks.values())
 
 
 def fold_states(statements: Iterable[OutcomeStatement]) -> dict[str, OutcomeState]:
@@ -172,7 +178,7 @@ def list_reasons(report: Report) -> list[Remark]:
     """List why a report is no plain pass, first what failed first; for one that passes, what its checks noted."""
     statements = list_statements(report)
     first = [*list_waits(report), *explain_low_score(report, statements)]
-    return [*[Remark(words, "") for words in first], *list_remarks(statements)]
+    return [*map(Remark, first), *list_remarks(statements)]
 
 
 def explain_low_score(report: Report, statements: Iterable[OutcomeStatement]) -> list[str]:
