@@ -16,3 +16,10 @@ def read_explanations() -> Mapping[str, Mapping[str, tuple[str, str]]]:
     text = files("service").joinpath("explanations.yaml").read_text("utf-8")
     document = cast("Mapping[str, Mapping[str, list[str]]]", read_yaml(text, source="explanations.yaml"))
     return {kind: {name: (texts[0], texts[1]) for name, texts in entries.items()} for kind, entries in document.items()}
+
+
+def explain(name: str) -> tuple[str, str] | None:
+    """Return what a finding's code or a cause means, and what to do; None for one that is not ours."""
+    known = {**read_explanations()["findings"], **read_explanations()["causes"]}
+    longer = [texts for begin, texts in known.items() if begin.endswith("*") and name.startswith(begin[:-1])]
+    return known.get(name) or (longer[0] if longer else None)

@@ -132,7 +132,10 @@ def find_step(path: str) -> int | None:
 
 def list_remarks(statements: Iterable[OutcomeStatement]) -> list[Remark]:
     """List what the checks found, each once, in the same order."""
-    return list(dict.fromkeys([remark for one in statements for remark in one.list_remarks()]))
+    remarks: dict[tuple[str, str], Remark] = {}
+    for remark in (remark for one in statements for remark in one.list_remarks()):
+        remarks.setdefault((remark.words, remark.path), remark)
+    return list(remarks.values())
 
 
 def render_remark(remark: Remark, report: Report) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from service.core.money import Cost, format_usd
+from service.reading.explanations import explain
 from service.reporting.numbers import render_number
 from service.web.trace.marks import escape_invisible
 
@@ -94,6 +95,27 @@ def describe_no_failure(verdicts: Mapping[str, int]) -> str:
     return "; ".join([nothing, ", ".join(counts)]) + "." if counts else f"{nothing}."
 
 
+def part_difference(text: str, other: str) -> tuple[str, str, str]:
+    """Part a text into what another begins with too, what differs, and what the other ends with too.
+
+    Texts that have nothing in common but quotes differ as a whole, so no part is marked.
+
+    >>> part_difference('"2026-03-13"', '"2026-03-06"'), part_difference("5403", "54030"), part_difference('"a"', '"b"')
+    (('"2026-03-', '13', '"'), ('5403', '', ''), ('"a"', '', ''))
+    """
+    start = _count_equal(text, other)
+    end = _count_equal(text[start:][::-1], other[start:][::-1])
+    if start + end <= 2:
+        return text, "", ""
+    return text[:start], text[start : len(text) - end], text[len(text) - end :]
+
+
+def _count_equal(one: str, other: str) -> int:
+    """Count the characters that both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
 FILTERS: Mapping[str, Callable[..., object]] = MappingProxyType(
     {
         "share": format_share,
@@ -106,5 +128,7 @@ FILTERS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "status": describe_status,
         "unbroken": describe_no_failure,
         "visible": escape_invisible,
+        "explained": explain,
+        "parted": part_difference,
     }
 )

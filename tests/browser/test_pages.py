@@ -17,6 +17,7 @@ from service.wiring import prepare_database
 from tests.api.test_server import Server, serving
 from tests.browser.paged import Visit
 from tests.bulk import share
+from tests.store.played import ended
 from tests.web.site import build_request, fill, record
 from tests.web.test_pages import build_hostile
 
@@ -70,7 +71,7 @@ def test_from_a_run_to_the_value_that_is_wrong(site: Site, script: bool) -> None
     visit = site.visit(java_script_enabled=script)
     page = visit.page
     page.get_by_role("link", name="nightly").first.click()
-    page.get_by_role("row", name="wrong_argument").get_by_role("link").click()
+    page.get_by_role("row").filter(has_text="wrong_argument").get_by_role("link").click()
     expect(page.get_by_text("failed first at: arguments")).to_be_visible()
     page.get_by_role("link", name="item-3", exact=True).click()
     expect(page.get_by_role("cell", name="54030")).to_be_visible()
@@ -93,20 +94,39 @@ def test_a_run_is_found_and_opened_by_keys_alone(site: Site) -> None:
     visit.close()
 
 
-def test_a_run_is_followed_as_it_goes_on(site: Site) -> None:
-    running = fill(site.database, [build_request(n) for n in range(3)], over=False)
-    visit = site.visit()
-    visit.open(f"/runs/{running}")
-    expect(visit.page.get_by_text("3 of 4 items done")).to_be_visible()
+WATCH = """() => {
+  window.moved = []
+  const name = (source) => source.node?.textContent?.trim().slice(0, 60) ?? "?"
+  new PerformanceObserver((list) => { for (const one of list.getEntries()) window.moved.push(...one.sources.map(name)) })
+    .observe({ type: "layout-shift", buffered: true })
+}"""
+
+
+def test_a_run_is_followed_as_it_goes_on_and_nothing_moves(site: Site) -> None:
+    running = fill(site.database, [build_request(n) for n in (1, 2, 4)], over=False)
+    visits = [site.visit(viewport={"width": width, "height": height}) for width, height in ((390, 844), (1_280, 800))]
+    for visit in visits:
+        visit.open(f"/runs/{running}")
+        visit.page.evaluate(WATCH)
+        expect(visit.page.get_by_text("3 of 4 items done")).to_be_visible()
     lines = [json.dumps({"custom_id": f"item-{n}", "request": build_request(n)}) for n in range(3)]
     record(
         site.database,
         running,
-        dict(enumerate([*lines, json.dumps({"custom_id": "later", "request": build_request(4)})])),
+        dict(enumerate([*lines, json.dumps({"custom_id": "later", "request": build_request(3)})])),
     )
-    expect(visit.page.get_by_text("4 of 4 items done")).to_be_visible()
-    visit.open("/")
-    visit.close()
+    ended(site.database, running)
+    for visit in visits:
+        expect(visit.page.get_by_text("4 of 4 items done")).to_be_visible()
+        expect(visit.page.get_by_text("completed")).to_be_visible()
+        expect(visit.page.get_by_role("link", name="1 failed")).to_be_visible()
+        expect(visit.page.get_by_text("Tools mistaken for each other")).to_be_attached()
+        assert (
+            visit.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(moved))))")
+            == []
+        )
+        visit.open("/")
+        visit.close()
 
 
 def shorten_contract(asked: Route) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from service.api.app import create_app
 from service.api.page_route import PageRoute
+from service.reading.explanations import explain
 from service.reporting.numbers import render_number
 from service.settings import Settings
 from service.store.database import Database
@@ -84,7 +86,9 @@ def test_the_page_of_a_run_has_the_numbers_of_its_twin(visitor: Visitor, batch: 
         counts = f"{stage['passed']} passed, {stage['open']} open, {stage['failed']} failed"
         assert f"{stage['stage']} {format_share(stage['rate']['value'])} {counts}" in text
     for one in told["failures"]:
-        assert f"{one['count']} {one['stage']} {one['finding']} {one['tool'] or 'no call'}" in text
+        meaning, fix = explain(one["finding"]) or ("", "")
+        found = f"{one['finding']} {html.escape(meaning)} What to do: {html.escape(fix)}"
+        assert f"{one['count']} {one['stage']} {found} {one['tool'] or 'no call'}" in text
 
 
 def test_what_is_not_finished_is_counted_as_such_wherever_a_run_is_summed_up(

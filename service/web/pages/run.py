@@ -11,6 +11,7 @@ from starlette.responses import Response
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
 from service.api.routes.batch_reading import WindowQuery
+from service.core.rubric import STAGES
 from service.errors import InputError, JobStateError
 from service.problems import find_status
 from service.reporting.summaries import read_summary_request
@@ -44,6 +45,7 @@ class RunPages:
             base=f"/runs/{batch.id}",
             whole=breakdown.whole,
             failures=breakdown.failures,
+            stages=STAGES,
             unlisted=batch.request_counts.completed + batch.request_counts.failed - breakdown.whole.items
             if batch.ended
             else 0,

@@ -33,12 +33,8 @@ const swap = async (address) => {
 
 document.querySelectorAll("[data-live]").forEach(follow)
 
-// [data-without-script]: what stands in for the script where there is none.
-document.querySelectorAll("[data-without-script]").forEach((one) => { one.hidden = true })
-
 // input[data-into]: a file that is chosen becomes the text of the field with that id.
 document.querySelectorAll("input[data-into]").forEach((input) => {
-  input.closest("[hidden]")?.removeAttribute("hidden")
   input.addEventListener("change", async () => {
     if (input.files[0]) document.getElementById(input.dataset.into).value = await input.files[0].text()
   })

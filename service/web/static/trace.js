@@ -24,6 +24,16 @@ const show = (one) => {
   place.focus({ preventScroll: true })
 }
 
+// What a link leads to is opened, wherever it is folded.
+const reveal = (hash) => {
+  const one = hash && document.getElementById(hash.slice(1))
+  if (!one) return
+  if (one.tagName === "DETAILS") one.open = true
+  show(one)
+}
+addEventListener("hashchange", () => reveal(location.hash))
+reveal(location.hash)
+
 const visible = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility())
 
 // The next or previous of some elements, from where the reader is: the one that has the focus, else the top of the window.
@@ -55,11 +65,7 @@ const toggle = () => {
 
 const breakpoint = () => {
   const around = document.activeElement?.closest("details.run[open]") ?? document.querySelector("details.run[open]") ?? document
-  const to = around.querySelector("[data-first]")?.getAttribute("href").slice(1)
-  const one = to && document.getElementById(to)
-  if (!one) return
-  if (one.tagName === "DETAILS") one.open = true
-  show(one)
+  reveal(around.querySelector("[data-first]")?.hash)
 }
 
 const help = document.getElementById("keys")
@@ -83,7 +89,6 @@ if (help) {
     }
   })
   for (const one of document.querySelectorAll("[data-keys]")) {
-    one.hidden = false
     one.addEventListener("click", () => help.showModal())
   }
 }

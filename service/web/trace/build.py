@@ -115,7 +115,7 @@ class _Builder(NamedTuple):
         first = find_first_failing(report, problems, parts)
         expectation = None if trace is None else leave_out_arguments(self.scored.expectation, trace)
         comparer = CallComparer(list_patterns(expectation), self.links)
-        steps = self._build_steps(comparer, first)
+        steps = self._build_steps(comparer, first, {one.to: one.words for one in reversed(problems)})
         state, loose, strip = tuple[StateRow, ...](), self._group_loose(parts), self._build_strip()
         expected_state = None if self.scored.expectation is None else self.scored.expectation.state
         if trace is not None and (trace.state is not None or expected_state is not None):
@@ -172,8 +172,8 @@ class _Builder(NamedTuple):
     def _show(self, value: JsonValue, path: str) -> Payload:
         return build_payload(value, self.links.marks.get(path))
 
-    def _build_steps(self, comparer: CallComparer, first: str) -> Mapping[int, StepView]:
-        """Build the visible steps, by their position in the report."""
+    def _build_steps(self, comparer: CallComparer, first: str, problems: Mapping[str, str]) -> Mapping[int, StepView]:
+        """Build the visible steps, by their position in the report. `problems`: what leads to a part, by its id."""
         trace_steps = () if self.scored.trace is None else self.scored.trace.steps
         of_steps: dict[int, list[OutcomeStatement]] = {}
         for one in self.statements:
@@ -186,6 +186,7 @@ class _Builder(NamedTuple):
                 comparer,
                 of_steps.get(verdict.index, []),
                 first,
+                problems,
             )
             for n, verdict in enumerate(self.scored.report.steps)
             if verdict.index in self.visible.steps
@@ -198,6 +199,7 @@ class _Builder(NamedTuple):
         comparer: CallComparer,
         statements: Sequence[OutcomeStatement],
         first: str,
+        problems: Mapping[str, str],
     ) -> StepView:
         anchor = f"{self.prefix}step-{verdict.index}"
         root = f"/steps/{verdict.index}"
@@ -215,7 +217,7 @@ class _Builder(NamedTuple):
             brief="" if step is None else _describe_briefly(step),
             sign=_find_sign(verdict, error),
             verdict=verdict.verdict,
-            problem=describe_problem(verdict, statements, error),
+            problem=describe_problem(verdict, statements, error) or problems.get(anchor, ""),
             open=anchor == first or verdict.index in self.refuting,
             unexpected=verdict.unexpected,
             retry=None if verdict.retry is None else verdict.retry + 1,

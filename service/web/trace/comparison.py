@@ -129,7 +129,7 @@ class CallComparer(NamedTuple):
         compared = _find_comparison(verdict)
         names = [*pattern.args, *[name for name in step.call.arguments if name not in pattern.args]]
         rows = [self._compare_argument(name, pattern, step, notes.get(name), compared) for name in names]
-        return _build(pattern, tuple(rows))
+        return _build(pattern, tuple(sorted(rows, key=lambda row: row.status not in ("differs", "missing", "extra"))))
 
     def build_missing(self, path: str, tool: str) -> ExpectedCallView:
         """Build the view of an expected call that was not made."""

@@ -17,7 +17,7 @@ from service.core.judging.withholding import WithheldJudgement
 from service.core.money import Cost
 from service.core.outcome import MethodScore, Scored
 from service.core.report import ReportOutcome
-from service.reporting.statements import OutcomeState, OutcomeStatement, list_gaps
+from service.reporting.statements import OutcomeState, OutcomeStatement, Remark, list_gaps
 from service.web.trace.marks import escape_invisible
 
 OutcomeSign = Literal["pass", "fail", "blocked", "open", "skip"]
@@ -32,7 +32,6 @@ class JudgeView(NamedTuple):
     """In a sentence."""
     price: str
     """What it cost and used, in words."""
-    """Whether another judge was asked after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +44,9 @@ class OutcomeView:
     where: str
     """What it is about, if not a step: `turn 2`, `the whole trace`; empty for a step."""
     value: float | None
-    words: tuple[str, ...]
+    words: tuple[Remark, ...]
     """What was found, or why nothing was."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Remark, ...] = ()
     """What is worth knowing if it passed."""
     judges: tuple[JudgeView, ...] = ()
 
@@ -63,7 +62,9 @@ _CALIBRATION_WORDS = {
 
 def build_outcome(one: OutcomeStatement, where: str = "", *, already_said: Container[str] = ()) -> OutcomeView:
     """Describe an outcome in words. `already_said`: codes of findings that the page shows elsewhere."""
-    words = tuple(dict.fromkeys(map(escape_invisible, _list_words(one, already_said))))
+    words = tuple(
+        dict.fromkeys([each._replace(words=escape_invisible(each.words)) for each in _list_words(one, already_said)])
+    )
     outcome, passed = one.outcome, one.state == "passed"
     return OutcomeView(
         one.criterion,
@@ -87,14 +88,14 @@ SIGNS: dict[OutcomeState, OutcomeSign] = {
 }
 
 
-def _list_words(one: OutcomeStatement, already_said: Container[str]) -> Iterator[str]:
+def _list_words(one: OutcomeStatement, already_said: Container[str]) -> Iterator[Remark]:
     outcome = one.outcome
-    yield from [remark.words for remark in one.list_remarks(said=already_said)]
+    yield from one.list_remarks(said=already_said)
     if gap := one.explain_gap():
-        yield gap
+        yield Remark(gap)
     if isinstance(outcome, MethodScore):
-        yield f"{outcome.raw:g} by the published method"
-        yield from (_describe_row(row.name, row.match, row.score, row.weight) for row in outcome.rows)
+        yield Remark(f"{outcome.raw:g} by the published method")
+        yield from (Remark(_describe_row(row.name, row.match, row.score, row.weight)) for row in outcome.rows)
 
 
 def _describe_row(name: str, match: bool | None, score: float, weight: float) -> str:  # noqa: FBT001 (of a row)

@@ -38,6 +38,11 @@ class Payload:
     """The mark of the whole."""
 
     @property
+    def text(self) -> str:
+        """The whole text."""
+        return "".join([piece.text for piece in self.pieces])
+
+    @property
     def plain(self) -> str | None:
         """The text, if no part of it has a mark; None: use `pieces`."""
         return self.pieces[0].text if len(self.pieces) == 1 and self.pieces[0].mark is None else None
@@ -63,9 +68,8 @@ def build_cell(value: JsonValue, marks: RootMarks | None) -> Payload:
     if isinstance(value, str) and len(value) <= MAX_QUOTED_CHARS and "\n" not in value:
         pieces = (TextPiece('"'), *pieces, TextPiece('"'))
     if payload.whole is not None:
-        is_plain = all(piece.mark is None for piece in pieces)
-        text = "".join([piece.text for piece in pieces])
-        pieces = (TextPiece(text, payload.whole),) if is_plain else (TextPiece("", payload.whole), *pieces)
+        payload, is_plain = replace(payload, pieces=pieces), all(piece.mark is None for piece in pieces)
+        pieces = (TextPiece(payload.text, payload.whole),) if is_plain else (TextPiece("", payload.whole), *pieces)
     return replace(payload, pieces=pieces)
 
 

@@ -22,17 +22,19 @@ def list_shown_problems(
 
     What counts as 0 only because something before it failed is left out, unless it says more than that.
     """
-    problems = {(one.words, one.to): one for one in reversed(list(_iter_problems(report, statements, parts)))}
-    return tuple(problems.values())[::-1]
+    problems: dict[tuple[str, str], ProblemView] = {}
+    for one in _iter_problems(report, statements, parts):
+        problems.setdefault((one.words, one.to), one)
+    return tuple(problems.values())
 
 
 def _iter_problems(report: Report, statements: Iterable[OutcomeStatement], parts: PageParts) -> Iterator[ProblemView]:
     for words in explain_low_score(report, statements):
         yield ProblemView(report.first_failing_stage or "", "score", "", words, "")
     for one in statements:
-        for remark in one.list_remarks() if one.state in ("failed", "blocked") else ():
-            to = parts.find_anchor(remark.path) if remark.path else ""
-            yield ProblemView(one.stage, one.criterion, describe_where(one), clip_line(remark.words), to)
+        for words, path, code in one.list_remarks() if one.state in ("failed", "blocked") else ():
+            to = parts.find_anchor(path) if path else ""
+            yield ProblemView(one.stage, one.criterion, describe_where(one), clip_line(words), to, code)
 
 
 def describe_where(one: OutcomeStatement) -> str:
@@ -70,6 +72,7 @@ def list_open_views(report: Report, parts: PageParts) -> tuple[OpenView, ...]:
             criterion=criterion,
             stage=members[0].stage,
             reason=clip_line(reason),
+            cause=members[0].cause,
             decides=decides,
             count=len(members),
             places=tuple([_build_place(one, parts) for one in members[:MAX_PLACES]]),

@@ -25,6 +25,8 @@ class ProblemView:
     words: str
     to: str
     """The id of the part of the page; empty if no part shows it."""
+    code: str = ""
+    """The code of its finding; empty if no finding says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class OpenView:
     criterion: str
     stage: str
     reason: str
+    cause: str
     decides: bool
     count: int
     places: tuple[tuple[str, str], ...]
