@@ -33,7 +33,7 @@ def test_a_page_from_reports_alone(run: Run, scored: Path) -> None:
     assert (ran.code, ran.err) == (0, "11 traces written to out.html\n")
     assert "<title>Last &lt;night&gt; · callgrade</title>" in page
     assert "8 ✗ fail" in text
-    assert "wrong_argument schedule_transfer 1 wrong-argument" in text
+    assert re.search(r"wrong_argument .{0,200} schedule_transfer 1 wrong-argument", text)
     assert "11 show only the report" in text
     assert "11 cases" in text
     assert "Today is Monday" not in text
