@@ -56,7 +56,7 @@ def test_every_cause_is_explained() -> None:
         ("result_groundedness", "criterion, stage integrate"),
         ("queue full", "problem of the HTTP API"),
         ("timeout", "cause"),
-        ("undecided", "verdict or figure"),
+        ("undecided", "word of a report"),
     ],
 )
 def test_a_name_is_explained(run: Run, name: str, words: str) -> None:

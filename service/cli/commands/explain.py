@@ -65,7 +65,7 @@ def list_explanations() -> Iterator[Explanation]:
     from service.reading.explanations import read_explanations
     from service.registry import Registry
 
-    for kind, entries in (("verdict or figure", "words"), ("finding", "findings"), ("cause", "causes")):
+    for kind, entries in (("word of a report", "words"), ("finding", "findings"), ("cause", "causes")):
         yield from [Explanation(name, kind, *texts) for name, texts in read_explanations()[entries].items()]
     for one in (registry := Registry()).find("four_step").criteria:
         judge = registry.judges.get(one.check.judge) if isinstance(one.check, JudgeCheck) else None
