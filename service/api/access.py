@@ -138,6 +138,8 @@ class Access:
         """Find who is calling; NAMELESS on a public route, which asks nobody."""
         route, is_exact = self._find_route(scope)
         template = None if route is None else getattr(route, "path", "")
+        if route is not None:
+            scope["route"] = route  # the log and the metrics name it, whatever becomes of the request
         if is_exact and template in PROBES:
             return NAMELESS
         needs_no_key = self.keys is None or (self.open_without_keys and not await self.keys.any_key())

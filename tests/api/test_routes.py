@@ -357,6 +357,7 @@ def test_what_is_done_is_counted(ask: Ask) -> None:
     ask("POST", "/v1/score", b"{", app=app)
     ask("GET", "/nope", app=app)
     ask("BREW", "/livez", app=app)
+    ask("GET", "/v1/rubrics/four_step", app=app, headers={"sec-fetch-site": "cross-site"})
     found = series(ask, app)
     requests = "callgrade_http_requests_total"
     assert {name: value for name, value in found.items() if name.startswith(requests)} == {
@@ -364,6 +365,7 @@ def test_what_is_done_is_counted(ask: Ask) -> None:
         requests + '{method="POST",route="/v1/score",status="400"}': 1,
         requests + '{method="GET",route="other",status="404"}': 1,
         requests + '{method="other",route="/livez",status="405"}': 1,
+        requests + '{method="GET",route="/v1/rubrics/{rubric_id}",status="403"}': 1,
     }
     assert found['callgrade_http_request_seconds_count{route="/v1/score"}'] == 3
     assert found["callgrade_http_in_flight"] == 1  # the request that reads it
