@@ -33,7 +33,7 @@ def build_environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(FILTERS)
-    environment.globals["static"] = find_static_url  # pyright: ignore[reportArgumentType] (untyped mapping)
+    environment.filters["static"] = find_static_url
     return environment
 
 
@@ -42,31 +42,24 @@ def render_template(name: str, **values: object) -> str:
     return build_environment().get_template(name).render(values)
 
 
-def read_static(name: str) -> tuple[bytes, str] | None:
-    """Return a static file of ours with its media type; None if there is none of that name."""
-    file = _list_static().get(name)
-    return None if file is None else (file.body, file.media)
-
-
 def find_static_url(name: str) -> str:
-    """Return the URL of a static file. It changes whenever the file does, so browsers may cache it for ever."""
-    file = _list_static().get(name)
-    if file is None:
-        raise FileNotFoundError(name)
-    return file.url
+    """Return the URL of a static file; KeyError if there is none of that name."""
+    return list_static()[name].url
 
 
-class _StaticFile(NamedTuple):
+class StaticFile(NamedTuple):
+    """A static file of ours. Its URL changes whenever it does, so browsers may cache it for ever."""
+
     body: bytes
     media: str
     url: str
 
 
 @cache
-def _list_static() -> dict[str, _StaticFile]:
+def list_static() -> dict[str, StaticFile]:
     """Read all static files, by name: a request for another name caches nothing, and touches no file."""
     bodies = {one: one.read_bytes() for one in STATIC.iterdir() if one.suffix in MEDIA}
     return {
-        file.name: _StaticFile(body, MEDIA[file.suffix], f"/static/{file.name}?v={sha256(body).hexdigest()[:12]}")
+        file.name: StaticFile(body, MEDIA[file.suffix], f"/static/{file.name}?v={sha256(body).hexdigest()[:12]}")
         for file, body in bodies.items()
     }

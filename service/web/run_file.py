@@ -6,8 +6,11 @@ from collections.abc import Iterable
 
 from service import __version__
 from service.reporting.document import Section, build_page, render_sections
-from service.web.rendering import read_static, render_template
+from service.web.rendering import list_static, render_template
 from service.web.trace.run import RunView
+
+FILES = (("base.css", "style.css", "trace.css"), ("trace.js",))
+"""The stylesheets and scripts that it contains."""
 
 
 def render_run_file(view: RunView, numbers: Iterable[Section] = ()) -> str:
@@ -20,12 +23,5 @@ def render_run_file(view: RunView, numbers: Iterable[Section] = ()) -> str:
         numbers=Markup(render_sections(numbers)),  # noqa: S704 (render_sections escapes)
         version=__version__,
     )
-    style = "\n".join([_read(name) for name in ("base.css", "style.css", "trace.css")])
-    return build_page(f"{view.title} · callgrade", body, style=style, script=_read("trace.js"))
-
-
-def _read(name: str) -> str:
-    file = read_static(name)
-    if file is None:
-        raise FileNotFoundError(name)
-    return file[0].decode()
+    style, script = ["\n".join([list_static()[name].body.decode() for name in names]) for names in FILES]
+    return build_page(f"{view.title} · callgrade", body, style=style, script=script)

@@ -77,24 +77,6 @@ def describe_status(value: str) -> str:
     return STATUS_WORDS.get(value, value)
 
 
-def describe_no_failure(verdicts: Mapping[str, int]) -> str:
-    """Describe a run in which no stage failed, by the number of items with each verdict.
-
-    >>> describe_no_failure({"pass": 2}), describe_no_failure({"undecided": 3}), describe_no_failure({})
-    ('No trace failed.', 'No trace was decided.', 'Nothing has been scored yet.')
-    >>> describe_no_failure({"pass": 2, "undecided": 1, "error": 1}), describe_no_failure({"fail": 1})
-    ('No trace failed; 1 undecided, 1 not scored.', 'No stage failed; 1 failed by its score.')
-    """
-    if not verdicts:
-        return "Nothing has been scored yet."
-    kinds = {"fail": "failed by its score", "undecided": "undecided", "error": "not scored"}
-    counts = [f"{format_count(verdicts[one])} {words}" for one, words in kinds.items() if verdicts.get(one)]
-    if not verdicts.keys() & {"pass", "warn", "fail"}:
-        return "No trace was decided."
-    nothing = "No stage failed" if "fail" in verdicts else "No trace failed"
-    return "; ".join([nothing, ", ".join(counts)]) + "." if counts else f"{nothing}."
-
-
 def part_difference(text: str, other: str) -> tuple[str, str, str]:
     """Part a text into what another begins with too, what differs, and what the other ends with too.
 
@@ -126,7 +108,6 @@ FILTERS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "time": format_time,
         "item": shorten_item,
         "status": describe_status,
-        "unbroken": describe_no_failure,
         "visible": escape_invisible,
         "explained": explain,
         "parted": part_difference,

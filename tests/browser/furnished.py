@@ -78,6 +78,7 @@ def _fill(client: PlayedClient) -> dict[str, str]:
     calibration = client.submit(items(20), name="Answers about orders")["id"]
     return {
         "batch": f"/runs/{batch}",
+        "item": f"{batch}/{LONG}",
         "score": f"/scores/{kept}",
         "calibration": f"/calibrations/{calibration}",
     }

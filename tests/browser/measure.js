@@ -29,7 +29,9 @@
     if (!node.data.trim() || !shown(parent) || parent.closest("sup, .hidden, .skip, select, textarea, script") || floats(parent)) continue
     const range = document.createRange()
     range.selectNodeContents(node)
-    for (const box of range.getClientRects()) {
+    const lines = [...range.getClientRects()]
+    if (!parent.closest("pre, mark") && /^\S{1,16}$/.test(node.data.trim()) && lines.some((box) => box.top > lines[0].bottom - 1)) found.push(`a broken word: ${describe(parent)}`)
+    for (const box of lines) {
       const middle = box.height / 4, window = clips(parent)?.getBoundingClientRect() ?? box
       const left = Math.max(box.left, window.left), right = Math.min(box.right, window.right)
       const top = Math.max(box.top + middle, window.top), bottom = Math.min(box.bottom - middle, window.bottom)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
 from service.web.page import PageSet, page
-from service.web.rendering import read_static
+from service.web.rendering import list_static
 
 CACHE_CONTROL = "public, max-age=31536000, immutable"
 """The URL of a file changes with its content."""
@@ -24,10 +24,10 @@ def build_file_routes(_: ApiParts) -> Sequence[PageRoute]:
 
 async def show_file(request: Request) -> Response:
     """Return one file."""
-    file = read_static(request.path_params["name"])
+    file = list_static().get(request.path_params["name"])
     if file is None:
         raise HTTPException(404, "no such file")
-    return Response(file[0], headers={"cache-control": CACHE_CONTROL}, media_type=file[1])
+    return Response(file.body, headers={"cache-control": CACHE_CONTROL}, media_type=file.media)
 
 
 PAGES = PageSet(build_file_routes)

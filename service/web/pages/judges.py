@@ -121,10 +121,9 @@ class JudgePages:
 
 def _check_judge(fits: Sequence[Fit], judge: Judge) -> None:
     """Raise InputError for a fit of another judge than the page's."""
-    wrong = [Problem(f"/fits/{n}/judge", f"{fit.judge!r} is another judge") for n, fit in enumerate(fits)]
-    wrong = [one for one, fit in zip(wrong, fits, strict=True) if fit.judge != judge.id]
-    if wrong:
-        raise InputError(wrong)
+    others = [(n, fit.judge) for n, fit in enumerate(fits) if fit.judge != judge.id]
+    if others:
+        raise InputError([Problem(f"/fits/{n}/judge", f"{name!r} is another judge") for n, name in others])
 
 
 def build_item_path(item: str) -> str | None:

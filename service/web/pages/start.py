@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from functools import cache
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -58,17 +57,11 @@ class StartPages:
             status=200 if refusal is None else refusal.status,
             twin="/v1/overview",
             overview=overview,
-            example=_build_example(),
+            example=json.dumps(EXAMPLE, indent=1),
             text=text,
             keep=keep,
             refusal=refusal,
         )
-
-
-@cache
-def _build_example() -> str:
-    """Return a log to paste: the example of the HTTP contract."""
-    return json.dumps(EXAMPLE, indent=1)
 
 
 def build_start_pages(parts: ApiParts) -> Sequence[PageRoute]:
