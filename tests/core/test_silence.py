@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from service import Plan, Report, conclude, plan
 from service.cli.commands.score import choose_code
-from service.cli.scoring import ScoredRecord
 from service.cli.tally import Tally
 from service.core.criterion_results import CriterionResult, CriterionWorth
 from service.core.judging.fits.fit import Fit
@@ -144,7 +143,7 @@ def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
 def codes_of(report: Report) -> list[int]:
     """The exit codes of a run of this trace alone, under each of the options."""
     tally = Tally()
-    tally.add(ScoredRecord(1, None, report))  # type: ignore[arg-type] (a tally looks at the report alone)
+    tally.add_report(report, "the trace")
     codes = choose_code(tally), choose_code(tally, allow_undecided=True), choose_code(tally, fail_under=0.7)
     return list(map(int, codes))
 
