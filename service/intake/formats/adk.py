@@ -19,13 +19,15 @@ def _read(record: Cursor, out: Transcript) -> Tools:
     withdrawn = _list_withdrawn(record)
     for event in record.items("events", of="an event"):
         content = event.child("content", of="a content")
+        parts = list_objects(content.peek("parts"))  # results have the role of the user
+        returns = any("functionResponse" in part or "function_response" in part for part in parts)
         event.take_all("author", "invocationId", "invocation_id", "timestamp")
         if event.path in withdrawn:
             event.drop()
             content.drop()
         elif event.flag("partial"):
             content.leave("a piece of a stream")
-        elif content.text("role") == "model" or (content and event.peek("author") != "user" and not _returns(content)):
+        elif content.text("role") == "model" or (content and event.peek("author") != "user" and not returns):
             read_reply_message(out, content)
             out.end_reply(event.members, event.path)
         elif content:
@@ -35,12 +37,6 @@ def _read(record: Cursor, out: Transcript) -> Tools:
     for turn in record.items("conversation", of="an invocation"):
         _read_invocation(turn, out)
     return None
-
-
-def _returns(content: Cursor) -> bool:
-    """Whether a content holds results, which ADK gives the role of the user."""
-    parts = list_objects(content.peek("parts"))
-    return any("functionResponse" in part or "function_response" in part for part in parts)
 
 
 def _list_withdrawn(record: Cursor) -> set[str]:

@@ -28,7 +28,9 @@ def _read(record: Cursor, out: Transcript) -> Tools:
         details = one.child("step_details")
         one.take_all("id", "type", "object", "created_at")
         if "role" in one:
-            out.say("user" if one.text("role") == "user" else "assistant", _join_text(one))
+            parts = one.parts("content")
+            texts = [part.child("text").text("value") or part.text("text", "refusal") for part in parts]
+            out.say("user" if one.text("role") == "user" else "assistant", "\n".join(texts))
         elif details.peek("type") == "tool_calls":
             _read_calls(details, out)
         elif details.child("message_creation").text("message_id") not in known:
@@ -54,11 +56,6 @@ def _list_page(record: Cursor, *names: str) -> Sequence[Cursor]:
 def _get_time(one: Cursor) -> float:
     time = one.peek("created_at")
     return time if isinstance(time, (int, float)) else 0.0
-
-
-def _join_text(message: Cursor) -> str:
-    parts = message.parts("content")
-    return "\n".join([part.child("text").text("value") or part.text("text", "refusal") for part in parts])
 
 
 def _read_calls(details: Cursor, out: Transcript) -> None:

@@ -47,7 +47,9 @@ def _read(record: Cursor, out: Transcript) -> Tools:
     out.state = {}
     dotted = record.flag("underscore_to_dot")
     name = "functions" if "functions" in record else "function"
-    tools = read_tools(_wrap(record.take(name)), path=f"/{name}")
+    listed = record.take(name)
+    listed = [listed] if isinstance(listed, dict) and "name" in listed else listed  # early files store a lone one bare
+    tools = read_tools(listed, path=f"/{name}")
     return tools and tuple([replace(tool, name=_encode_name(tool.name, dotted=dotted)) for tool in tools])
 
 
@@ -103,11 +105,6 @@ def _read_output(out: Transcript, calls: JsonValue, result: JsonValue) -> None:
 
 def _list_calls(output: JsonValue) -> list[ToolCall]:
     return [build_tool_call(None, name, given) for call in list_objects(output) for name, given in call.items()]
-
-
-def _wrap(functions: JsonValue) -> JsonValue:
-    """Return the functions as a list: early question files store a lone one bare."""
-    return [functions] if isinstance(functions, dict) and "name" in functions else functions
 
 
 def _encode_name(name: str, *, dotted: bool) -> str:

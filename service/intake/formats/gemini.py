@@ -44,7 +44,14 @@ def _read(record: Cursor, out: Transcript) -> Tools:
     if feedback.text("blockReason", "block_reason"):
         out.miss_reply(feedback.path, "the reply to a prompt that was blocked")
     holder = record if "tools" in record else config
-    return _read_tools(holder.peek("tools"), holder.take("tools"), f"{holder.path}/tools")
+    if (listed := holder.take("tools")) is None:
+        return None
+    tools = [
+        tool
+        for index, item in enumerate(list_objects(listed))
+        for tool in _read_declared(item, f"{holder.path}/tools/{index}")
+    ]
+    return tuple({tool.name: tool for tool in tools}.values())
 
 
 def _read_contents(record: Cursor, out: Transcript) -> None:
@@ -64,15 +71,8 @@ def _read_contents(record: Cursor, out: Transcript) -> None:
             read_message(out, content, "user" if speaker == "tool" else speaker)
 
 
-def _read_tools(stated: JsonValue, raw: JsonValue, path: str) -> Tools:
-    """Return the declared functions, and the provider's own tools by their names in `tools` (`codeExecution`)."""
-    if stated is None:
-        return None
-    tools = [tool for index, item in enumerate(list_objects(raw)) for tool in _read_declared(item, f"{path}/{index}")]
-    return tuple({tool.name: tool for tool in tools}.values())
-
-
 def _read_declared(raw: JsonObject, path: str) -> list[ToolDef]:
+    """Return the declared functions, and the provider's own tools by their names (`codeExecution`)."""
     own = {to_snake(name): value for name, value in raw.items()}
     declared = own.pop("function_declarations", None)
     schemas: list[JsonValue] = [_build_declaration(item) for item in list_objects(declared)]

@@ -37,11 +37,9 @@ def _read(record: Cursor, out: Transcript) -> Tools:
             event.drop()
     record.take("events_data")
     output = record.child("output")
-    for choice in list_objects(output.take("choices")):
-        reason = choice.get("stop_reason")
-        if isinstance(reason, str):
-            out.end_with(Ending(reason, "/output/choices/0/stop_reason"))
-        break
+    choice = next(list_objects(output.take("choices")), None)
+    if choice is not None and isinstance(reason := choice.get("stop_reason"), str):
+        out.end_with(Ending(reason, "/output/choices/0/stop_reason"))
     output.drop()
     limit = record.child("limit")
     if limit:
@@ -60,16 +58,16 @@ def _attach(value: JsonValue, attached: Mapping[str, JsonValue]) -> JsonValue:
     return {name: _attach(item, attached) for name, item in value.items()} if isinstance(value, dict) else value
 
 
-def _split(record: JsonObject) -> list[tuple[str, JsonObject]]:
-    return [(f"/samples/{index}", sample) for index, sample in enumerate(list_objects(record.get("samples")))]
-
-
 def _recognise(record: JsonObject) -> bool:
     return "epoch" in record and isinstance(record.get("messages"), list)
 
 
-def _is_log(record: JsonObject) -> bool:
-    return "eval" in record and any(map(_recognise, list_objects(record.get("samples"))))
+def _split(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
+    """Return the samples of a log, with their pointers; None if it is none."""
+    samples = list(list_objects(record.get("samples")))
+    if "eval" not in record or not any(map(_recognise, samples)):
+        return None
+    return [(f"/samples/{index}", sample) for index, sample in enumerate(samples)]
 
 
 FORMAT = Format(
@@ -80,5 +78,5 @@ FORMAT = Format(
     hint="messages with an epoch",
     place=27,
     members={"id": NotRequired[int | str | None]},
-    split=lambda record: _split(record) if _is_log(record) else None,
+    split=_split,
 )

@@ -46,13 +46,11 @@ def _read_entry(node: Cursor, *, outermost: bool) -> LoggedRun:
 
 
 def _recognise(record: JsonObject) -> bool:
-    page = record.get("data")
-    return isinstance(record.get("observations"), list) or any(map(_is_observation, [record, *list_objects(page)]))
-
-
-def _is_observation(raw: JsonObject) -> bool:
-    """Whether an object has an observation's trace and input, and is not a span."""
-    return "traceId" in raw and "input" in raw and not raw.keys() & {"spanId", "span_id", "attributes"}
+    of_span = {"spanId", "span_id", "attributes"}
+    return isinstance(record.get("observations"), list) or any(
+        "traceId" in one and "input" in one and not one.keys() & of_span
+        for one in (record, *list_objects(record.get("data")))
+    )
 
 
 FORMAT = Format(

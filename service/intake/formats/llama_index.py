@@ -47,7 +47,9 @@ def _read_event(event: Cursor, out: Transcript) -> None:
 
 def _read_message(message: Cursor, out: Transcript) -> None:
     if message.peek("role") == "tool":
-        _read_tool_message(message, out)
+        message.take("role")
+        call_id = message.child("additional_kwargs").text("tool_call_id") or None
+        out.add_result(call_id, ToolResult(read_structure(_join_text(message))), path=message.path)
     else:
         read_messages(out, [message])
 
@@ -62,12 +64,6 @@ def _read_input(event: Cursor, out: Transcript) -> None:
             out.say("user", text)
     for message in messages:
         message.drop()
-
-
-def _read_tool_message(message: Cursor, out: Transcript) -> None:
-    message.take("role")
-    call_id = message.child("additional_kwargs").text("tool_call_id") or None
-    out.add_result(call_id, ToolResult(read_structure(_join_text(message))), path=message.path)
 
 
 def _join_text(holder: Cursor) -> str:

@@ -9,10 +9,6 @@ like a call but is not one. Other texts stay texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pydantic import JsonValue
-
 from service.core.json.members import JsonObject, as_text, find_text, list_objects
 from service.errors import InputError
 from service.intake.build import Transcript
@@ -36,8 +32,9 @@ def _read(record: Cursor, out: Transcript) -> Tools:
         text = record.text(name)
         if text:
             out.say("user", text)
-        for message in _list_messages(record, name):
-            _read_message(out, message)
+        for item in record.items(name, of="a message") if isinstance(record.peek(name), list) else ():
+            for message in item.items(of="a message") if isinstance(item.raw, list) else (item,):  # grouped by turn
+                _read_message(out, message)
     if chosen is not None:
         written = record.text(chosen)
         read_reply(out, written, f"/{chosen}")
@@ -51,29 +48,18 @@ def _read(record: Cursor, out: Transcript) -> Tools:
     return read_tools(record.take(offered), path=f"/{offered}")
 
 
-def _list_messages(record: Cursor, name: str) -> Iterator[Cursor]:
-    """Iterate over messages; BFCL's questions group them by turn."""
-    if not isinstance(record.peek(name), list):
-        return
-    for item in record.items(name, of="a message"):
-        yield from item.items(of="a message") if isinstance(item.raw, list) else (item,)
-
-
 def _read_message(out: Transcript, message: Cursor) -> None:
     if isinstance(message.raw, str):
         out.say("user", message.raw)
         return
     speaker = "tool" if message.peek("role") == "ipython" else find_speaker(message)
     if speaker == "assistant":
-        read_reply(out, _join_texts(message.take("content")), f"{message.path}/content")
+        content = message.take("content")
+        texts = [find_text(part, "text") or "" for part in list_objects(content)]
+        written = content if isinstance(content, str) else "\n".join(filter(None, texts))
+        read_reply(out, written, f"{message.path}/content")
     else:
         read_message(out, message, speaker)
-
-
-def _join_texts(content: JsonValue) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(text for part in list_objects(content) if (text := find_text(part, "text")))
 
 
 def read_reply(transcript: Transcript, raw: str, path: str) -> None:

@@ -42,7 +42,7 @@ def _read(record: Cursor, out: Transcript) -> Tools:
         out.say("system", system)
     tools = _list_tools(record, system)
     turns = record.list_nodes("conversations")
-    roles = [_find_role(turn) for turn in turns]
+    roles = [ROLES.get((as_text(turn.peek("from")) or as_text(turn.peek("role")) or "").lower()) for turn in turns]
     call_count = 0
     for index, turn in enumerate(turns):
         name = "value" if "value" in turn else "content"
@@ -57,10 +57,6 @@ def _read(record: Cursor, out: Transcript) -> Tools:
             call_count = _read_turn(out, turn, value, path, roles[index])
         turn.close()
     return tools
-
-
-def _find_role(turn: Cursor) -> str | None:
-    return ROLES.get((as_text(turn.peek("from")) or as_text(turn.peek("role")) or "").lower())
 
 
 def _read_turn(transcript: Transcript, turn: Cursor, value: JsonValue, path: str, role: str | None) -> int:
@@ -87,16 +83,11 @@ def _read_reply(transcript: Transcript, text: str, path: str) -> int:
         transcript.note_unread("call", path, "a text that is JSON of calls")
     for piece in pieces:
         if piece.tag == "think" and not piece.closed:
-            _note_thought(transcript, piece.text, path)
+            transcript.note_unread("text", path, "what follows a thought that does not end")
+            for inner in split_tags(piece.text, TAGS):
+                if inner.tag not in (None, "think"):
+                    transcript.note_unread("call", path, "a call in a thought that does not end")
     return sum([_read_calls(transcript, piece.text, path) for piece in pieces if piece.tag not in (None, "think")])
-
-
-def _note_thought(transcript: Transcript, text: str, path: str) -> None:
-    """Report what an unclosed thought may hold."""
-    transcript.note_unread("text", path, "what follows a thought that does not end")
-    for piece in split_tags(text, TAGS):
-        if piece.tag not in (None, "think"):
-            transcript.note_unread("call", path, "a call in a thought that does not end")
 
 
 def _read_calls(transcript: Transcript, value: JsonValue, path: str) -> int:
@@ -185,24 +176,16 @@ def _find_tools_in_text(record: Cursor, system: str) -> Tools:
     turns = list_objects(record.peek("conversations"))
     for text in (system, *[turn.get("value") for turn in turns if turn.get("from") == "system"]):
         for piece in split_tags(text, ("tools",)) if isinstance(text, str) else ():
-            parsed = _parse_lines(piece.text) if piece.tag else None
-            if parsed:
-                return _read_tools(parsed)
+            whole = _parse(piece.text) if piece.tag else []
+            lines = (
+                whole if isinstance(whole, list) else [_parse(line) for line in piece.text.splitlines() if line.strip()]
+            )
+            if lines:
+                try:
+                    return read_tools(lines)
+                except InputError:
+                    return None
     return None
-
-
-def _parse_lines(text: str) -> list[JsonValue]:
-    whole = _parse(text)
-    if isinstance(whole, list):
-        return whole
-    return [_parse(line) for line in text.splitlines() if line.strip()]
-
-
-def _read_tools(raw: list[JsonValue]) -> Tools:
-    try:
-        return read_tools(raw)
-    except InputError:
-        return None
 
 
 def _recognise(record: JsonObject) -> bool:

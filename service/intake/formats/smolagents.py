@@ -49,8 +49,9 @@ def _read_action(step: Cursor, out: Transcript) -> None:
     final: JsonValue = None
     for listed in (step if step.peek("tool_calls") else message).items("tool_calls", of="a call"):
         call = take_call(listed)
-        code = _find_code(call, step)
-        for one in _list_code_calls(code, listed, out) if code is not None else (call,):
+        written = (call.arguments or {}).get("code", call.raw)
+        code = as_text(step.peek("code_action")) or as_text(written) or ""
+        for one in _list_code_calls(code, listed, out) if call.name == "python_interpreter" else (call,):
             if one.name == "final_answer":
                 final = (one.arguments or {}).get("answer")
             else:
@@ -64,14 +65,6 @@ def _read_action(step: Cursor, out: Transcript) -> None:
         out.answer(ToolResult(failure or parse_text(observed), bool(failure)))
     if step.flag("is_final_answer"):
         _add_answer(out, final if answer is None else answer)
-
-
-def _find_code(call: ToolCall, step: Cursor) -> str | None:
-    """Return the code that a call runs; None if it is the call of another tool."""
-    if call.name != "python_interpreter":
-        return None
-    written = (call.arguments or {}).get("code", call.raw)
-    return as_text(step.peek("code_action")) or as_text(written) or ""
 
 
 def _list_code_calls(code: str, listed: Cursor, out: Transcript) -> list[ToolCall]:

@@ -8,27 +8,17 @@ Chat Completions. tau-bench signals a failed call by a text that starts with "Er
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, find_object
-from service.core.models.validation import list_problems
+from service.core.json.members import JsonObject, find_object, list_objects
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_messages
 from service.intake.tools import read_tools
-
-
-class TauAction(TypedDict):
-    """A gold action."""
-
-    name: str
-    kwargs: dict[str, Any]
-
 
 _GOLD = ("gold_actions", "outputs", "gold", "info", "initial", "final")
 
@@ -56,19 +46,9 @@ def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     state = record.get("gold")
     if actions is None and outputs is None and state is None:
         return None
-    try:
-        listed = _ACTIONS.validate_python(actions)
-        texts = _OUTPUTS.validate_python(outputs)
-    except ValidationError as error:
-        raise InputError(list_problems(error, dict(record))) from None
-    plain: list[JsonValue] | None = None
-    if listed is not None:
-        plain = [{"name": action["name"], "kwargs": action["kwargs"]} for action in listed]
-    return {"format": "tau", "actions": plain, "outputs": [*(texts or ())], "state": state}
-
-
-_ACTIONS: TypeAdapter[list[TauAction] | None] = TypeAdapter(list[TauAction] | None)
-_OUTPUTS: TypeAdapter[list[str] | None] = TypeAdapter(list[str] | None)
+    plain: list[JsonValue] = [{name: one.get(name) for name in ("name", "kwargs")} for one in list_objects(actions)]
+    listed = plain if isinstance(actions, list) else actions
+    return {"format": "tau", "actions": listed, "outputs": outputs or [], "state": state}
 
 
 def _recognise(record: JsonObject) -> bool:

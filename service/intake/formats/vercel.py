@@ -23,15 +23,13 @@ _OWN_TYPES = frozenset({"tool-call", "tool-result", "tool-error", "dynamic-tool"
 
 
 def _recognise(record: JsonObject) -> bool:
-    return any(map(_is_message, list_objects(record.get("messages"))))
-
-
-def _is_message(message: JsonObject) -> bool:
-    if "role" not in message:
-        return False
-    if "toolInvocations" in message or any("type" in part for part in list_objects(message.get("parts"))):
-        return True
-    return any(read_type(part) in _OWN_TYPES for part in list_items(message.get("content")))
+    return any(
+        "toolInvocations" in message
+        or any("type" in part for part in list_objects(message.get("parts")))
+        or any(read_type(part) in _OWN_TYPES for part in list_items(message.get("content")))
+        for message in list_objects(record.get("messages"))
+        if "role" in message
+    )
 
 
 FORMAT = Format(
