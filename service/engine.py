@@ -25,7 +25,7 @@ from service.core.execution import (
 from service.core.gates.custom import OWN_CHECKS
 from service.core.json.values import format_value
 from service.core.judging.fit_warnings import warn_unfitted
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.judging.judges import JudgeCheck
 from service.core.judging.notes import Vote
 from service.core.outcome import Errored

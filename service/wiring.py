@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from service import heap
 from service.asking.budget.ask_limits import AskLimits
-from service.core.judging.fits import build_route
+from service.core.judging.fits.fit import build_route
 from service.core.report import STAND_IN
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, BusyError, SettingsError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from service.asking.judging import Judging
     from service.asking.model import LiteLLM
     from service.asking.provider_batches.wire import Wire
-    from service.core.judging.fits import Fit
+    from service.core.judging.fits.fit import Fit
     from service.outbound.sandbox import Sandboxes
     from service.outbound.webhooks import Webhooks
     from service.store.database import Database
@@ -97,7 +97,7 @@ def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging 
         return None
     from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
     from service.asking.judging import Judges, Judging  # noqa: PLC0415
-    from service.asking.limits import ConcurrencyLimit, ProviderGate, ProviderGates  # noqa: PLC0415
+    from service.asking.limits import ConcurrencyLimit, ProviderGate  # noqa: PLC0415
     from service.asking.local_servers import FIRST_IN_FLIGHT, is_local  # noqa: PLC0415
     from service.asking.model import disconnect  # noqa: PLC0415
 
@@ -107,10 +107,13 @@ def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging 
         settings.judge_attempts, deadline, 3.0 * deadline, by_tokens=local and not settings.judge_deadline
     )
     start, most = FIRST_IN_FLIGHT if local else 16, settings.judge_in_flight
-    gates = ProviderGates(make=lambda clock: ProviderGate(clock, concurrency=ConcurrencyLimit(start=start, most=most)))
     observers: list[Observer] = []
     caller = ModelCaller(
-        model, gates, account=model.account, pricing=model.worst_usd, policy=policy, observers=observers
+        model,
+        lambda: ProviderGate(concurrency=ConcurrencyLimit(start=start, most=most)),
+        pricing=model.worst_usd,
+        policy=policy,
+        observers=observers,
     )
     judges = Judges(
         settings.judge_model,
@@ -195,7 +198,7 @@ async def _run_in_daemon(work: Callable[[], None]) -> None:
 
 def build_demo_judging() -> Judging:
     """Build the judging of a demonstration: no model and no cache."""
-    from service.asking.cached_replies import NoCache  # noqa: PLC0415 (likewise)
+    from service.asking.cache.guard import NoCache  # noqa: PLC0415 (likewise)
     from service.asking.demo_judge import DemoJudge  # noqa: PLC0415
     from service.asking.judging import Judges, Judging  # noqa: PLC0415 (likewise)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from service.core.judging.fits import Discrimination, Fit
+from service.core.judging.fits.fit import Fit
+from service.core.judging.fits.usefulness import Discrimination
 
 TOLD = {"use": "useful", "passing": 60, "failing": 40, "groups": 50, "p_value": 0.001}
 USES: dict[str, dict[str, Any]] = {

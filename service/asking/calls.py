@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
-from service.asking.limits import ProviderGate, ProviderGates
+from service.asking.limits import ProviderGate
 from service.asking.local_servers import find_deadline
 from service.asking.model import Model
 from service.asking.replies import count_thinking_tokens
@@ -48,35 +49,29 @@ class RetryPolicy:
 
 
 class ModelCaller:
-    """Calls models within the limits that all callers of a model with the same `account` share.
+    """Calls models, each through a gate that all its callers share.
 
     A call has a place at the provider gate while a request is under way, not between attempts. Waiting for a place is unbounded;
     the caller may cancel, and leaves nothing behind.
     """
 
-    def __init__(  # noqa: PLR0913 (each by name)
+    def __init__(
         self,
         model: Model,
-        gates: ProviderGates,
+        make_gate: Callable[[], ProviderGate] = ProviderGate,
         *,
-        account: str = "",
         pricing: Pricing = find_no_price,
         policy: RetryPolicy | None = None,
         chance: random.Random | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
-        """`gates` are those of the process. `account` identifies the key, for example `LiteLLM.account`."""
+        self.gates: defaultdict[str, ProviderGate] = defaultdict(make_gate)
+        """By model."""
         self._observers = observers
         self._model = model
-        self._gates = gates
-        self._account = account
         self._pricing = pricing
         self._policy = policy or RetryPolicy()
         self._chance = chance or random.Random()  # noqa: S311 (jitter)
-
-    def find_gate(self, model: str) -> ProviderGate:
-        """Return the gate that calls of this model share with others."""
-        return self._gates.get(model, self._account)
 
     async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:
         """Return the reply to a prompt, on behalf of a tenant.
@@ -85,42 +80,45 @@ class ModelCaller:
         pause or does not accept the key; JudgeError `budget_exhausted` if `spending` has too little left.
         """
         worst = await self._pricing(prompt)
-        clock, policy = self._gates.clock, self._policy
+        gate, policy = self.gates[prompt.model], self._policy
         most = stop_after_attempt(policy.attempts)
         end: float | None = None  # the clock starts with the first attempt
 
         def get_seconds_left() -> float:
-            return policy.total_s if end is None else end - clock.now()
+            return policy.total_s if end is None else end - gate.clock.now()
 
         def ends(state: RetryCallState) -> bool:
             return most(state) or state.upcoming_sleep > get_seconds_left()
 
         async def attempt() -> Completion:
             nonlocal end
-            async with self.find_gate(prompt.model).hold(get_seconds_left(), tenant):
-                end = clock.now() + policy.total_s if end is None else end
+            async with gate.hold(get_seconds_left(), tenant):
+                end = gate.clock.now() + policy.total_s if end is None else end
                 await spending.wait_for_room(worst)
                 with spending.reserve(worst) as reservation:
-                    reply = await self._complete_in_time(prompt)
+                    reply = await self._complete_in_time(prompt, gate)
                     reservation.settle(reply.usage)
                     return reply
 
         return await AsyncRetrying(
-            sleep=clock.sleep,
+            sleep=gate.clock.sleep,
             retry=retry_if_exception(_may_help),
             wait=self._compute_wait,
             stop=ends,
             reraise=True,
         )(attempt)
 
-    async def _complete_in_time(self, prompt: Prompt) -> Completion:
-        seconds, start = self._find_seconds(prompt), self._gates.clock.now()
+    async def _complete_in_time(self, prompt: Prompt, gate: ProviderGate) -> Completion:
+        seconds, start = self._policy.attempt_s, gate.clock.now()
+        if self._policy.by_tokens:
+            thinking = count_thinking_tokens(prompt.reasoning, thinks=True)
+            seconds = find_deadline(prompt, least=seconds, in_flight=gate.concurrency.in_flight, thinking=thinking)
         usage: Usage | None = Usage()  # a bill of unknown size may come
         try:
             async with asyncio.timeout(seconds):
                 reply = await self._model.complete(prompt)
         except TimeoutError:
-            pass
+            raise CallError("timeout", f"no whole reply in {seconds:.3g} s", usage=usage, retryable=True) from None
         except JudgeError as error:
             usage = error.usage if isinstance(error, CallError) else None
             raise
@@ -129,28 +127,15 @@ class ModelCaller:
             return reply
         finally:
             for observe in self._observers:
-                observe(prompt.model, self._gates.clock.now() - start, usage)
-        raise CallError("timeout", f"no whole reply in {seconds:.3g} s", usage=Usage(), retryable=True)
-
-    def _find_seconds(self, prompt: Prompt) -> float:
-        if not self._policy.by_tokens:
-            return self._policy.attempt_s
-        in_flight = self.find_gate(prompt.model).concurrency.in_flight
-        thinking = count_thinking_tokens(prompt.reasoning, thinks=True)
-        return find_deadline(prompt, least=self._policy.attempt_s, in_flight=in_flight, thinking=thinking)
+                observe(prompt.model, gate.clock.now() - start, usage)
 
     def _compute_wait(self, state: RetryCallState) -> float:
         """Wait as the provider asked and a little more, else exponentially; with jitter, so that callers spread out."""
-        policy, asked_s = self._policy, _find_retry_after(state)
+        policy, error = self._policy, state.outcome and state.outcome.exception()
+        if isinstance(error, JudgeError) and error.retry_after is not None:
+            return error.retry_after + self._chance.uniform(0.0, policy.backoff_s)
         doubled = min(policy.max_backoff_s, policy.backoff_s * 2 ** (state.attempt_number - 1))
-        if asked_s is not None:
-            return asked_s + self._chance.uniform(0.0, policy.backoff_s)
         return self._chance.uniform(doubled / 2, doubled)
-
-
-def _find_retry_after(state: RetryCallState) -> float | None:
-    error = state.outcome.exception() if state.outcome else None
-    return error.retry_after if isinstance(error, JudgeError) else None
 
 
 def _may_help(error: BaseException) -> bool:

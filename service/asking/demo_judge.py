@@ -33,30 +33,19 @@ class DemoJudge:
 
 def build_reply(prompt: Prompt) -> dict[str, JsonValue]:
     """Build the object that a judge's prompt asks for. Raises ValueError for a prompt that is not a judge's."""
-    parts = read_shown(prompt)
+    token = _TOKEN.search(prompt.turns[1].text)
+    if token is None:
+        raise ValueError("the prompt has no token")
+    lines = prompt.turns[1].text.splitlines()
+    shown = [
+        line.partition(": ") for line in lines[: lines.index("") - 1]
+    ]  # above the boundary, which an empty line follows
+    parts: dict[str, JsonValue] = {name: json.loads(text) for name, _, text in shown}
     properties = cast("Mapping[str, Mapping[str, JsonValue]]", prompt.schema["properties"])
     if "claims" not in properties:
-        return {"token": _read_token(prompt), **_judge_call(parts, _read_labels(properties["label"]))}
+        return {"token": token[1], **_judge_call(parts, _read_labels(properties["label"]))}
     items = cast("Mapping[str, Mapping[str, Mapping[str, JsonValue]]]", properties["claims"]["items"])
-    return {
-        "token": _read_token(prompt),
-        "claims": list(_judge_claims(parts, _read_labels(items["properties"]["label"]))),
-    }
-
-
-def _read_token(prompt: Prompt) -> str:
-    found = _TOKEN.search(prompt.turns[1].text)
-    if found is None:
-        raise ValueError("the prompt has no token")
-    return found[1]
-
-
-def read_shown(prompt: Prompt) -> dict[str, JsonValue]:
-    """Read what a judge's prompt shows, by part: the lines above its boundary, which is the last one before an empty line."""
-    lines = prompt.turns[1].text.splitlines()
-    inside = lines[: lines.index("") - 1]
-    split = [line.partition(": ") for line in inside]
-    return {name: json.loads(text) for name, _, text in split}
+    return {"token": token[1], "claims": list(_judge_claims(parts, _read_labels(items["properties"]["label"])))}
 
 
 def _read_labels(schema: Mapping[str, JsonValue]) -> list[str]:
@@ -68,15 +57,11 @@ def _judge_claims(parts: Mapping[str, JsonValue], labels: list[str]) -> Iterator
     """Judge each sentence: the best label if all its numbers occur in what was shown, else the worst."""
     known = _find_numbers([parts.get("results"), parts.get("conversation")])
     for text in _collect_texts(parts.get("said")):
-        for sentence in _split_sentences(text):
+        for sentence in [found.strip() for found in _SENTENCE.findall(text) if found.strip()] or [text]:
             strange = [number for number in _NUMBER.findall(sentence) if not _canonicalize(number) & known]
             label = labels[-1] if strange else labels[0]
             reason = f"{', '.join(strange)}: in no result" if strange else "its numbers are in the results"
             yield {"quote": sentence, "place": 0, "reason": reason, "label": label}
-
-
-def _split_sentences(text: str) -> list[str]:
-    return [found.strip() for found in _SENTENCE.findall(text) if found.strip()] or [text]
 
 
 def _judge_call(parts: Mapping[str, JsonValue], labels: list[str]) -> dict[str, JsonValue]:
@@ -91,11 +76,8 @@ def _judge_call(parts: Mapping[str, JsonValue], labels: list[str]) -> dict[str, 
         known, text = _find_numbers(parts.get("conversation")), conversation.casefold()
         for value in _collect_texts(call.get("arguments")):
             numbers = _NUMBER.findall(value)
-            if (
-                numbers
-                and not any(_canonicalize(number) & known for number in numbers)
-                and value.casefold() not in text
-            ):
+            is_known = any(_canonicalize(number) & known for number in numbers) or value.casefold() in text
+            if numbers and not is_known:
                 return {"quotes": [value], "reason": f"no message gave {value}", "label": labels[-1]}
     quote = max(_collect_texts(list(parts.values())), key=len, default="null")
     return {"quotes": [quote[:80]], "reason": "nothing speaks against it", "label": labels[0]}

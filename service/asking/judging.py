@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import NamedTuple, Protocol
 
+from pydantic import TypeAdapter, ValidationError
+
 from service.asking.budget.reservations import Spending
 from service.asking.cache.guard import Cache
-from service.asking.cached_replies import CACHED_REPLY, CachedReply, parse_cached
 from service.asking.calls import Observer, Pricing, find_no_price
 from service.asking.own_judges import OWN_JUDGES, PREFIX, OwnJudges, find_own_judges
 from service.asking.single_flight import SingleFlight
@@ -22,9 +23,9 @@ from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.judges import Ask
 from service.core.judging.masking import UNMASKED, build_masks
 from service.core.judging.notes import CacheUse, JudgeReply, Vote, add_usages, is_same_model, sum_costs
-from service.core.judging.prompts import Completion, Prompt, Turn
+from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.core.judging.questions import Question, build_question
-from service.core.judging.replies import read_judgement, unmask_judgement
+from service.core.judging.replies import Judgement, follows_scale, read_judgement, unmask_judgement
 from service.core.judging.sensitive_values import SensitiveKind
 from service.core.judging.voting import is_split
 from service.core.outcome import Errored, Skipped
@@ -33,10 +34,18 @@ from service.core.trace import Trace
 from service.errors import SETUP_CAUSES, CallgradeError, JudgeError
 
 DrawNonces = Callable[[str], tuple[str, str]]
-"""Draws a boundary and an echo token for the question with a cache key."""
+"""Draws what encloses the material, and what the reply must echo, for the question with a cache key."""
 
 REPAIRABLE = frozenset({"unparseable", "invalid_judgement"})
 """Faults of a reply that a second request may repair."""
+
+MAX_SHOWN_REPLY_CHARS = 4_000
+"""Characters of a reply that its model is shown again."""
+
+_REPAIR = (
+    "That reply could not be used: {why}. Every quote is copied from the material word for word, and every label is one of the "
+    "list. Reply once more: the whole JSON object with the same token, and nothing else."
+)
 
 FALLBACK_CAUSES = frozenset({*SETUP_CAUSES, "provider_error", "timeout", "quota_exhausted"})
 """Faults after which the fallback model is asked, where one is set."""
@@ -56,6 +65,18 @@ class Calls(Protocol):
     async def complete(self, prompt: Prompt, spending: Spending, tenant: str) -> Completion:
         """Return the model's reply, on behalf of a tenant. Raises JudgeError."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedReply:
+    """A reply as it is cached."""
+
+    judgement: Judgement
+    model: str
+    usage: Usage
+
+
+_CACHED_REPLY: TypeAdapter[_CachedReply] = TypeAdapter(_CachedReply)
 
 
 class _ModelAsk(NamedTuple):
@@ -117,7 +138,7 @@ class Judging:
         self._now = now
         self._closing = closing
         self._own_judges = OwnJudges()
-        self._single_flight: SingleFlight[tuple[CachedReply, CacheUse]] = SingleFlight()
+        self._single_flight: SingleFlight[tuple[_CachedReply, CacheUse]] = SingleFlight()
 
     def copy_over(self, wrap: Callable[[Calls], Calls], nonces: DrawNonces) -> Judging:
         """Return the same judging, with its calls wrapped, and with other nonces."""
@@ -155,8 +176,15 @@ class Judging:
         tenants apart.
         """
         questions = await _build_questions(asks, trace, self.judges.mask)
-        rounds_by_question = [_list_rounds(one, self._choose_models(one, model), repeat, tenant) for one in questions]
-        votes = await asyncio.gather(*[self._collect_votes(rounds, mode, spending) for rounds in rounds_by_question])
+        asked = [
+            [
+                _ModelAsk(one, name, repeat * one.judge.samples + n, tenant)
+                for name in self._choose_models(one, model)
+                for n in range(one.judge.samples)
+            ]
+            for one in questions
+        ]
+        votes = await asyncio.gather(*[self._collect_votes(each, mode, spending) for each in asked])
         return {one.ask.key: tuple(found) for one, found in zip(questions, votes, strict=True)}
 
     async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
@@ -165,8 +193,13 @@ class Judging:
 
     async def estimate(self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None) -> dict[str, AskEstimate]:
         """Estimate the most that asking would take, by `Ask.key`, if nothing were cached."""
-        questions = await _build_questions(asks, trace, self.judges.mask)
-        return {one.ask.key: await self._estimate_one(one, self._choose_models(one, model)) for one in questions}
+        found: dict[str, AskEstimate] = {}
+        for one in await _build_questions(asks, trace, self.judges.mask):
+            models = [name for name in self._choose_models(one, model) if name and not name.startswith(PREFIX)]
+            price = sum_costs([await self._pricing(one.prompt(name, *self._draw_nonces(""))) for name in models])
+            tokens = (one.size + one.max_tokens) * one.judge.samples * len(models)
+            found[one.ask.key] = AskEstimate(tokens, None if price is None else price * one.judge.samples)
+        return found
 
     def _choose_models(self, question: Question, model: str | None) -> tuple[str, ...]:
         """Choose who answers: the models of the rubric, else that of the request, else a judge in Python, else the default."""
@@ -178,56 +211,40 @@ class Judging:
         self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None, tenant: str = ""
     ) -> frozenset[str]:
         """Return which questions, by `Ask.key`, the cache answers completely. Asks no model."""
-        questions = await _build_questions(asks, trace, self.judges.mask)
-        return frozenset([one.ask.key for one in questions if await self._is_cached(one, model, tenant)])
+        votes = await self.answer(asks, trace, mode="cached", spending=Spending(), model=model, tenant=tenant)
+        return frozenset([key for key, found in votes.items() if all(isinstance(one, JudgeReply) for one in found)])
 
-    async def _is_cached(self, question: Question, model: str | None, tenant: str) -> bool:
-        rounds = _list_rounds(question, self._choose_models(question, model), 0, tenant)
-        replies = [reply for ask in rounds.first if (reply := await self._find_reply(ask)) is not None]
-        if len(replies) < len(rounds.first):
-            return False
-        if not (rounds.further and is_split(question.judge, replies)):
-            return True
-        return all([await self._find_reply(ask) is not None for ask in rounds.further])
-
-    async def _find_reply(self, ask: _ModelAsk) -> JudgeReply | None:
-        cached = await self._read_cached(self._build_key(ask), ask.question)
-        return None if cached is None else self._build_reply(ask, cached, "hit", self._now())
-
-    async def _estimate_one(self, question: Question, models: Sequence[str]) -> AskEstimate:
-        judge, models = question.judge, [one for one in models if one and not one.startswith(PREFIX)]
-        prices = [await self._pricing(question.prompt(one, *self._draw_nonces(""))) for one in models]
-        price = sum_costs(prices)
-        tokens = (question.size + question.max_tokens) * judge.samples * len(models)
-        return AskEstimate(tokens, None if price is None else price * judge.samples)
-
-    async def _collect_votes(self, rounds: _Rounds, mode: JudgeMode, spending: Spending) -> list[Vote]:
+    async def _collect_votes(self, asks: Sequence[_ModelAsk], mode: JudgeMode, spending: Spending) -> list[Vote]:
         """Collect the votes on one question: further ones only if the first disagree."""
-        votes = await self._vote_round(rounds.first, mode, spending)
+        judge = asks[0].question.judge
+        first = [one for one in asks if one.sample % judge.samples < judge.votes]
+        further = [one for one in asks if one.sample % judge.samples >= judge.votes]
+        votes = await self._vote_round(first, mode, spending)
         replies = [vote for vote in votes if isinstance(vote, JudgeReply)]
-        if rounds.further and replies and is_split(rounds.further[0].question.judge, replies):
-            votes += await self._vote_round(rounds.further, mode, spending)
+        if further and replies and is_split(judge, replies):
+            votes += await self._vote_round(further, mode, spending)
         return votes
 
     async def _vote_round(self, asks: Sequence[_ModelAsk], mode: JudgeMode, spending: Spending) -> list[Vote]:
         """Collect one vote of each model. The fallback answers once per sample: for a second juror it would repeat its reply."""
-        results = await asyncio.gather(*[self._try_reply(one, mode, spending) for one in asks])
-        fallbacks: dict[int, _ModelAsk] = {}
-        for one, got in zip(asks, results, strict=True):
-            other = self._find_fallback(one, got.cause) if isinstance(got, JudgeError) and mode != "cached" else None
-            if other is not None:
-                fallbacks.setdefault(one.sample, one._replace(model=other, instead_of=one.model))
-        fallback_votes: dict[tuple[str, int], _VoteOrFault] = {}
-        if fallbacks:
-            voices = fallbacks.values()
-            fallback_results = await asyncio.gather(*[self._try_reply(one, mode, spending) for one in voices])
-            fallback_votes = {
-                (str(one.instead_of), one.sample): got for one, got in zip(voices, fallback_results, strict=True)
-            }
-        final = [fallback_votes.get((one.model, one.sample), got) for one, got in zip(asks, results, strict=True)]
-        return [_settle_vote(one, got, spending) for one, got in zip(asks, final, strict=True)]
+        found = await asyncio.gather(*[self._try_reply(one, mode, spending) for one in asks])
+        stand_ins: dict[int, tuple[int, _ModelAsk]] = {}
+        for n, (ask, got) in enumerate(zip(asks, found, strict=True)):
+            if isinstance(got, JudgeError) and mode != "cached" and (other := self._find_fallback(ask, got.cause)):
+                stand_ins.setdefault(ask.sample, (n, ask._replace(model=other, instead_of=ask.model)))
+        instead = await asyncio.gather(*[self._try_reply(one, mode, spending) for _, one in stand_ins.values()])
+        for (n, _), got in zip(stand_ins.values(), instead, strict=True):
+            found[n] = got
+        votes: list[Vote] = []
+        for ask, got in zip(asks, found, strict=True):
+            if isinstance(got, JudgeError):
+                spending.faults.append(got)
+                votes.append(Errored(got.cause, ask.question.masks.unmask(got.reason)))
+            else:
+                votes.append(got)
+        return votes
 
-    async def _try_reply(self, ask: _ModelAsk, mode: JudgeMode, spending: Spending) -> _VoteOrFault:
+    async def _try_reply(self, ask: _ModelAsk, mode: JudgeMode, spending: Spending) -> Vote | JudgeError:
         try:
             return await self._reply(ask, mode, spending)
         except JudgeError as error:
@@ -267,17 +284,16 @@ class Judging:
 
     async def _ask_once(
         self, ask: _ModelAsk, key: str, mode: JudgeMode, spending: Spending
-    ) -> tuple[CachedReply, CacheUse]:
+    ) -> tuple[_CachedReply, CacheUse]:
         """Answer through the single flight for this key. If it ends on another caller's budget, ask again on our own."""
         is_ours = False
 
-        async def fetch() -> tuple[CachedReply, CacheUse]:
+        async def fetch() -> tuple[_CachedReply, CacheUse]:
             nonlocal is_ours
             is_ours = True
-            reply = (
-                None if mode == "fresh" else await self._read_cached(key, ask.question)
-            )  # another flight may have ended meanwhile
-            return (reply, "hit") if reply is not None else (await self._ask_model(ask, key, spending), "miss")
+            # Another flight may have ended meanwhile.
+            reply = None if mode == "fresh" else await self._read_cached(key, ask.question)
+            return (await self._ask_model(ask, key, spending), "miss") if reply is None else (reply, "hit")
 
         try:
             (reply, use), joined = await self._single_flight.run_once(f"{mode}:{key}", fetch)
@@ -287,31 +303,40 @@ class Judging:
             return await self._ask_model(ask, key, spending), "miss"
         return reply, "coalesced" if joined and use == "miss" else use
 
-    async def _read_cached(self, key: str, question: Question) -> CachedReply | None:
-        text = await self.cache.get(key)
-        return None if text is None else parse_cached(text, question)
+    async def _read_cached(self, key: str, question: Question) -> _CachedReply | None:
+        """Read a cached reply; None if there is none, or if it is malformed or does not answer the question."""
+        try:
+            reply = _CACHED_REPLY.validate_json(await self.cache.get(key) or "")
+        except ValidationError:
+            return None
+        judge, judgement = question.judge, reply.judgement
+        labels = {judgement.label, *[claim.label for claim in judgement.claims]}
+        fits = all(0.0 <= value <= 1.0 for value in (*judgement.low, *judgement.high))
+        return reply if fits and labels <= set(judge.menu) and follows_scale(judgement, judge) else None
 
-    async def _ask_model(self, ask: _ModelAsk, key: str, spending: Spending) -> CachedReply:
+    async def _ask_model(self, ask: _ModelAsk, key: str, spending: Spending) -> _CachedReply:
         """Ask the model, and cache its answer. Raises JudgeError."""
         if ask.model.startswith(PREFIX):
-            reply = await self._own_judges.reply(ask.model, ask.question)
+            judgement = await self._own_judges.reply(ask.model, ask.question)
+            reply = _CachedReply(judgement, ask.model, Usage(0, 0, 0.0))
         else:
             reply = await self._ask_and_repair(ask, key, spending)
-        await self.cache.set(key, CACHED_REPLY.dump_json(reply).decode())
+        await self.cache.set(key, _CACHED_REPLY.dump_json(reply).decode())
         return reply
 
-    async def _ask_and_repair(self, ask: _ModelAsk, key: str, spending: Spending) -> CachedReply:
+    async def _ask_and_repair(self, ask: _ModelAsk, key: str, spending: Spending) -> _CachedReply:
         """Ask the model; if its reply cannot be used, or leaves out sentences, ask once more."""
         boundary, token = self._draw_nonces(key)
         prompt = ask.question.prompt(ask.model, boundary, token, sample=ask.sample)
         first = await self._calls.complete(prompt, spending, ask.tenant)
-        reply: CachedReply | None = None
+        reply: _CachedReply | None = None
         try:
-            reply = CachedReply(read_judgement(first, ask.question, token), first.model, first.usage)
+            reply = _CachedReply(read_judgement(first, ask.question, token), first.model, first.usage)
         except JudgeError as error:
             if error.cause not in REPAIRABLE:
                 raise
-            repair = _build_repair(prompt, first, error)
+            said = Turn("assistant", first.text[:MAX_SHOWN_REPLY_CHARS] or "-")
+            repair = replace(prompt, turns=(*prompt.turns, said, Turn("user", _REPAIR.format(why=error.reason))))
         else:
             left_out = reply.judgement.left_out
             if not left_out:
@@ -320,13 +345,13 @@ class Judging:
         second = await self._calls.complete(repair, spending, ask.tenant)
         usage = add_usages(first.usage, second.usage)
         try:
-            return CachedReply(read_judgement(second, ask.question, token), second.model, usage)
+            return _CachedReply(read_judgement(second, ask.question, token), second.model, usage)
         except JudgeError as error:
             if reply is None or error.cause not in REPAIRABLE:
                 raise
         return replace(reply, usage=usage)  # what it left out stays open
 
-    def _build_reply(self, ask: _ModelAsk, reply: CachedReply, use: CacheUse, start: float) -> JudgeReply:
+    def _build_reply(self, ask: _ModelAsk, reply: _CachedReply, use: CacheUse, start: float) -> JudgeReply:
         paid = reply.usage if use == "miss" else replace(reply.usage, cost_usd=0.0)
         return JudgeReply(
             judgement=unmask_judgement(reply.judgement, ask.question.masks),
@@ -341,34 +366,6 @@ class Judging:
         )
 
 
-_VoteOrFault = Vote | JudgeError
-"""A vote, or the fault that prevents it so far."""
-
-
-def _settle_vote(ask: _ModelAsk, result: _VoteOrFault, spending: Spending) -> Vote:
-    """Turn the last result into a vote, and unmask a fault's reason, which may quote the masked trace."""
-    if not isinstance(result, JudgeError):
-        return result
-    spending.faults.append(result)
-    masks = ask.question.masks
-    return Errored(result.cause, masks.unmask(result.reason) if masks else result.reason)
-
-
-class _Rounds(NamedTuple):
-    """One question to each of its models: what to ask first, and what to ask if those replies disagree."""
-
-    first: tuple[_ModelAsk, ...]
-    further: tuple[_ModelAsk, ...]
-
-
-def _list_rounds(question: Question, models: Sequence[str], repeat: int, tenant: str) -> _Rounds:
-    judge = question.judge
-    start = repeat * judge.samples
-    samples = range(start, start + judge.votes), range(start + judge.votes, start + judge.samples)
-    first, further = ([_ModelAsk(question, one, n, tenant) for one in models for n in some] for some in samples)
-    return _Rounds(tuple(first), tuple(further))
-
-
 LONG_TRACE_PARTS = 200
 """Messages and calls from which on questions are built in a thread: each shows everything before it."""
 
@@ -381,18 +378,3 @@ async def _build_questions(asks: Iterable[Ask], trace: Trace, mask: frozenset[Se
         return [build_question(ask, trace, masks) for ask in asks]
 
     return put() if len(trace.messages) + len(trace.steps) < LONG_TRACE_PARTS else await asyncio.to_thread(put)
-
-
-MAX_SHOWN_REPLY_CHARS = 4_000
-"""Characters of a reply that its model is shown again."""
-
-_REPAIR = (
-    "That reply could not be used: {why}. Every quote is copied from the material word for word, and every label is one of the "
-    "list. Reply once more: the whole JSON object with the same token, and nothing else."
-)
-
-
-def _build_repair(prompt: Prompt, reply: Completion, error: JudgeError) -> Prompt:
-    """Go on from a reply that could not be used: the model sees its own words, and which rule they break."""
-    said = Turn("assistant", reply.text[:MAX_SHOWN_REPLY_CHARS] or "-")
-    return replace(prompt, turns=(*prompt.turns, said, Turn("user", _REPAIR.format(why=error.reason))))

@@ -1,4 +1,4 @@
-"""Limits on how many requests a provider gets, and when: small policies over an injected clock, and the gate that applies them.
+"""Limits on how many requests a provider gets, and when: small policies over a clock, and the gate that applies them.
 
 They are used from one event loop and need no lock: nothing awaits between reading and changing a value. They hold for one
 process.
@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from service.asking.failures import MAX_PAUSE_S
-from service.asking.faults import NotSentError, is_outage, is_overload, is_rate_limit, wants_long_pause
+from service.asking.faults import MAX_PAUSE_S, NotSentError, is_outage, is_overload, is_rate_limit, wants_long_pause
 from service.errors import JudgeError
 
 
@@ -24,23 +23,15 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Return the seconds since some fixed moment."""
-        ...
-
-    async def sleep(self, seconds: float) -> None:
-        """Sleep for at least `seconds`."""
-        ...
-
-
-class SystemClock:
-    """The clock of this machine."""
-
-    def now(self) -> float:
-        """Return the seconds since some fixed moment."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         """Sleep for at least `seconds`."""
         await asyncio.sleep(seconds)
+
+
+class SystemClock(Clock):
+    """The clock of this machine."""
 
 
 class ConcurrencyLimit:
@@ -58,8 +49,7 @@ class ConcurrencyLimit:
         self._most = most
         self._epoch = 0
         self._one_at_a_time = False
-        self._queues: dict[str, deque[asyncio.Future[bool]]] = {}
-        """By name, in the order of their turns."""
+        self._queues: dict[str, deque[asyncio.Future[bool]]] = {}  # by name, in the order of their turns
         self.in_flight = 0
 
     @property
@@ -68,33 +58,19 @@ class ConcurrencyLimit:
         return 1 if self._one_at_a_time else int(self._limit)
 
     async def acquire(self, name: str = "") -> int | None:
-        """Wait for a place, which the caller must release. Return the current epoch; None if there is no place: see `wake`.
+        """Wait for the turn of `name`, and take a place, which the caller must release.
 
-        `name`: whose turn to wait for.
+        Return the current epoch; None if there is no place: see `wake`.
         """
-        if self._queues or self.in_flight >= self.limit:
-            return self._epoch if await self._wait_for_turn(name) else None
-        self.in_flight += 1
-        return self._epoch
-
-    async def _wait_for_turn(self, name: str) -> bool:
         turn = asyncio.get_running_loop().create_future()
         self._queues.setdefault(name, deque()).append(turn)
+        self._hand_out()
         try:
-            return await turn
+            return self._epoch if await turn else None
         except asyncio.CancelledError:
             if not turn.cancelled() and turn.result():  # the place was handed over at the same moment
                 self.release()
-            else:
-                self._forget(name, turn)
             raise
-
-    def _forget(self, name: str, turn: asyncio.Future[bool]) -> None:
-        queue = self._queues.get(name, deque())
-        if turn in queue:
-            queue.remove(turn)
-        if not queue:
-            self._queues.pop(name, None)
 
     def wake(self, name: str | None = None) -> None:
         """Send away those who wait (all, or those of a name) without a place: they check whether to wait at all."""
@@ -110,20 +86,14 @@ class ConcurrencyLimit:
 
     def _hand_out(self) -> None:
         while self._queues and self.in_flight < self.limit:
-            turn = self._pop_next()
-            if turn.cancelled():  # its task has yet to wake
-                continue
-            self.in_flight += 1
-            turn.set_result(True)
-
-    def _pop_next(self) -> asyncio.Future[bool]:
-        """Return the longest-waiting caller of the next name, and put that name behind all others."""
-        name = next(iter(self._queues))
-        queue = self._queues.pop(name)
-        turn = queue.popleft()
-        if queue:
-            self._queues[name] = queue
-        return turn
+            name = next(iter(self._queues))
+            queue = self._queues.pop(name)
+            turn = queue.popleft()
+            if queue:
+                self._queues[name] = queue  # behind all others
+            if not turn.cancelled():
+                self.in_flight += 1
+                turn.set_result(True)
 
     def grow(self, epoch: int) -> None:
         """Count an answer: one more request at once per round of answers. Ignores requests from before a decrease."""
@@ -158,19 +128,20 @@ class Cooldown:
         return max(0.0, self._until - self._clock.now())
 
 
+FAULTS_IN_A_ROW = 10
+"""Faults after which a provider counts as down."""
+
+PROBE_EVERY_S = 10.0
+
+
 class Breaker:
     """Stops requests to a provider that is down (Nygard, Release It!, 2007: circuit breaker).
 
-    Opens after `in_a_row` faults, or when more than half of the last `window` outcomes are faults. While open, it admits one
-    probe every `probe_every` seconds; a probe that is answered closes it. (With a window of 20, a provider that fails three
-    calls in ten would look down every few hundred calls.)
+    Opens after some faults in a row. While open, it admits one probe at a time; one that is answered closes it.
     """
 
-    def __init__(self, clock: Clock, *, in_a_row: int = 10, window: int = 100, probe_every: float = 10.0) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._in_a_row = in_a_row
-        self._probe_every = probe_every
-        self._faults: deque[bool] = deque(maxlen=window)
         self._row = 0
         self._next_probe: float | None = None  # None: closed
         self._probing = False
@@ -186,7 +157,7 @@ class Breaker:
         """Return the seconds until a request may go out; 0.0 if one may now. While a probe is out: as if it failed now."""
         if self._next_probe is None:
             return 0.0
-        return self._probe_every if self._probing else max(0.0, self._next_probe - self._clock.now())
+        return PROBE_EVERY_S if self._probing else max(0.0, self._next_probe - self._clock.now())
 
     def admit(self) -> bool:
         """Admit the next request, which must then be reported by a method below; return whether it is a probe."""
@@ -195,19 +166,14 @@ class Breaker:
 
     def note_success(self) -> None:
         """Record an answer, to whatever request."""
-        self._faults.append(False)
-        self._row = 0
-        if self.is_open:
-            self._next_probe, self._probing = None, False
-            self._faults.clear()
+        self._row, self._next_probe, self._probing = 0, None, False
 
     def note_failure(self, why: JudgeError, *, probe: bool) -> None:
         """Record a fault. Faults of requests from before the breaker opened do not delay the next probe."""
         self.why = why
-        self._faults.append(True)
         self._row += 1
-        if probe or (not self.is_open and self._is_due()):
-            self.open(why, self._probe_every)
+        if probe or (not self.is_open and self._row >= FAULTS_IN_A_ROW):
+            self.open(why, PROBE_EVERY_S)
 
     def open(self, why: JudgeError, seconds: float) -> None:
         """Admit nothing before a probe in `seconds`."""
@@ -215,12 +181,7 @@ class Breaker:
 
     def note_abandonment(self, *, probe: bool) -> None:
         """Record that a request was given up, which says nothing. If it was a probe, another may go at once."""
-        if probe:
-            self._probing = False
-
-    def _is_due(self) -> bool:
-        full = len(self._faults) == self._faults.maxlen
-        return self._row >= self._in_a_row or (full and 2 * sum(self._faults) > len(self._faults))
+        self._probing = self._probing and not probe
 
 
 # The gate.
@@ -233,7 +194,7 @@ class _GateTicket(NamedTuple):
 
 
 class ProviderGate:
-    """What all callers of one model with one key share in this process.
+    """What all callers of one model share in this process.
 
     Each tenant has a breaker, so what its questions do to a provider stops no others; a refused key opens it
     too. Only a pause that the provider asks for, or a used-up quota, stops all. Nothing stops anybody for longer than
@@ -242,19 +203,18 @@ class ProviderGate:
 
     def __init__(
         self,
-        clock: Clock,
+        clock: Clock | None = None,
         *,
         concurrency: ConcurrencyLimit | None = None,
         longest_pause: float = MAX_PAUSE_S,
     ) -> None:
-        self._clock = clock
-        self._longest_pause = longest_pause
+        self.clock: Clock = clock or SystemClock()
         self.concurrency = concurrency or ConcurrencyLimit()
-        self.cooldown = Cooldown(clock)
-        self.breakers: defaultdict[str, Breaker] = defaultdict(partial(Breaker, clock))
+        self.cooldown = Cooldown(self.clock)
+        self.breakers: defaultdict[str, Breaker] = defaultdict(partial(Breaker, self.clock))
         """By tenant."""
-        self._closed = Cooldown(clock)
-        self._why: JudgeError | None = None  # it was closed
+        self._for_all = Breaker(self.clock)
+        self._longest_pause = longest_pause
 
     @asynccontextmanager
     async def hold(self, patience: float, tenant: str = "") -> AsyncGenerator[None]:
@@ -279,32 +239,24 @@ class ProviderGate:
             self.concurrency.release()
 
     async def _enter(self, patience: float, tenant: str) -> _GateTicket:
-        patience = min(patience, self._longest_pause)
+        patience, breaker = max(0.0, min(patience, self._longest_pause)), self.breakers[tenant]
         while True:
-            self._refuse_if_shut(tenant)
-            left = self.cooldown.get_seconds_left()
-            if left > max(0.0, patience):
-                raise NotSentError(
-                    "provider_error", f"the provider asked for a pause of {left:.0f} s", retry_after=left
-                )
-            if left > 0:
+            for stop in (self._for_all, breaker):
+                if stop.why and (left := stop.get_seconds_left()):
+                    raise _build_refusal(left, stop.why)
+            if left := self.cooldown.get_seconds_left():
+                if left > patience:
+                    reason = f"the provider asked for a pause of {left:.0f} s"
+                    raise NotSentError("provider_error", reason, retry_after=left)
                 patience -= left
-                await self._clock.sleep(left)
+                await self.clock.sleep(left)
                 continue
             epoch = await self.concurrency.acquire(tenant)
             if epoch is None:
                 continue
-            breaker = self.breakers[tenant]
-            if not any(stop.get_seconds_left() for stop in (self.cooldown, self._closed, breaker)):
+            if not any(stop.get_seconds_left() for stop in (self.cooldown, self._for_all, breaker)):
                 return _GateTicket(tenant, epoch, breaker.admit())
             self.concurrency.release()  # the state has changed while it queued
-
-    def _refuse_if_shut(self, tenant: str) -> None:
-        """Raise NotSentError if no request may go out and waiting is useless."""
-        breaker = self.breakers[tenant]
-        for left, why in ((self._closed.get_seconds_left(), self._why), (breaker.get_seconds_left(), breaker.why)):
-            if left and why:
-                raise _build_refusal(left, why)
 
     def _note_fault(self, ticket: _GateTicket, error: JudgeError) -> None:
         breaker = self.breakers[ticket.tenant]
@@ -312,14 +264,11 @@ class ProviderGate:
             breaker.note_abandonment(probe=ticket.probe)
             return
         if is_outage(error) or error.cause == "unauthorized":
-            if is_overload(error):
-                self.concurrency.shrink(ticket.epoch)
             self._note_outage(breaker, ticket, error)
             return
         breaker.note_success()  # it answered, even if not as hoped
         if error.cause == "quota_exhausted" or wants_long_pause(error):
-            self._why = error
-            self._closed.extend(self._longest_pause)
+            self._for_all.open(error, self._longest_pause)
             self.concurrency.wake()
             self.concurrency.shrink(ticket.epoch, to_one=True)
         elif is_rate_limit(error):
@@ -330,36 +279,17 @@ class ProviderGate:
             self.concurrency.grow(ticket.epoch)
 
     def _note_outage(self, breaker: Breaker, ticket: _GateTicket, error: JudgeError) -> None:
-        was_open = breaker.is_open
-        if error.cause == "unauthorized" and (ticket.probe or not was_open):
+        if is_overload(error):
+            self.concurrency.shrink(ticket.epoch)
+        is_news = ticket.probe or not breaker.is_open
+        if error.cause == "unauthorized" and is_news:
             breaker.open(error, self._longest_pause)
         else:
             breaker.note_failure(error, probe=ticket.probe)
-        if breaker.is_open and (ticket.probe or not was_open):
+        if breaker.is_open and is_news:
             self.concurrency.wake(ticket.tenant)
 
 
 def _build_refusal(left: float, why: JudgeError) -> NotSentError:
     cause = "provider_error" if why.cause == "timeout" else why.cause
     return NotSentError(cause, f"no request for {left:.0f} s after: {why.reason}", retry_after=left)
-
-
-class ProviderGates:
-    """The gates of a process, made on first use."""
-
-    def __init__(
-        self,
-        clock: Clock | None = None,
-        *,
-        make: Callable[[Clock], ProviderGate] = ProviderGate,
-    ) -> None:
-        self.clock: Clock = clock or SystemClock()
-        self._make = make
-        self._gates: dict[tuple[str, str], ProviderGate] = {}
-
-    def get(self, model: str, account: str) -> ProviderGate:
-        """Return the gate of a model and an account. `account` identifies the key, and must not be the key itself."""
-        place = (model, account)
-        if place not in self._gates:
-            self._gates[place] = self._make(self.clock)
-        return self._gates[place]

@@ -2,14 +2,13 @@
 
 It uses litellm only for what it does well, the dialects of the providers: litellm retries nothing, caches nothing, reports to
 nobody and fetches nothing on import. Every request goes through a client that we hand in: `service.outbound.transport` carries
-what is sent and received, `service.asking.replies` reads what litellm returns, and `service.asking.failures` explains what it
+what is sent and received, `service.asking.replies` reads what litellm returns, and `service.asking.faults` explains what it
 raises.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -22,9 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 from pydantic import JsonValue, SecretStr
 
 from service import heap
-from service.asking.failures import MAX_PAUSE_S, NO_KEY, explain_failure, find_refused_params
-from service.asking.faults import CallError
-from service.asking.prices import Costs, Library, look_up_cost, look_up_price, look_up_thinking
+from service.asking.faults import MAX_PAUSE_S, NO_KEY, CallError, explain_failure, find_refused_params
+from service.asking.prices import Costs, Library, look_up_cost, look_up_costs
 from service.asking.replies import (
     ReplyForm,
     build_reasoning_params,
@@ -136,12 +134,6 @@ class LiteLLM:
         self._traits: dict[str, _Traits] = {}
         self._costs: dict[str, Costs] = {}
 
-    @property
-    def account(self) -> str:
-        """Identifies the address and the key without revealing them."""
-        key = self._api_key.get_secret_value() if self._api_key else ""
-        return hashlib.sha256(f"{self._api_base}\n{key}".encode()).hexdigest()[:16]
-
     async def complete(self, prompt: Prompt, over: OpenTransport | None = None) -> Completion:
         """Return the reply. Raises CallError for every failure. `over` opens what stands in for the way to the provider."""
         library = await _prepare_library()
@@ -207,15 +199,10 @@ class LiteLLM:
         return price and tokens * price[0] + prompt.max_tokens * price[1]
 
     def _add_thinking_room(self, library: Library, prompt: Prompt) -> tuple[tuple[float, float] | None, Prompt]:
-        """Return the price, and the prompt with room for the model's thinking, which providers count as tokens of the reply.
-
-        A model without a price is a local one or a deployment under a name of its own: it may think, so it gets room too.
-        """
-        model = prompt.model
-        if model not in self._costs:
-            price = look_up_price(library, model) or ((0.0, 0.0) if self._local else None)
-            self._costs[model] = Costs(price, not any(price or ()) or look_up_thinking(library, model))
-        price, thinks = self._costs[model]
+        """Return the price, and the prompt with room for the model's thinking."""
+        if prompt.model not in self._costs:
+            self._costs[prompt.model] = look_up_costs(library, prompt.model, is_local=self._local)
+        price, thinks = self._costs[prompt.model]
         room = count_thinking_tokens(prompt.reasoning, thinks=thinks)
         return price, replace(prompt, max_tokens=prompt.max_tokens + room)
 
@@ -223,18 +210,23 @@ class LiteLLM:
         takes = traits.params - traits.refused
         reasoning = build_reasoning_params(prompt.reasoning, takes)
         form = "text" if reasoning and traits.form == "tool" else traits.form  # a model that thinks cannot be forced
-        own_server = self._api_base and traits.provider in _OPENAI_COMPATIBLE
+        provider, own_server = traits.provider, self._api_base and traits.provider in _OPENAI_COMPATIBLE
+        messages: list[dict[str, Any]] = [{"role": turn.role, "content": turn.text} for turn in prompt.turns]
+        if provider == "anthropic" or (provider in {"bedrock", "openrouter"} and "claude" in prompt.model):
+            # Only what a mark ends is cached: the first message, which all questions of a judge begin with.
+            block = {"type": "text", "text": messages[0]["content"], "cache_control": {"type": "ephemeral"}}
+            messages[0]["content"] = [block]
         schema = dict(prompt.schema) if own_server else drop_limits(dict(prompt.schema))
         params: dict[str, Any] = {
             "model": prompt.model,
-            "messages": _build_messages(prompt, marked=_must_mark_cache(traits.provider, prompt.model)),
+            "messages": messages,
             "max_retries": 0,  # and never num_retries, which adds a loop of litellm's own
             # Else some drop it, and ask three times; of Anthropic litellm would put it into the body, where it is refused.
-            "allowed_openai_params": [] if traits.provider == "anthropic" else ["max_retries"],
+            "allowed_openai_params": [] if provider == "anthropic" else ["max_retries"],
             "timeout": LITELLM_TIMEOUT_S,
             "drop_params": True,  # for models that take a parameter, but not every value of it
             "api_base": self._api_base,
-            "api_key": self._find_key(traits.provider),
+            "api_key": self._api_key.get_secret_value() if self._api_key else "none" if own_server else None,
             "no-log": True,  # callbacks that others set up are not told of our calls
             **build_reply_params("text" if traits.refused & {"response_format", "tools"} else form, schema),
             **reasoning,
@@ -250,11 +242,6 @@ class LiteLLM:
             params |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         return params
 
-    def _find_key(self, provider: str) -> str | None:
-        if self._api_key:
-            return self._api_key.get_secret_value()
-        return "none" if self._api_base and provider in _OPENAI_COMPATIBLE else None
-
     def _learn(self, library: Library, model: str) -> _Traits:
         """Find and keep the traits of a model. Raises what litellm raises for a model of an unknown provider."""
         name, provider, key, base = library.get_llm_provider(model, api_base=self._api_base)
@@ -267,20 +254,6 @@ class LiteLLM:
             form = "tool" if {"tools", "tool_choice"} <= takes else "text"
         self._traits[model] = _Traits(provider, takes, form, key, base)
         return self._traits[model]
-
-
-def _must_mark_cache(provider: str, model: str) -> bool:
-    """Whether the beginning of a prompt is cached only where the request marks its end: Anthropic's models."""
-    return provider == "anthropic" or (provider in {"bedrock", "openrouter"} and "claude" in model)
-
-
-def _build_messages(prompt: Prompt, *, marked: bool) -> list[dict[str, Any]]:
-    """Build the messages; `marked`: with a mark after the first one, which all questions of a judge begin with."""
-    messages: list[dict[str, Any]] = [{"role": turn.role, "content": turn.text} for turn in prompt.turns]
-    if marked and messages:
-        block = {"type": "text", "text": messages[0]["content"], "cache_control": {"type": "ephemeral"}}
-        messages[0]["content"] = [block]
-    return messages
 
 
 def _open_transport(notes: ExchangeNotes) -> httpx.AsyncBaseTransport:

@@ -12,13 +12,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from threading import Lock
 from typing import Any, TypeVar, cast
 
-from service.asking.cached_replies import CachedReply
 from service.core.judging.own_answers import Answer, BadAnswerError, judge_answers, list_claims, list_evidence
-from service.core.judging.prompts import Usage
 from service.core.judging.questions import Question
+from service.core.judging.replies import Judgement
 from service.errors import JudgeError
 
 LOG = logging.getLogger("callgrade.judges")
@@ -28,7 +26,6 @@ F = TypeVar("F", bound=Callable[..., object])
 PREFIX = "python/"
 """Begins the names of judges in Python, where a provider begins the names of models."""
 
-_MAKING = Lock()
 PARAMETERS = ("claims", "evidence", "labels", "parts")
 DEADLINE_S = 60.0
 """Seconds after which an answer is a timeout. A plain function cannot be interrupted, and goes on in its thread."""
@@ -115,7 +112,7 @@ class OwnJudges:
     def __init__(self) -> None:
         self._limits: dict[str, asyncio.Semaphore] = {}
 
-    async def reply(self, name: str, question: Question) -> CachedReply:
+    async def reply(self, name: str, question: Question) -> Judgement:
         """Ask one judge. JudgeError if it is not registered, fails, takes too long, or answers with something else."""
         own = OWN_JUDGES.get(name)
         if own is None:
@@ -134,18 +131,11 @@ class OwnJudges:
         except Exception as error:
             LOG.exception("the judge %s failed", name)
             raise JudgeError("provider_error", f"{name} failed: {type(error).__name__}: {error}") from None
+        given = cast("list[object]", result) if isinstance(result, list) else [result]
         try:
-            judgement = judge_answers(question, _list_answers(result))
+            return judge_answers(question, [_read_answer(one) for one in given])
         except BadAnswerError as error:
             raise JudgeError("invalid_judgement", f"{name}: {error}") from None
-        return CachedReply(judgement, name, Usage(0, 0, 0.0))
-
-
-def _list_answers(result: object) -> list[Answer]:
-    """Read what a judge returned; BadAnswerError for anything else."""
-    if isinstance(result, list):
-        return [_read_answer(one) for one in cast("list[object]", result)]
-    return [_read_answer(result)]
 
 
 def _read_answer(given: object) -> Answer:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 
@@ -31,22 +32,20 @@ class Costs(NamedTuple):
     price: tuple[float, float] | None
     """US dollars per token of a prompt, and per token of a reply; None: unknown."""
     thinks: bool
+    """Whether it may think before it replies, which providers count as tokens of the reply."""
 
 
-def look_up_price(library: Library, model: str) -> tuple[float, float] | None:
-    """Return the US dollars per token of a prompt, and per token of a reply."""
-    try:
-        return library.cost_per_token(model=model, prompt_tokens=1, completion_tokens=1)
-    except Exception:  # noqa: BLE001 (it raises a bare Exception for an unknown model)
-        return None
+def look_up_costs(library: Library, model: str, *, is_local: bool) -> Costs:
+    """Look a model up in the local map.
 
-
-def look_up_thinking(library: Library, model: str) -> bool:
-    """Whether the model thinks before it replies, by the local map; False if the map does not know it."""
-    try:
-        return library.supports_reasoning(model=model)
-    except Exception:  # noqa: BLE001 (as in `look_up_price`)
-        return False
+    One without a price is a local one or a deployment under a name of its own: it may think.
+    """
+    price, thinks = (0.0, 0.0) if is_local else None, False
+    with suppress(Exception):  # it raises a bare Exception for an unknown model
+        price = library.cost_per_token(model=model, prompt_tokens=1, completion_tokens=1) or price
+    with suppress(Exception):
+        thinks = library.supports_reasoning(model=model)
+    return Costs(price, thinks or not any(price or ()))
 
 
 def look_up_cost(library: Library, reply: object, model: str, price: tuple[float, float] | None) -> float | None:

@@ -43,9 +43,6 @@ class _TokenPlace(_Part):
     token: str
     top_logprobs: list[_Candidate] | None = None
 
-    def list_likeliest(self) -> tuple[tuple[str, float], ...]:
-        return tuple([(one.token, one.logprob) for one in self.top_logprobs or [] if math.isfinite(one.logprob)])
-
 
 class _Logprobs(_Part):
     content: list[_TokenPlace] | None = None
@@ -77,7 +74,6 @@ class _Reply(_Part):
 Price = Callable[[], float | None]
 """Returns the cost of the reply at hand, in US dollars; None if no price is known."""
 
-
 MAX_CALL_TOKENS = 10**8
 """Most tokens that one call can take; a provider that reports more made it up."""
 
@@ -105,13 +101,11 @@ def read_completion(reply: object, price: Price) -> Completion:
         reason = f"one choice was asked for, {len(parsed.choices)} came"
         raise CallError("invalid_judgement", reason, usage=usage)
     choice = parsed.choices[0]
-    places = (choice.logprobs and choice.logprobs.content) or []
-    return Completion(
-        text=_read_text(choice, usage),
-        model=clean_model_name(parsed.model or ""),
-        usage=usage,
-        tokens=tuple([Token(place.token, place.list_likeliest()) for place in places]),
-    )
+    tokens: list[Token] = []
+    for place in (choice.logprobs and choice.logprobs.content) or []:
+        likeliest = [(one.token, one.logprob) for one in place.top_logprobs or [] if math.isfinite(one.logprob)]
+        tokens.append(Token(place.token, tuple(likeliest)))
+    return Completion(_read_text(choice, usage), clean_model_name(parsed.model or ""), usage, tuple(tokens))
 
 
 _NAMES = frozenset[str]().union(*[part.model_fields for part in _Part.__subclasses__()])
@@ -167,7 +161,10 @@ def _read_text(choice: _Choice, usage: Usage) -> str:
         raise CallError("invalid_judgement", f"one call of the tool was asked for, {len(calls)} came", usage=usage)
     if calls and content and content.lstrip().startswith(("{", "```")):
         raise CallError("invalid_judgement", "the reply holds two verdicts, in its text and in a call", usage=usage)
-    text = calls[0].function.arguments if calls else _drop_thinking(content or "") or _find_misplaced(message)
+    text = calls[0].function.arguments if calls else _drop_thinking(content or "")
+    thoughts = (message.reasoning_content or "").strip()
+    if not (text or calls) and thoughts.startswith("{"):
+        text = thoughts  # a server took the reply for thoughts, because its schema left no room for any
     if not text:
         raise CallError("provider_error", "the reply is empty", usage=usage, retryable=True)
     return text
@@ -187,24 +184,16 @@ def _drop_thinking(text: str) -> str:
     >>> _drop_thinking('{"reason": "it says </think>"}')
     '{"reason": "it says </think>"}'
     """
-    marked = _THINKING.match(text)
-    if marked:
+    if marked := _THINKING.match(text):
         return text[marked.end() :]
     before, mark, after = text.partition("</think>")
     return after if mark and not before.lstrip().startswith(("{", "```")) else text
-
-
-def _find_misplaced(message: _Message) -> str:
-    """Return a reply that a server took for thoughts, because its schema left no room for any; empty if there is none."""
-    thoughts = (message.reasoning_content or "").strip()
-    return thoughts if thoughts.startswith("{") and not message.tool_calls else ""
 
 
 ReplyForm = Literal["schema", "tool", "text"]
 """How a model is made to reply with an object: a JSON schema for its content, a tool that it must call, or plain text."""
 
 TOOL_NAME = "submit"
-
 
 _LIMITS = frozenset({"minItems", "maxItems", "minimum", "maximum"})
 
@@ -217,9 +206,9 @@ def drop_limits(schema: JsonValue) -> JsonValue:
     ... )
     {'type': 'array', 'items': {'type': 'string'}}
     """
-    if isinstance(schema, dict) and "maxLength" in schema:
-        return {"type": "string"}
     if isinstance(schema, dict):
+        if "maxLength" in schema:
+            return {"type": "string"}
         return {name: drop_limits(value) for name, value in schema.items() if name not in _LIMITS}
     return [drop_limits(item) for item in schema] if isinstance(schema, list) else schema
 
@@ -230,15 +219,9 @@ def build_reply_params(form: ReplyForm, schema: JsonValue) -> dict[str, JsonValu
         named: dict[str, JsonValue] = {"name": TOOL_NAME, "schema": schema, "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
     if form == "tool":
-        function: dict[str, JsonValue] = {
-            "name": TOOL_NAME,
-            "description": "Hands in the reply.",
-            "parameters": schema,
-        }
-        return {
-            "tools": [{"type": "function", "function": function}],
-            "tool_choice": {"type": "function", "function": {"name": TOOL_NAME}},
-        }
+        tool: dict[str, JsonValue] = {"name": TOOL_NAME, "description": "Hands in the reply.", "parameters": schema}
+        choice: dict[str, JsonValue] = {"type": "function", "function": {"name": TOOL_NAME}}
+        return {"tools": [{"type": "function", "function": tool}], "tool_choice": choice}
     return {}
 
 

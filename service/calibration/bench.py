@@ -20,7 +20,9 @@ from service.calibration.labels import Key, LabelledItem, LabelledSet, find_orig
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions
 from service.calibration.splits import assign_folds, names_split, read_split
-from service.core.judging.fits import Calibrator, Guarantee, Method, Origin
+from service.core.judging.fits.fit import Method, Origin
+from service.core.judging.fits.guarantee import Guarantee
+from service.core.judging.fits.maps import Calibrator
 from service.stats.tallies import LabelTally, build_tally
 
 RawValues = Mapping[Key, tuple[float, ...]]

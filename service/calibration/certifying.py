@@ -13,8 +13,8 @@ import numpy as np
 
 from service.calibration.predictions import JudgedSet
 from service.calibration.results import HeldOutItem, JudgeReport
-from service.core.judging.fits import Fit
 from service.core.judging.fits.certificate import Certificate, Recognised, spend_error
+from service.core.judging.fits.fit import Fit
 from service.stats.corrected import code_groups
 from service.stats.selective import compute_lower_bounds, estimate_icc
 

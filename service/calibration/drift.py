@@ -9,7 +9,7 @@ from hashlib import sha256
 from service.calibration.predictions import Prediction
 from service.calibration.results import HeldOutItem, JudgeReport
 from service.calibration.splits import SEED
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.errors import InputError
 from service.stats.agreement import build_confusion
 from service.stats.drift import NIGHTS, Fall, PairedItem, measure_fall

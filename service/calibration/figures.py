@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from service.calibration.labels import LabelledItem
-from service.core.judging.fits import Metric
+from service.core.judging.fits.usefulness import Metric
 from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha
 from service.stats.intervals import DRAWS, SEED, StatisticsFunction, compute_intervals, wilson
 from service.stats.tallies import Floats, TallyRows, auroc, auroc_within, brier, build_confusion_at, ece

@@ -9,7 +9,8 @@ import numpy as np
 from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
 
 from service.calibration.labels import LabelledItem
-from service.core.judging.fits import Calibrator, Identity, Isotonic, Method, Platt
+from service.core.judging.fits.fit import Method
+from service.core.judging.fits.maps import Calibrator, Identity, Isotonic, Platt
 from service.core.judging.fits.usefulness import MIN_CLASS_LABELS, MIN_GROUPS, MIN_LABELS
 from service.stats.tallies import Floats, LabelTally, build_confusion_at
 

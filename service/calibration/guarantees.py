@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from service.calibration.figures import Measure, Resampling
-from service.core.judging.fits import Guarantee
+from service.core.judging.fits.guarantee import Guarantee
 from service.stats.corrected import code_groups
 from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart

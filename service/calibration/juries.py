@@ -20,7 +20,7 @@ from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, JuryId
 from service.calibration.report.held_out import build_judge_report
 from service.calibration.results import JuryMember, JuryReport
-from service.core.judging.fits import Binding, Fit
+from service.core.judging.fits.fit import Binding, Fit
 from service.stats.tallies import Floats, auroc, brier
 
 RIDGE = 1.0

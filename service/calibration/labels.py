@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, ValidationError, model_validator
 
 from service.core.json.parsing import UnreadableError, parse
-from service.core.judging.fits import Origin
+from service.core.judging.fits.fit import Origin
 from service.core.models.kinds import FrozenModel, Some
 from service.core.models.lazy import lazy
 from service.core.models.validation import list_problems

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from pydantic import Field, TypeAdapter
 
 from service.calibration.labels import Key, LabelledSet, parse_lines, read_labels, read_models
-from service.core.judging.fits import Binding, Fit, Share, join_models
+from service.core.judging.fits.fit import Binding, Fit, join_models
+from service.core.judging.fits.maps import Share
 from service.core.models.kinds import FrozenModel, Several
 from service.errors import InputError
 

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import cast
 
 from service.calibration.predictions import AnswerId, MemberAnswer, Prediction
-from service.core.judging.fits import join_models
+from service.core.judging.fits.fit import join_models
 from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import JudgeCheck
 from service.core.judging.notes import JudgeNote, JudgeVote, sum_costs

@@ -10,8 +10,10 @@ from pydantic import TypeAdapter
 
 from service.calibration.figures import Figures, Measure
 from service.calibration.fitting import CurvePoint
-from service.core.judging.fits import Discrimination, Fit, Guarantee, Method, Origin
 from service.core.judging.fits.certificate import Certificate
+from service.core.judging.fits.fit import Fit, Method, Origin
+from service.core.judging.fits.guarantee import Guarantee
+from service.core.judging.fits.usefulness import Discrimination
 from service.stats.tallies import Bin
 
 REPORT_VERSION = 5

@@ -101,7 +101,7 @@ def _list_failures(report: Report) -> Iterator[Element]:
     for one in told:
         if one.state in ("failed", "blocked") and one.criterion in report.failing:
             lines = failed.setdefault(one.criterion, [])
-            lines += [f"{words} ({path})" if path else words for words, path in one.list_remarks()]
+            lines += [statements.render_remark(remark, report) for remark in one.list_remarks()]
             if one.state == "blocked":
                 lines.append(one.explain_gap() if one.step is None else f"step {one.step + 1}: {one.explain_gap()}")
     for criterion, lines in failed.items():
@@ -185,9 +185,7 @@ def _annotate(result: Result, level: Level) -> str:
     else:
         verdict = statements.describe_verdict(result.report)
         title = escape_unprintable(f"{result.name}: {verdict}")
-        message = (
-            "\n".join([escape_unprintable(words) for words, _ in statements.list_reasons(result.report)]) or verdict
-        )
+        message = "\n".join([escape_unprintable(one.text) for one in statements.list_reasons(result.report)]) or verdict
     return render_annotation(level, message, title=title, file=place.source, line=place.line)
 
 

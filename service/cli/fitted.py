@@ -21,7 +21,7 @@ from service.cli.exits import ExitCode
 from service.cli.options import read_settings
 from service.cli.screen import pluralize, print_document, print_table, say, warn
 from service.cli.sections import build_section
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.judging.notes import is_same_model
 from service.core.rubric import Rubric
 from service.errors import InputError, SettingsError

@@ -251,7 +251,7 @@ def fetch_calibration(client: CalibrationClient, name: str, out: Path, *, wait: 
 
     from service.calibration.results import CalibrationRun, read_report  # noqa: PLC0415
     from service.cli.calibrating import write_run  # noqa: PLC0415
-    from service.core.judging.fits import Fit  # noqa: PLC0415
+    from service.core.judging.fits.fit import Fit  # noqa: PLC0415
 
     if wait and (code := watch_to_the_end(client, name)) != ExitCode.PASSED:
         return code

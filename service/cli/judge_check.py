@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from service.asking.budget.reservations import Spending
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.local_servers import is_local
 from service.asking.own_judges import PREFIX
 from service.cli.exits import ExitCode

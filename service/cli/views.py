@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
@@ -19,7 +20,9 @@ from service.cli.screen import MAX_WIDTH, build_console, build_grid, pluralize
 from service.cli.tally import Tally
 from service.core.outcome import Skipped
 from service.core.report import Report, StageScore
+from service.core.trace import Step, Trace
 from service.engine import report_json
+from service.reading.request import read_request_trace
 from service.reporting import statements
 from service.reporting.escaping import escape_unprintable
 from service.reporting.numbers import render_number, render_share
@@ -39,6 +42,9 @@ MAX_NOTES = 6
 MAX_PLACES = 20
 """How many, if each is shown with its pointer."""
 
+MAX_TEXT_CHARS = 400
+"""How many characters of arguments, results and other texts of a trace are shown."""
+
 OPTIONAL_STAGES = ("sequence", "effect")
 
 
@@ -53,8 +59,8 @@ def show_steps(console: Console, report: Report, *, head: str = "=> ", places: b
     """
     console.print(Text(escape_unprintable(head)).append(statements.describe_result(report), STYLES[report.verdict]))
     told = statements.list_statements(report)
-    rows = [(stage, _list_notes(stage, told, places=places)) for stage in report.stages]
-    reason = escape_unprintable(statements.list_reasons(report)[0].words) if report.verdict == "fail" else ""
+    rows = [(stage, _list_notes(report, stage, told, places=places)) for stage in report.stages]
+    reason = escape_unprintable(statements.list_reasons(report)[0].text) if report.verdict == "fail" else ""
     if not next((notes[0].plain for _, notes in rows if notes), "").startswith(reason):
         console.print(Text(reason))
     cells = [
@@ -72,24 +78,67 @@ def _render_score(report: Report, stage: StageScore) -> Text:
     return Text(render_number(stage.score if statements.is_measured(report, stage) else None), justify="right")
 
 
-def _list_notes(stage: StageScore, told: Sequence[statements.OutcomeStatement], *, places: bool) -> list[Text]:
+def _list_notes(
+    report: Report, stage: StageScore, told: Sequence[statements.OutcomeStatement], *, places: bool
+) -> list[Text]:
     """List what was found and what has no score; what passed only beside that; if nothing applies, why."""
     own = [one for one in told if one.stage == stage.stage]
     if stage.verdict == "not_applicable":
         reasons = dict.fromkeys(one.outcome.reason for one in own if isinstance(one.outcome, Skipped))
         return [Text(escape_unprintable("; ".join(reasons)), style="dim")]
-    found = statements.list_remarks(one for one in own if one.state != "absent")
-    shown = found[: MAX_PLACES if places else MAX_NOTES]
-    notes = [f"{words} ({path})" if places and path else words for words, path in shown]
-    notes += [f"and {len(found) - len(shown)} more"] if len(found) > len(shown) else []
+    remarks = statements.list_remarks(one for one in own if one.state != "absent")
+    found = list(dict.fromkeys([statements.render_remark(one, report) if places else one.text for one in remarks]))
+    notes = found[: MAX_PLACES if places else MAX_NOTES]
+    notes += [f"and {len(found) - len(notes)} more"] if len(found) > len(notes) else []
+    gaps, passed = _list_gaps(own)
+    texts = [Text(escape_unprintable(note)) for note in notes]
+    return texts + gaps + (passed if gaps and stage.verdict != "fail" else [])
+
+
+def _list_gaps(own: Sequence[statements.OutcomeStatement]) -> tuple[list[Text], list[Text]]:
+    """List in dim lines what has no score and why, and in at most one more line what passed."""
     gaps = statements.list_gaps(
         (one.criterion, one.explain_gap()) for one in own if one.state in ("blocked", "open", "unchecked")
     )
-    passed = [name for name, state in statements.fold_states(own).items() if state == "passed"]
-    if gaps and passed and stage.verdict != "fail":
-        gaps.append(f"{', '.join(passed)}: passed")
-    texts = [Text(escape_unprintable(note)) for note in notes]
-    return texts + [Text(escape_unprintable(note), style="dim") for note in gaps]
+    passed = ", ".join([name for name, state in statements.fold_states(own).items() if state == "passed"])
+    lines = [Text(escape_unprintable(note), style="dim") for note in gaps]
+    return lines, [Text(f"{escape_unprintable(passed)}: passed", style="dim")] if passed else []
+
+
+def show_calls(console: Console, report: Report, trace: Trace) -> None:
+    """Print each call with its arguments, its result, its verdict, and what its outcomes say."""
+    told = statements.list_statements(report)
+    for step, verdict in zip(trace.steps, report.steps, strict=True):
+        gaps, passed = _list_gaps([one for one in told if one.step == step.index])
+        remarks = [(one.step, remark) for one in told for remark in one.list_remarks()]
+        own = [remark for at, remark in remarks if step.index in (at, statements.find_step(remark.path))]
+        found = [Text(escape_unprintable(text)) for text in dict.fromkeys(remark.text for remark in own)]
+        score = Text(render_number(verdict.score)) if verdict.score is not None else Text()
+        said = Text(" ").join([_render_verdict(verdict.verdict), score])
+        result = step.result
+        kind = "result" if result is None or not result.is_error else "error"
+        content = Text("not in the trace", "dim") if result is None else cut(render_plain(result.content))
+        rows = [(f"step {step.index + 1}", cut(render_call(step))), (Text(f"  {kind}", "dim"), content)]
+        console.print()
+        console.print(build_grid([*rows, (Text("  verdict", "dim"), Text("\n").join([said, *found, *gaps, *passed]))]))
+
+
+def render_call(step: Step) -> str:
+    """Render a call as in Python, its arguments as JSON; as they came if they are no object."""
+    arguments = step.call.arguments
+    shown = [render_plain(step.call.raw)] if arguments is None else []
+    shown += [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in (arguments or {}).items()]
+    return f"{step.call.name}({', '.join(shown)})"
+
+
+def render_plain(value: JsonValue) -> str:
+    """Render a text as it is, and anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def cut(text: str) -> str:
+    """Cut a text that is too long to show."""
+    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}…"
 
 
 def _list_lines_below(report: Report) -> Iterator[Text]:
@@ -104,7 +153,8 @@ def _list_lines_below(report: Report) -> Iterator[Text]:
         counts = f"{report.executed.verdict} ({pluralize(report.executed.steps, 'call')})"
         yield Text(f"counting only calls that ran: {counts}", style="dim")
     for note in report.notes:
-        yield Text(escape_unprintable(f"note: {note.message} ({note.path})"), style="yellow")
+        remark = statements.Remark(note.message, note.path, note.code)
+        yield Text(escape_unprintable(f"note: {statements.render_remark(remark, report)}"), style="yellow")
 
 
 # One line each.
@@ -129,16 +179,16 @@ def build_result_row(result: Result) -> tuple[str, ...]:
         return escape_unprintable(f"{place}{place.pointer}"), "error", "-", "-", "-", reason
     report, reasons = result.report, statements.list_reasons(result.report)
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-    finding = escape_unprintable(reasons[0].words) + more if reasons else ""
+    finding = escape_unprintable(reasons[0].text) + more if reasons else ""
     name = escape_unprintable(result.name if result.trial is None else f"{result.name} ({result.trial})")
     numbers = render_number(statements.read_score(report)), render_share(report.coverage)
     return name, report.verdict, *numbers, report.first_failing_stage or "-", finding
 
 
 class ResultTable:
-    """Prints one line per trace, cut to the width of a terminal, and whole elsewhere; of a single trace also the steps.
+    """Prints one line per trace, cut to the width of a terminal, and whole elsewhere; of a single trace also the stages.
 
-    `verbose`: also print the steps of each trace. `lookahead`: how many results determine the width of the first column.
+    `verbose`: also print the stages and calls of each. `lookahead`: how many results determine the width of the first column.
     """
 
     def __init__(self, stream: BinaryIO, tally: Tally, *, verbose: bool = False, lookahead: int = LOOKAHEAD) -> None:
@@ -165,7 +215,7 @@ class ResultTable:
         """Print the remaining results, the steps if there is a single trace, and the totals."""
         single = self._pending[0] if len(self._pending) == 1 else None
         if isinstance(single, ScoredRecord):
-            show_steps(self._console, single.report, head=f"{build_result_row(single)[0]}: ")
+            self._show(single, f"{build_result_row(single)[0]}: ")
         elif self._pending:
             self._start()
         if self._tally.verdicts:
@@ -189,8 +239,13 @@ class ResultTable:
         self._print_line([Text(name), _render_verdict(verdict), *map(Text, cells), Text(finding)])
         if self._verbose and isinstance(result, ScoredRecord):
             self._console.print()
-            show_steps(self._console, result.report)
+            self._show(result, "=> ")
             self._console.print()
+
+    def _show(self, result: ScoredRecord, head: str) -> None:
+        show_steps(self._console, result.report, head=head)
+        if self._verbose:
+            show_calls(self._console, result.report, read_request_trace(result.request.request))
 
     def _print_line(self, cells: list[Text]) -> None:
         line = Text()

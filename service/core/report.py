@@ -47,7 +47,7 @@ class RubricRef:
 
 
 @light
-class StageScore:
+class StageScore(HasCachedJson):
     """The score of one stage. `score` is None if nothing was measured, `coverage` None if nothing applied."""
 
     stage: Stage

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from service.core.judging.fit_warnings import is_fit_for
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.judging.judges import Judge
 from service.core.judging.questions import ASSEMBLY
 from service.core.models.validation import find_problems

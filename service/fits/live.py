@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from threading import Lock
 from typing import Protocol
 
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.fits.files import AgingFits
 
 LOG = logging.getLogger("callgrade.fits")

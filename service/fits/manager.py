@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.engine import Engine
 from service.errors import JobStateError
 from service.fits.checks import FitCheck, read_checks

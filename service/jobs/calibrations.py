@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from service.calibration.labels import Key, LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.splits import SEED
-from service.core.judging.fits import Method
+from service.core.judging.fits.fit import Method
 from service.core.models.validation import validate
 from service.engine import Engine
 from service.errors import InputError, MalformedError, TooLargeError

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import JsonValue
 
 from service.asking.budget.reservations import Spending
-from service.asking.failures import MAX_PAUSE_S
-from service.asking.faults import CallError, NotSentError, closes_key, is_rate_limit
+from service.asking.faults import MAX_PAUSE_S, CallError, NotSentError, closes_key, is_rate_limit
 from service.asking.judging import Judging
 from service.calibration.labelling import list_label_items
 from service.core.plan import Plan

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
 import jiter
 from pydantic import JsonValue
-from pydantic_core import to_json
 
 from service.core.json.values import format_value, name_type
-from service.core.json.walk import Node, walk
-from service.core.schemas.tree import is_deeper_than
+from service.core.json.walk import Node, is_deeper_than, walk
 from service.errors import InputError, MalformedError, TooLargeError
 
 _JITER_DEPTH = 200
@@ -27,6 +24,7 @@ _JITER_DIGITS = 4_300
 _SPACE = b" \t\r\n"
 
 _DIGITS_AS_ZERO = bytes.maketrans(b"123456789E", b"000000000e")
+_FEW_DIGITS = 15
 _SAFE_DIGITS = 65
 """A number with fewer consecutive digits than this, and fewer than three in its exponent, is well within a float's range."""
 _LARGE_EXPONENT_SHAPE = re.compile(rb"0e[+-]?000")
@@ -134,7 +132,7 @@ def _may_be_deep(data: bytes, limits: Limits) -> bool:
 
 
 def check_value(value: object, limits: Limits) -> None:
-    """Check a value that `parse` did not make. What it would read back as it is costs no walk.
+    """Check a value that `parse` did not make. A value of plain types, well within the limits, costs one pass.
 
     Raises MalformedError or TooLargeError with the pointer of what `parse` would not have accepted either.
 
@@ -142,10 +140,48 @@ def check_value(value: object, limits: Limits) -> None:
     Traceback (most recent call last):
     service.errors.MalformedError: /a/0: not a number: nan
     """
-    with suppress(InputError, ValueError):
-        if parse_strictly(to_json(value), limits) == value:
-            return
-    _check_nodes(value, limits)
+    if not _is_plain(value, limits):
+        _check_nodes(value, limits)
+
+
+def _is_plain(value: object, limits: Limits) -> bool:
+    """Whether a value is JSON within the limits for certain; what this is unsure of, `_check_nodes` decides."""
+    level: list[object] = [[value]]
+    texts: list[object] = []
+    numbers: list[object] = []
+    items = -1
+    for _ in range(limits.max_depth + 1):
+        deeper: list[object] = []
+        for outer in cast("list[dict[str, object] | list[object]]", level):
+            items += len(outer)
+            texts += outer if type(outer) is dict else ()
+            for inner in outer.values() if type(outer) is dict else outer:
+                kind = type(inner)
+                if kind is str:
+                    texts.append(inner)
+                elif kind is dict or kind is list:
+                    deeper.append(inner)
+                elif kind is int or kind is float:
+                    numbers.append(inner)
+                elif inner is not None and kind is not bool:
+                    return False
+        if not deeper:
+            return items <= limits.max_items and _are_plain(texts, numbers, limits)
+        level = deeper
+    return False
+
+
+def _are_plain(texts: list[object], numbers: list[object], limits: Limits) -> bool:
+    most = 10 ** min(_FEW_DIGITS, limits.max_digits)
+    if not all([-most < one < most for one in cast("list[float]", numbers)]):  # noqa: C419 (neither NaN nor infinity is)
+        return False
+    try:
+        joined = "".join(cast("list[str]", texts))
+    except TypeError:  # a key that is no text
+        return False
+    return (
+        len(joined) <= limits.max_string and "\0" not in joined and (joined.isascii() or not _SURROGATE.search(joined))
+    )
 
 
 def _check_nodes(value: object, limits: Limits) -> None:

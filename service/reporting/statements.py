@@ -39,10 +39,16 @@ _STEP = re.compile(r"/steps/(\d{1,9})(?:/|$)")
 
 
 class Remark(NamedTuple):
-    """Something to say, and the pointer to what it is about; empty if it is about no place."""
+    """Something to say: a finding with its code and the pointer to what it is about, or words without either."""
 
     words: str
-    path: str
+    path: str = ""
+    code: str = ""
+
+    @property
+    def text(self) -> str:
+        """The words after the code, which `callgrade explain` looks up."""
+        return f"{self.code}: {self.words}" if self.code else self.words
 
 
 class OutcomeStatement(NamedTuple):
@@ -64,12 +70,12 @@ class OutcomeStatement(NamedTuple):
         reason = "" if isinstance(outcome, Scored) else outcome.reason
         findings = () if isinstance(outcome, Errored) else outcome.findings
         findings = [one for one in findings if one.code != NOTHING_WRONG and one.message != reason]
-        remarks = [Remark(render_finding(one), one.path) for one in findings if one.code not in said]
+        remarks = [Remark(render_finding(one), one.path, one.code) for one in findings if one.code not in said]
         if self.state == "failed" and isinstance(outcome, Scored) and not findings:
-            remarks.append(Remark(f"{self.criterion} did not pass ({render_number(outcome.value)})", ""))
+            remarks.append(Remark(f"{self.criterion} did not pass ({render_number(outcome.value)})"))
         parts = outcome.open_parts if isinstance(outcome, PartlyOpenScore) else ()
         gaps = [f"{self.criterion}: {explain_gap(one)}" for one in parts]
-        return [*remarks, *[Remark(gap, "") for gap in gaps]]
+        return [*remarks, *[Remark(gap) for gap in gaps]]
 
     def explain_gap(self) -> str:
         """Explain why it has no score of its own; empty if it has."""
@@ -113,16 +119,28 @@ def _iter_statements(report: Report) -> Iterator[OutcomeStatement]:
 
 def _find_step(one: OutcomeStatement) -> float:
     """Find the step that it is about, or that its first finding leads to."""
-    if one.step is not None:
-        return one.step
-    findings = () if isinstance(one.outcome, Errored) else one.outcome.findings
-    match = _STEP.match(findings[0].path) if findings else None
-    return float("inf") if match is None else int(match[1])
+    findings = () if one.step is not None or isinstance(one.outcome, Errored) else one.outcome.findings
+    step = find_step(findings[0].path) if findings else one.step
+    return float("inf") if step is None else step
+
+
+def find_step(path: str) -> int | None:
+    """Find the index of the step that a pointer leads into; None if it leads elsewhere."""
+    match = _STEP.match(path)
+    return None if match is None else int(match[1])
 
 
 def list_remarks(statements: Iterable[OutcomeStatement]) -> list[Remark]:
     """List what the checks found, each once, in the same order."""
     return list(dict.fromkeys([remark for one in statements for remark in one.list_remarks()]))
+
+
+def render_remark(remark: Remark, report: Report) -> str:
+    """Render a remark with its pointer, after the number and tool of the step if it leads into one."""
+    step = find_step(remark.path)
+    tool = "" if step is None or step >= len(report.steps) else f"step {step + 1}, {report.steps[step].tool}: "
+    where = f"{tool}{remark.path}"
+    return f"{remark.text} ({where})" if where else remark.text
 
 
 def fold_states(statements: Iterable[OutcomeStatement]) -> dict[str, OutcomeState]:
@@ -172,7 +190,7 @@ def list_reasons(report: Report) -> list[Remark]:
     """List why a report is no plain pass, first what failed first; for one that passes, what its checks noted."""
     statements = list_statements(report)
     first = [*list_waits(report), *explain_low_score(report, statements)]
-    return [*[Remark(words, "") for words in first], *list_remarks(statements)]
+    return [*[Remark(words) for words in first], *list_remarks(statements)]
 
 
 def explain_low_score(report: Report, statements: Iterable[OutcomeStatement]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.errors import UnknownItemError
 from service.store.access.audit import Actor, record
 from service.store.database import Database, build_from_row

@@ -21,7 +21,7 @@ from service import report_json, score
 from service.api.app import create_app
 from service.api.body import receive
 from service.api.routes.batch_reading import MAX_SUMMARIZED_REPORTS
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.core.judging.prompts import Prompt

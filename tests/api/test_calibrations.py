@@ -20,7 +20,7 @@ from service.calibration.predictions import read_predictions
 from service.calibration.report_predictions import find_evidence
 from service.calibration.results import render_json
 from service.calibration.run import calibrate
-from service.core.judging.fits import Binding, Fit, calibrate_value
+from service.core.judging.fits.fit import Binding, Fit, calibrate_value
 from service.engine import Engine
 from service.fits.files import get_today, read_fits
 from service.jobs.fitting import fit

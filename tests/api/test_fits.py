@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.calibration.report_predictions import find_evidence
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.judging.questions import ASSEMBLY
 from service.core.report import STAND_IN
 from service.engine import Engine

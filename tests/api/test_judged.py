@@ -15,13 +15,12 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.asking.budget.days import Days
 from service.asking.cache.disk import DiskCache
-from service.asking.cache.guard import Cache
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import Cache, NoCache
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.judging import Judges, Judging
-from service.asking.limits import ProviderGates
+from service.asking.limits import ProviderGate
 from service.asking.model import LiteLLM, disconnect
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.judging.questions import ASSEMBLY
 from service.engine import Engine
 from service.registry import Registry
@@ -111,9 +110,7 @@ def application(  # noqa: PLR0913 (each is what one test is about)
     base = provider.base(script)
     port = LiteLLM(api_base=base, api_key=KEY, reply="auto")
     chance = random.Random(7)  # noqa: S311 (jitter)
-    caller = ModelCaller(
-        port, ProviderGates(clock), account=port.account, pricing=port.worst_usd, policy=policy, chance=chance
-    )
+    caller = ModelCaller(port, lambda: ProviderGate(clock), pricing=port.worst_usd, policy=policy, chance=chance)
     setup = Judges(f"openai/{model}", api_base=base, **judges)
     judging = Judging(caller, cache or NoCache(), setup, pricing=port.worst_usd, now=clock.now)
     return create_app(engine=Engine(Registry(), judging=judging), database=database)
@@ -348,7 +345,9 @@ def fit_for(model: str) -> Fit:
 def test_a_fit_of_the_very_judge_calibrates_it_and_no_other(provider, clock, send):
     base = provider.base()
     port = LiteLLM(api_base=base, api_key=KEY, reply="auto")
-    judging = Judging(ModelCaller(port, ProviderGates(clock)), NoCache(), Judges("openai/says-doubtful", api_base=base))
+    judging = Judging(
+        ModelCaller(port, lambda: ProviderGate(clock)), NoCache(), Judges("openai/says-doubtful", api_base=base)
+    )
     for model, status, value, passed in (
         ("says-doubtful", "calibrated", 0.9, True),
         ("other", "mismatched", None, None),

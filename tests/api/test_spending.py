@@ -13,10 +13,10 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.days import NO_CAPS, Days
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.calls import ModelCaller, Observer
 from service.asking.judging import Judges, Judging
-from service.asking.limits import ProviderGates
+from service.asking.limits import ProviderGate
 from service.engine import Engine, plan
 from service.registry import Registry
 from service.settings import Settings
@@ -54,7 +54,7 @@ def service(
 ) -> FastAPI:
     """The service with a judge and no cache, so that each question is a request."""
     observers: list[Observer] = []
-    caller = ModelCaller(Plain(provider.base()), ProviderGates(Clock()), observers=observers)
+    caller = ModelCaller(Plain(provider.base()), lambda: ProviderGate(Clock()), observers=observers)
     judging = Judging(caller, NoCache(), Judges(MODEL), observers=observers)
     days = None if database is None else Days(UsageStore(database), caps)
     engine = Engine(Registry(), judging=judging, ask_limits=limits or AskLimits(), days=days)

@@ -18,10 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis import Redis
 
-from service.asking.cache.disk import DiskCache
+from service.asking.cache.disk import JOURNAL_MODE, DiskCache
 from service.asking.cache.guard import MAX_TEXT_BYTES, Cache, GuardedCache, RefusedRowError, seal_row, unseal_row
 from service.asking.cache.shared import PREFIX, RedisCache
-from service.asking.cache.texts import JOURNAL_MODE
 from service.errors import SettingsError
 from service.settings import Settings
 from service.wiring import build_cache

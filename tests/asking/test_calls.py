@@ -15,7 +15,7 @@ import pytest
 from service.asking.budget.reservations import Spending
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.faults import CallError, NotSentError
-from service.asking.limits import ConcurrencyLimit, ProviderGate, ProviderGates
+from service.asking.limits import ConcurrencyLimit, ProviderGate
 from service.asking.model import LiteLLM
 from service.core.judging.prompts import Completion, Prompt, Turn
 from service.errors import JudgeError
@@ -41,12 +41,15 @@ def caller(
     policy: RetryPolicy = POLICY,
     *,
     script: str | None = None,
-    gates: ProviderGates | None = None,
+    at_once: int = 16,
 ) -> ModelCaller:
     model = LiteLLM(api_base=provider.base(script), api_key="the-key", reply="auto")
-    gates = gates or ProviderGates(clock)
+
+    def make_gate() -> ProviderGate:
+        return ProviderGate(clock, concurrency=ConcurrencyLimit(start=at_once))
+
     chance = random.Random(7)  # noqa: S311 (jitter)
-    return ModelCaller(model, gates, account=model.account, pricing=model.worst_usd, policy=policy, chance=chance)
+    return ModelCaller(model, make_gate, pricing=model.worst_usd, policy=policy, chance=chance)
 
 
 async def ended(one: ModelCaller, model: str, spending: Spending | None = None) -> Outcome:
@@ -110,13 +113,11 @@ def test_nobody_with_the_same_key_asks_inside_the_window(run: Run, provider: Pro
     assert len(provider.requests) == 22
 
 
-def test_neither_another_key_nor_another_model_waits(run: Run, provider: Provider, clock: Clock) -> None:
-    gates, model = ProviderGates(clock), "fault-429-after-60"
-    one = caller(provider, clock, RetryPolicy(attempts=1), gates=gates)
-    run(ended(one, model))
-    run(ended(caller(provider, clock, script="says-no", gates=gates), model))
+def test_another_model_does_not_wait(run: Run, provider: Provider, clock: Clock) -> None:
+    one = caller(provider, clock, RetryPolicy(attempts=1))
+    run(ended(one, "fault-429-after-60"))
     run(ended(one, "good"))
-    assert (provider.times(model), provider.times("good")) == ([1_000.0] * 2, [1_000.0])
+    assert provider.times("good") == [1_000.0]
 
 
 def test_a_wait_that_is_longer_than_the_time_left_is_not_begun(run: Run, provider: Provider, clock: Clock) -> None:
@@ -160,11 +161,7 @@ def test_some_429_with_retry_after(run: Run, provider: Provider, clock: Clock) -
 
 
 def test_an_outage_is_not_answered_by_a_storm(run: Run, provider: Provider, clock: Clock) -> None:
-    one = caller(
-        provider,
-        clock,
-        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, concurrency=ConcurrencyLimit(start=4, most=4))),
-    )
+    one = caller(provider, clock, at_once=4)
     outcomes = run(all_ended(one, "fault-503", 200))
     assert causes(outcomes) == {"provider_error": 200}
     probes = (clock.time - 1_000) // 10 + 1
@@ -197,11 +194,7 @@ def test_a_refused_key_is_not_used_again(run: Run, provider: Provider, clock: Cl
 def test_a_key_refused_in_mid_flight_costs_no_more_than_what_is_under_way(
     run: Run, provider: Provider, clock: Clock
 ) -> None:
-    one = caller(
-        provider,
-        clock,
-        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, concurrency=ConcurrencyLimit(start=5, most=5))),
-    )
+    one = caller(provider, clock, at_once=5)
     outcomes = run(all_ended(one, "fault-401", 50))
     assert causes(outcomes) == {"unauthorized": 50}
     assert len(provider.requests) <= 5
@@ -209,11 +202,7 @@ def test_a_key_refused_in_mid_flight_costs_no_more_than_what_is_under_way(
 
 def test_the_slot_is_free_between_attempts(run: Run, provider: Provider) -> None:
     clock = Clock(held=True)
-    one = caller(
-        provider,
-        clock,
-        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, concurrency=ConcurrencyLimit(start=1, most=1))),
-    )
+    one = caller(provider, clock, at_once=1)
 
     async def play() -> Outcome:
         waiting = asyncio.create_task(ended(one, "fault-500-x1"))
@@ -266,7 +255,7 @@ async def quiet() -> tuple[int, int]:
 
 def test_cancelled_calls_leave_nothing(run: Run, provider: Provider, clock: Clock) -> None:
     one, spending = caller(provider, clock), Spending(1.0)
-    gate = one.find_gate("openai/fault-hang")
+    gate = one.gates["openai/fault-hang"]
 
     async def play() -> None:
         tasks = [asyncio.create_task(one.complete(prompt("fault-hang"), spending)) for _ in range(30)]

@@ -18,9 +18,8 @@ from pathlib import Path
 import pytest
 from diskcache.core import MODE_BINARY, MODE_PICKLE, MODE_RAW, MODE_TEXT
 
-from service.asking.cache.disk import DiskCache
-from service.asking.cache.guard import MAX_TEXT_BYTES, CacheCounts, RefusedRowError, seal_row
-from service.asking.cache.texts import JOURNAL_MODE, RAW_MODE, TextDisk
+from service.asking.cache.disk import JOURNAL_MODE, DiskCache
+from service.asking.cache.guard import MAX_TEXT_BYTES, CacheCounts, seal_row
 from tests.asking.test_cache import Clock, key
 
 ROWS = f"rows-{JOURNAL_MODE}"
@@ -166,21 +165,6 @@ def test_a_good_row_that_names_a_file_is_refused(tmp_path: Path) -> None:
         await cache.close()
 
     asyncio.run(scene())
-
-
-def test_text_alone_is_stored() -> None:
-    disk = TextDisk("unused", 0, 0)
-    assert MODE_RAW == RAW_MODE
-    assert disk.store("x" * MAX_TEXT_BYTES, read=False) == (0, RAW_MODE, None, "x" * MAX_TEXT_BYTES)
-    for bad in (b"x", 1, None, object()):
-        with pytest.raises(TypeError):
-            disk.store(bad, read=False)
-        with pytest.raises(TypeError):
-            disk.put(bad)
-    with pytest.raises(RefusedRowError):
-        disk.get(pickle.dumps("x"), False)
-    with pytest.raises(RefusedRowError):
-        disk.fetch(MODE_RAW, None, "x", read=True)
 
 
 PLANTED_SETTINGS = [

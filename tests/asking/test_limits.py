@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.asking.budget.reservations import Spending
-from service.asking.failures import MAX_RETRY_AFTER_S, read_retry_after
-from service.asking.faults import CallError, NotSentError
+from service.asking.faults import MAX_RETRY_AFTER_S, CallError, NotSentError, read_retry_after
 from service.asking.limits import Breaker, ConcurrencyLimit, Cooldown, ProviderGate
 from service.core.judging.prompts import Usage
 from service.errors import FaultCause, JudgeError
@@ -223,16 +222,6 @@ def test_it_opens_after_ten_faults_in_a_row(clock: Clock) -> None:
         breaker.note_failure(fault(503), probe=False)
     assert breaker.is_open
     assert breaker.get_seconds_left() == 10
-
-
-@pytest.mark.parametrize(("faults", "opens"), [(10, False), (11, True)])
-def test_it_opens_when_more_than_half_of_twenty_are_faults(clock: Clock, faults: int, opens: bool) -> None:
-    breaker = Breaker(clock, in_a_row=100, window=20)
-    for _ in range(20 - faults):
-        breaker.note_success()
-    for _ in range(faults):
-        breaker.note_failure(fault(503), probe=False)
-    assert breaker.is_open == opens
 
 
 def opened(clock: Clock) -> Breaker:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.engine import Engine, report_json

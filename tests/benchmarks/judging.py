@@ -18,10 +18,9 @@ from typing import Any
 from service.api.app import create_app
 from service.asking.budget.reservations import Spending
 from service.asking.cache.disk import DiskCache
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.calls import ModelCaller
 from service.asking.judging import Judges, Judging
-from service.asking.limits import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine
 from service.reading.request import ScoreRequest, read_request
@@ -56,7 +55,7 @@ def measure() -> None:
 async def _measured() -> None:
     registry = Registry()
     model = LiteLLM(api_base=BASE, api_key="none", reply="auto")
-    caller = ModelCaller(model, ProviderGates(), account=model.account, pricing=model.worst_usd)
+    caller = ModelCaller(model, pricing=model.worst_usd)
     live = Engine(registry, judging=Judging(caller, NoCache(), Judges("openai/good", api_base=BASE)))
     await _ready(live)
     import litellm  # after our own import of it, which keeps it off the network
@@ -82,7 +81,7 @@ def _measure_cached() -> None:
         def serve() -> Any:
             model = LiteLLM(api_base=BASE, api_key="none", reply="auto")
             cache = DiskCache(Path(folder), ttl=3_600.0, max_bytes=2**30)
-            judging = Judging(ModelCaller(model, ProviderGates()), cache, Judges("openai/good", api_base=BASE))
+            judging = Judging(ModelCaller(model), cache, Judges("openai/good", api_base=BASE))
             return create_app(engine=Engine(Registry(), judging=judging))
 
         cached = rate(serve, "/v1/score", [json.dumps(body(n)).encode() for n in range(60)])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jsonschema_rs
 
+from service.core.grounding.texts import ground_texts
+from service.intake import read_trace
 from service.registry import Registry
+from tests.benchmarks.workload import make_answer, make_records, request
 
 GATES_ALONE = "gates_alone"
 BESIDE_THE_GATES = tuple(
@@ -16,6 +20,27 @@ BESIDE_THE_GATES = tuple(
     for criterion in Registry().find("four_step").criteria
     if criterion.id not in ("decide", "tool_name", "schema", "arguments")
 )
+
+
+ANSWER_CHARS, RESULT_CHARS = 10_000, 100_000
+
+
+def build_grounding() -> tuple[Callable[[], object], Callable[[], object]]:
+    """What grounds a long answer in a large result, and what parses that result as JSON."""
+    draw = random.Random(1)
+    records = make_records(RESULT_CHARS, draw)
+    text = json.dumps(records)
+    call = {"name": "list_orders", "arguments": {}}
+    case = {
+        "id": "grounding",
+        "tools": [],
+        "user_message": "List the orders.",
+        "expected_calls": [],
+        "actual_calls": [call],
+    }
+    made = request(case | {"results": [records], "answer": make_answer(ANSWER_CHARS, records, draw)})
+    trace = read_trace(made["trace"])
+    return lambda: ground_texts(trace), lambda: json.loads(text)
 
 
 def build_floor(workload: Sequence[dict[str, Any]]) -> Callable[[], object]:

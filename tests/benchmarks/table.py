@@ -19,14 +19,14 @@ from service import __version__
 from service.core.rubric_extension import Extension
 from service.engine import Engine, report_json
 from service.registry import Registry
-from tests.benchmarks.scoring import BESIDE_THE_GATES, GATES_ALONE, build_floor
-from tests.benchmarks.workload import cases, request
+from tests.benchmarks.scoring import BESIDE_THE_GATES, GATES_ALONE, build_floor, build_grounding
+from tests.benchmarks.workload import add_results, cases, large_cases, request
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "operating.md"
 MEASURED = re.compile(r"(?<=<!-- measured: speed -->\n).*?(?=<!-- end -->)", re.DOTALL)
 PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
-ROUNDS = 12
+ROUNDS = 36
 LIBRARIES = ("pydantic", "jsonschema-rs", "fastapi")
 
 Round = Callable[[], Mapping[str, float]]
@@ -50,6 +50,11 @@ def measure() -> None:
         Row("four gates", "gates", "floor"),
         Row("four gates, all calls agree", "agreeing", "floor"),
         Row("four_step, judges off", "four_step", "floor"),
+        Row("four gates", "gates", "JSON round trip"),
+        Row("four_step, results and answer", "four_step, answered", "four gates of the same"),
+        Row("large cases, four gates", "large gates", "JSON round trip, large"),
+        Row("large cases, four_step", "large", "large gates"),
+        Row("grounding: 10 kB answer, 100 kB result", "grounding", "json.loads of the result"),
         *[Row("four gates", "gates", name) for name in versions],
         *[Row("four_step, judges off", "four_step", name) for name in versions],
     ]
@@ -63,22 +68,40 @@ def _build_ours(workload: Sequence[dict[str, Any]]) -> Round:
     engine = Engine(Registry())
     engine.registry.add(engine.registry.find(Extension(extends="four_step", id=GATES_ALONE, without=BESIDE_THE_GATES)))
     whole = [request(case) for case in workload]
-    gates = [one | {"rubric": GATES_ALONE} for one in whole]
+    answered = [request(add_results(case)) for case in workload]
+    large = [request(case) for case in large_cases()]
+    gates = only_gates(whole)
+    ground, parse = build_grounding()
     agreeing = [one for one in gates if engine.score(one).all_passed]
     floor = build_floor(workload)
 
     def score(requests: Sequence[Any]) -> float:
         return _time(lambda: [report_json(engine.score(one)) for one in requests]) / len(requests)
 
+    def copy(requests: Sequence[Any]) -> float:
+        return _time(lambda: [json.loads(json.dumps(one)) for one in requests]) / len(requests)
+
     def time_ours() -> Mapping[str, float]:
         return {
             "gates": score(gates),
+            "JSON round trip": copy(gates),
+            "four_step, answered": score(answered),
+            "four gates of the same": score(only_gates(answered)),
+            "large": score(large),
+            "large gates": score(only_gates(large)),
+            "JSON round trip, large": copy(large),
+            "grounding": _time(ground),
+            "json.loads of the result": _time(parse),
             "agreeing": score(agreeing),
             "four_step": score(whole),
             "floor": _time(floor) / len(workload),
         }
 
     return time_ours
+
+
+def only_gates(requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one | {"rubric": GATES_ALONE} for one in requests]
 
 
 def _time(work: Callable[[], object]) -> float:
@@ -131,7 +154,8 @@ def _render(rows: Sequence[Row], times: Mapping[str, Sequence[float]], source: s
         f"one case, from the parsed request to the bytes of the report: the minimum of {ROUNDS} interleaved rounds. The spread",
         "says how much longer the median round took. `floor` is jsonschema-rs with a cached validator, plus equality of dicts.",
         "Peers are timed on the same calls, including building their test cases. None of them checks schemas, and only",
-        "uipath's three evaluators (arguments, order, counts) say what differs. `make peers` installs them.",
+        "uipath's three evaluators (arguments, order, counts) say what differs. `make peers` installs them. Large cases have",
+        "30 tools with long schemas, texts in five scripts and a result of 20 kB.",
         "",
         "| what | ours, us | spread | reference | us | spread | ours / reference |",
         "|---|---|---|---|---|---|---|",
@@ -139,8 +163,8 @@ def _render(rows: Sequence[Row], times: Mapping[str, Sequence[float]], source: s
         "",
         f"{source}. callgrade {__version__}, Python {platform.python_version()}, {', '.join(libraries)};",
         f"{', '.join(f'{name} {version}' for name, version in versions.items()) or 'no peers installed'};",
-        f"{platform.machine()}, {os.cpu_count()} cores. `tests/core/test_counts.py` asserts the number of",
-        "function calls per case, which depends on no machine.",
+        f"{platform.machine()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}. `tests/core/test_counts.py` asserts the",
+        "number of function calls per case, which depends on no machine.",
     ]
     return "\n".join(lines) + "\n"
 

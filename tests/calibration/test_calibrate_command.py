@@ -15,7 +15,7 @@ from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
 from service.cli.calibrating import run_calibration
 from service.cli.exits import ExitCode
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.errors import InputError
 from tests.calibration.label_sets import drawn
 

@@ -22,7 +22,8 @@ from service.calibration.report.rendering import render_report_markdown
 from service.calibration.report.usefulness import build_row, describe_use
 from service.calibration.results import CalibrationRun
 from service.calibration.run import calibrate
-from service.core.judging.fits import Binding, Discrimination, Fit, calibrate_value
+from service.core.judging.fits.fit import Binding, Fit, calibrate_value
+from service.core.judging.fits.usefulness import Discrimination
 from service.errors import InputError
 from service.fits.files import refuse_useless
 from service.stats.permutation import compute_ranking_p

@@ -13,7 +13,7 @@ from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
 from service.calibration.results import HeldOutItem, JudgeReport
 from service.calibration.run import calibrate
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.errors import InputError
 from service.stats.agreement import build_confusion
 from service.stats.drift import MARGIN, NIGHTS

@@ -19,7 +19,8 @@ from service.calibration.fitting import (
 )
 from service.calibration.labels import LabelledItem
 from service.calibration.splits import assign_folds, names_split, read_split
-from service.core.judging.fits import Isotonic, Method, Platt
+from service.core.judging.fits.fit import Method
+from service.core.judging.fits.maps import Isotonic, Platt
 from service.errors import InputError
 from service.stats.tallies import LabelTally, build_confusion_at, build_tally
 from tests.bulk import examples

@@ -17,7 +17,8 @@ from service.calibration.labels import LabelledSet, build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, Prediction
 from service.calibration.run import calibrate
-from service.core.judging.fits import Binding, Guarantee
+from service.core.judging.fits.fit import Binding
+from service.core.judging.fits.guarantee import Guarantee
 from service.stats.tallies import Floats
 from tests.calibration.label_sets import drawn, item
 

@@ -14,7 +14,7 @@ from service.calibration.predictions import AnswerId, MemberAnswer, Prediction, 
 from service.calibration.report.rendering import render_report_markdown
 from service.calibration.report_predictions import list_judged, read_prediction
 from service.calibration.run import calibrate
-from service.core.judging.fits import Fit, join_models
+from service.core.judging.fits.fit import Fit, join_models
 from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Judge
 from service.core.judging.notes import JudgeReply

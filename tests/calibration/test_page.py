@@ -68,7 +68,7 @@ def test_a_disagreement_is_shown_with_its_line_labels_and_reason() -> None:
 def test_the_core_applies_a_fit_without_numpy() -> None:
     code = """
 import sys
-from service.core.judging.fits import Isotonic
+from service.core.judging.fits.maps import Isotonic
 assert Isotonic(raw=(0.0, 1.0), value=(0.2, 0.8)).apply(0.5) == 0.5
 sys.exit("numpy" in sys.modules or "scipy" in sys.modules)
 """

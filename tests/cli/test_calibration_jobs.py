@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from service import Client
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.fits.files import build_file_name
 from tests.cli.cli_run import Ran, Run
 from tests.cli.served import Served, served

@@ -33,6 +33,17 @@ PASS: dict[str, Any] = {
 }
 FAIL = PASS | {"id": "f", "expected": {"calls": "some"}}
 UNDECIDED: dict[str, Any] = {"id": "a", "events": [{"user": "Hi"}, {"call": {"name": "greet"}}]}
+CALLS: dict[str, Any] = {
+    "id": "c",
+    "events": [
+        {"user": "Hi"},
+        {"call": {"name": "greet", "arguments": {"name": "Ann", "loud": True}}, "result": "hello"},
+        {"call": {"name": "greet", "arguments": [1]}, "result": "full", "is_error": True},
+        {"call": {"name": "greet", "arguments": {}}},
+        {"assistant": "Hello"},
+    ],
+    "expected": {"calls": "none"},
+}
 NOTHING: dict[str, Any] = {"id": "n", "messages": []}
 
 
@@ -274,9 +285,26 @@ def test_failed_shows_what_does_not_pass_and_counts_all(run: Run) -> None:
     assert "3 traces scored with four_step@2: 1 pass, 1 fail, 1 undecided" in ran.out
 
 
-def test_verbose_shows_the_steps_of_every_trace(run: Run) -> None:
-    ran = run("score", "-", "-v", stdin=lines(PASS, FAIL))
-    assert ran.out.count("what was found") == ran.out.count("=> ") == 2
+def test_verbose_shows_the_stages_and_calls_of_every_trace(run: Run) -> None:
+    ran = run("score", "-", "-v", stdin=lines(PASS, FAIL, CALLS))
+    assert ran.out.count("what was found") == ran.out.count("=> ") == 3
+    calls = [" ".join(line.split()) for line in ran.out.splitlines()]
+    start = calls.index('step 1 greet(name="Ann", loud=true)')
+    assert calls[start + 1 : start + 4] == [
+        "result hello",
+        "verdict fail 0.00",
+        "over_call: greet was called where no call was due",
+    ]
+    again = calls.index("step 2 greet([1])")
+    assert calls[again + 1 : again + 3] == ["error full", "verdict fail 0.00"]
+    assert calls[calls.index("step 3 greet()") + 1] == "result not in the trace"
+
+
+def test_a_finding_has_its_code_and_the_step_that_its_pointer_leads_into(run: Run) -> None:
+    ran = run("score", "-", "--format", "junit", stdin=lines(CALLS))
+    words = "over_call: greet was called where no call was due (step 1, greet: /steps/0/call)"
+    assert ET.fromstring(ran.out).findall(".//failure")[0].get("message") == words  # noqa: S314 (our own document)
+    assert "over_call: greet was called" in run("score", "-", stdin=lines(CALLS, PASS)).out
 
 
 def test_an_error_is_told_once(run: Run) -> None:

@@ -9,16 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from service.core.judging.fits import (
-    Binding,
-    Calibrator,
-    Fit,
-    Identity,
-    Isotonic,
-    Platt,
-    calibrate_value,
-    sigmoid,
-)
+from service.core.judging.fits.fit import Binding, Fit, calibrate_value
+from service.core.judging.fits.maps import Calibrator, Identity, Isotonic, Platt, sigmoid
 from service.core.models.kinds import list_kinds
 from tests.fits import make_fit
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.core.rubric_extension import Extension
@@ -45,7 +46,7 @@ def count_calls(engine: Engine, requests: Sequence[Json]) -> int:
 @pytest.mark.skipif(sys.version_info[:2] != MEASURED_ON, reason="calls are counted on Python 3.11")
 @pytest.mark.parametrize(
     ("rubric", "agreeing", "most"),
-    [(GATES_ALONE, False, 655), (GATES_ALONE, True, 520), ("four_step", False, 850)],
+    [(GATES_ALONE, False, 770), (GATES_ALONE, True, 615), ("four_step", False, 960)],
     ids=["gates", "gates, all calls agree", "four_step"],
 )
 def test_calls_of_a_case(rubric: str, agreeing: bool, most: int) -> None:
@@ -71,37 +72,64 @@ def test_nothing_waits_for_the_collector() -> None:
         gc.enable()
 
 
-def build_case(*, calls: int = 1, wrong: int = 0, tools: int = 1, records: int = 1, criteria: int = 0) -> Json:
-    """A request whose trace has so much of each; the arguments of the last `wrong` calls are not the expected ones."""
+def build_case(  # noqa: PLR0913 (each by name)
+    *,
+    calls: int = 1,
+    wrong: int = 0,
+    tools: int = 1,
+    properties: int = 2,
+    records: int = 1,
+    stated: int = 0,
+    criteria: int = 0,
+) -> Json:
+    """A request whose trace has so much of each; the arguments of the last `wrong` calls are not the expected ones.
+
+    `stated`: how many records the answer tells of.
+    """
     made = [{"n": n, "text": f"value {n}"} for n in range(calls)]
     due = [one | ({"text": "another"} if n >= calls - wrong else {}) for n, one in enumerate(made)]
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "text": {"type": "string"}}}
+    more_properties = {f"p{n}": {"type": "string", "description": f"property {n}"} for n in range(properties)}
+    declared = {"n": {"type": "integer"}, "text": {"type": "string"}, **more_properties}
+    schema = {"type": "object", "properties": declared}
     names = [f"tool_{n % max(1, calls // 4)}" for n in range(calls)]
     offered = [{"name": f"tool_{n}", "description": "a tool", "parameters": schema} for n in range(max(tools, calls))]
     result = {"records": [{"id": n, "name": f"record {n}", "amount": n / 4} for n in range(records)]}
     events: list[Json] = [{"user": "Do it."}]
     for n, (name, args) in enumerate(zip(names, made, strict=True)):
         events.append({"call": {"name": name, "arguments": args}, "result": result if n == 0 else {"ok": True}})
+    answer = " ".join(["Done.", *[f"Record {n} has {n / 4:.2f}." for n in range(stated)]])
     more = [{"id": f"more_{n}", "stage": "arguments", "check": {"kind": "schema"}} for n in range(criteria)]
     return {
         "rubric": {"extends": "four_step", "id": "larger", "criteria": more},
-        "trace": {"format": "callgrade", "tools": offered, "events": [*events, {"assistant": "Done."}]},
+        "trace": {"format": "callgrade", "tools": offered, "events": [*events, {"assistant": answer}]},
         "expected": {"calls": [{"tool": name, "args": args} for name, args in zip(names, due, strict=True)]},
         "judges": "off",
     }
 
 
+def put_in_order(case: Json) -> Json:
+    return case | {"expected": {"ordered": case["expected"]["calls"]}}
+
+
 GROWN: dict[str, Callable[[int], Json]] = {
     "calls": lambda n: build_case(calls=n),
     "calls with a wrong argument": lambda n: build_case(calls=n, wrong=1),
+    "ordered calls": lambda n: put_in_order(build_case(calls=n)),
     "tools": lambda n: build_case(tools=4 * n),
+    "properties of a schema": lambda n: build_case(properties=3 * n),
     "records of a result": lambda n: build_case(records=2 * n),
+    "an answer about a result": lambda n: build_case(records=2 * n, stated=2 * n),
     "criteria": lambda n: build_case(criteria=n),
 }
+SIZES = (32, 64, 128, 256)
+MAX_SLOPE = 1.15
+"""Of the logarithm of the calls of functions, by the logarithm of the size: 1 if work is linear, 2 if it is quadratic."""
 
 
 @pytest.mark.parametrize("grown", GROWN.values(), ids=GROWN.keys())
 def test_work_grows_with_what_is_given(grown: Callable[[int], Json]) -> None:
     engine = Engine(Registry())
-    small, large = (count_calls(engine, [grown(n)]) for n in (64, 256))
-    assert large <= 4.4 * small
+    least = count_calls(engine, [grown(1)])
+    added = [count_calls(engine, [grown(size)]) - least for size in SIZES]
+    slope, _ = np.polyfit(np.log(SIZES), np.log(added), 1)
+    assert slope <= MAX_SLOPE

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import Plan, conclude, plan, report_json
-from service.core.judging.fits import Fit, Status
+from service.core.judging.fits.fit import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply

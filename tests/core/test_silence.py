@@ -15,7 +15,7 @@ from service.cli.commands.score import choose_code
 from service.cli.scoring import ScoredRecord
 from service.cli.tally import Tally
 from service.core.criterion_results import CriterionResult, CriterionWorth
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.judging.grades import CANNOT_TELL, Worth
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote

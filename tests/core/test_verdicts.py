@@ -10,7 +10,7 @@ import pytest
 
 from service import Plan, Report, conclude
 from service.core.conclusion.judge_answers import Answer
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.judging.judges import Ask
 from service.core.judging.questions import ASSEMBLY
 from service.core.outcome import Errored, Skipped

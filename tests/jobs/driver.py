@@ -11,10 +11,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from service.asking.cache.disk import DiskCache
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.judging import Judges, Judging
-from service.asking.limits import ProviderGates
+from service.asking.limits import ProviderGate
 from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine
 from service.jobs.items import ItemScorer, widen_limits
@@ -96,8 +96,7 @@ def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None) -
     port = LiteLLM(api_base=provider.base(), api_key="none", reply="auto")
     caller = ModelCaller(
         port,
-        ProviderGates(clock),
-        account=port.account,
+        lambda: ProviderGate(clock),
         pricing=port.worst_usd,
         policy=RetryPolicy(),
         chance=random.Random(7),

@@ -14,7 +14,6 @@ import httpx
 from service.asking.calls import ModelCaller
 from service.asking.faults import CallError
 from service.asking.judging import Judges, Judging
-from service.asking.limits import ProviderGates
 from service.cli.working import work
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.engine import Engine
@@ -49,7 +48,7 @@ class Plain:
 
 def engine_of(settings: Settings) -> Engine:
     """The engine with such a model."""
-    caller = ModelCaller(Plain(settings.judge_api_base), ProviderGates(), account="plain")
+    caller = ModelCaller(Plain(settings.judge_api_base))
     judges = Judges(settings.judge_model, api_base=settings.judge_api_base)
     return Engine(Registry(), judging=Judging(caller, build_cache(settings), judges))
 

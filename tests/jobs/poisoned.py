@@ -11,7 +11,6 @@ from functools import partial
 
 from service.asking.calls import ModelCaller
 from service.asking.judging import Judges, Judging
-from service.asking.limits import ProviderGates
 from service.cli.working import work
 from service.core.judging.prompts import Completion, Prompt
 from service.core.plan import Plan
@@ -58,7 +57,7 @@ class Deadly(Plain):
 def build_poisoned() -> Engine:
     """The engine that dies."""
     read = Settings.from_env(os.environ)
-    caller = ModelCaller(Deadly(read.judge_api_base), ProviderGates(), account="plain")
+    caller = ModelCaller(Deadly(read.judge_api_base))
     judging = Judging(caller, build_cache(read), Judges(read.judge_model, api_base=read.judge_api_base))
     return Poisoned(Registry(), judging=judging)
 

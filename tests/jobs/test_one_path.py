@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.asking.budget.reservations import Spending
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.calibration.labels import LabelledItem
@@ -20,7 +20,8 @@ from service.calibration.predictions import Prediction
 from service.calibration.report_predictions import list_judged, read_prediction
 from service.core.conclusion.conclude import conclude
 from service.core.judging import voting
-from service.core.judging.fits import Fit, Guarantee
+from service.core.judging.fits.fit import Fit
+from service.core.judging.fits.guarantee import Guarantee
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Completion, Prompt

@@ -11,7 +11,7 @@ import pytest
 
 from service import plan
 from service.asking.budget.reservations import Spending
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.calibration.labels import LabelledItem

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.engine import Engine

@@ -14,18 +14,18 @@ import yaml
 
 from service import plan
 from service.asking.budget.reservations import Spending
-from service.asking.cached_replies import NoCache
+from service.asking.cache.guard import NoCache
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.judging import Judges, Judging
-from service.asking.limits import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Completion, Prompt
-from service.core.judging.questions import build_question
-from service.core.judging.replies import is_quoted
+from service.core.judging.questions import Question, build_question
+from service.core.judging.replies import check_quotes
 from service.core.trace import Trace
+from service.errors import JudgeError
 from service.outbound.exchanges import ExchangeBounds, Timeouts
 
 ROOT = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ async def ask_all(items: list[Item], *, model: str, base: str, form: Any, verbos
     """Ask a model each question, one after the other."""
     count = Count()
     client = LiteLLM(api_base=base, api_key=None, reply=form, bounds=ExchangeBounds(Timeouts.within(DEADLINE_S)))
-    calls = ModelCaller(client, ProviderGates(), policy=RetryPolicy(attempt_s=DEADLINE_S, total_s=2 * DEADLINE_S))
+    calls = ModelCaller(client, policy=RetryPolicy(attempt_s=DEADLINE_S, total_s=2 * DEADLINE_S))
     recorder = _Recorder(calls)
     judging = Judging(recorder, NoCache(), Judges(model, api_base=base), closing=disconnect)
     for item in items:
@@ -139,7 +139,7 @@ def _count(count: Count, item: Item, vote: object, completions: list[Completion]
     for one in completions:
         quotes = list(_iter_quotes(one.text))
         count.quotes += len(quotes)
-        count.quotes_found += sum(is_quoted(quote, question) for quote in quotes)
+        count.quotes_found += sum(_is_quoted(quote, question) for quote in quotes)
         count.tokens_in += one.usage.tokens_in or 0
         count.tokens_out += one.usage.tokens_out or 0
     if not isinstance(vote, JudgeReply):
@@ -173,3 +173,11 @@ def _show(item: Item, vote: object, completions: list[Completion], seconds: floa
     print(f"{item.name}: {len(completions)} replies, {seconds:.0f} s, {said} (it {want})", flush=True)
     for one in completions:
         print(f"    {one.text[:600]!r}", flush=True)
+
+
+def _is_quoted(quote: str, question: Question) -> bool:
+    try:
+        check_quotes([quote], question)
+    except JudgeError:
+        return False
+    return True

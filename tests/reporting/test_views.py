@@ -241,7 +241,7 @@ def test_what_failed_first_is_said_first(show_github: Any, case: Case) -> None:
     report = case.report
     if report.verdict != "fail":
         return
-    first, *others = [say(words) for words, _ in list_reasons(report)]
+    first, *others = [say(one.words) for one in list_reasons(report)]
     stage = {one.criterion: one.stage for one in list_statements(report)}
     for name, text in list_views(case, show_github).items():
         assert first in text, (name, first)

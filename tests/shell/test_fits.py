@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.errors import SettingsError
 from service.fits.files import AgingFits, get_today, read_fits
 from service.settings import Settings

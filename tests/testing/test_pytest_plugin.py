@@ -80,8 +80,8 @@ def test_a_failure_shows_the_steps_and_the_findings(project: pytest.Pytester):
     done.stdout.fnmatch_lines(
         [
             "E *order does not pass four_step@*: failed at arguments, score *",
-            'E * arguments  fail *order_id: expected "9104", got "9140"',
-            "E * (/steps/0/call/arguments/order_id)",
+            'E * arguments  fail *wrong_argument: order_id: expected "9104", got "9140" (step 1,',
+            "E * get_order: /steps/0/call/arguments/order_id)",
             "2 traces checked: 1 pass, 1 fail",
         ]
     )

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from service.api.contract import JSON, JobId, QueryModel, describe_lines
 from service.api.routes.jobs import IdempotencyKey, JobRoutes
 from service.api.routes.labels import LABELLED_EXAMPLE, LABELLED_LINES
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.models.kinds import FrozenModel, Several
 from service.jobs.calibrations import MAX_BODY_BYTES, CalibrationDraft, CalibrationOptions
 from service.store.jobs.calibrations import Calibration, CalibrationList, Calibrations

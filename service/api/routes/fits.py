@@ -9,7 +9,7 @@ from service.api.access import find_actor, find_tenant
 from service.api.body import read_json
 from service.api.contract import BODY_PROBLEMS, build_router, describe_json
 from service.api.store_access import StoreAccess
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.models.kinds import FrozenModel, Several
 from service.errors import InputError
 from service.fits.manager import FitInstallation, FitManager, FitStates, read_fit_files

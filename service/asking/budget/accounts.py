@@ -37,10 +37,13 @@ class Account(ABC):
 
     @abstractmethod
     def build_refusal(self) -> JudgeError:
-        """Build the error for a call that no limit leaves room for."""
+        """Build the error for a call that gets no advance."""
 
     async def advance(self, worst_usd: float) -> bool:
-        """Reserve some more calls, or only one if that is too many."""
+        """Reserve some more calls of at most this cost, or only one if that is too many; False if a limit forbids that too.
+
+        Raises JudgeError if nobody can tell.
+        """
         own = self.spending
         for count in (self._ahead, 1):
             usd = max(own.covered_usd, own.committed_usd + count * worst_usd)

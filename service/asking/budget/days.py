@@ -39,7 +39,7 @@ class Days:
     def __init__(self, store: UsageStore, caps: Caps = NO_CAPS, *, now: Callable[[], float] = time.time) -> None:
         self.store = store
         self.caps = caps
-        self._now = now
+        self.now = now
         self._days: dict[tuple[str, int], _Day] = {}
         self._flushing: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="days")
@@ -47,7 +47,7 @@ class Days:
     @property
     def today(self) -> int:
         """The day, counted from 1970, in UTC."""
-        return int(self._now() // DAY_S)
+        return int(self.now() // DAY_S)
 
     def get_spending(self, tenant: str) -> Spending:
         """Return today's spending of a tenant."""
@@ -58,16 +58,11 @@ class Days:
             self._flushing = asyncio.create_task(self._flush_on())
         return self._days[key].spending
 
-    @property
-    def until_tomorrow(self) -> float:
-        """Seconds left of the day."""
-        return DAY_S - self._now() % DAY_S
-
     async def flush(self) -> None:
         """Write what was used, and give back reservations that are not needed."""
         for key, day in list(self._days.items()):
             await day.flush()
-            if key[1] < self.today and day.is_done:
+            if key[1] < self.today and day.spending.is_idle and day.sum_used() == day.written:
                 self._days.pop(key, None)
 
     async def run_stored(self, work: Callable[[], bool]) -> bool:
@@ -104,26 +99,16 @@ class _Day(Account):
         self._writing = asyncio.Lock()
         self._tasks: set[asyncio.Task[bool]] = set()
 
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing is under way and everything is written."""
-        return self.spending.is_idle and self.sum_used() == self.written
-
     async def advance(self, worst_usd: float) -> bool:
         """Reserve some more calls. The waiter may go away: what is being written counts."""
         task = asyncio.create_task(self._advance(worst_usd))
         self._tasks.add(task)
-        task.add_done_callback(self._forget_task)
+        task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
     async def _advance(self, worst_usd: float) -> bool:
         async with self._writing:
             return await super().advance(worst_usd)
-
-    def _forget_task(self, task: asyncio.Task[bool]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # retrieved, as the waiter may have gone away
 
     async def hold(self, cover: Cover) -> bool:
         """Reserve so much of the day; while the database cannot be written, by reading alone.
@@ -149,7 +134,7 @@ class _Day(Account):
         most = [] if caps.questions is None else [f"{caps.questions} questions"]
         most += [] if caps.usd is None else [f"${caps.usd:.2f}"]
         reason = f"a tenant may use {' and '.join(most)} a day (UTC), and today's are used up"
-        return DaySpentError(reason, retry_after=self._days.until_tomorrow)
+        return DaySpentError(reason, retry_after=DAY_S - self._days.now() % DAY_S)
 
     async def flush(self) -> None:
         """Write what was used. Give back what is reserved if nothing is under way."""

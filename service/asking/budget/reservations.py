@@ -6,27 +6,15 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from math import inf
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
 from service.core.money import Cost, Spent
 from service.errors import JudgeError
 
-
-class Backing(Protocol):
-    """Records what may be spent before it is spent, so that no call goes uncounted when a process dies."""
-
-    async def advance(self, worst_usd: float) -> bool:
-        """Record that one more call of at most this cost may be made, and raise what is covered; False if it may not.
-
-        Raises JudgeError if nobody can tell.
-        """
-        ...
-
-    def build_refusal(self) -> JudgeError:
-        """Build the error for a call that gets no advance."""
-        ...
+if TYPE_CHECKING:
+    from service.asking.budget.accounts import Account
 
 
 class Spending:
@@ -40,16 +28,14 @@ class Spending:
         """`within`: the wholes that this is part of, such as a batch and a day; they count and limit this spending too."""
         self.cap_usd = cap_usd
         self.within = tuple(within)
-        self.backing: Backing | None = None
-        """Records reservations in advance. None: nothing needs to."""
-        self.covered_usd = 0.0
-        """How far `committed_usd` may go by what is recorded; only used with a backing."""
-        self.covered_calls = inf
-        """How far `calls` may go by what is recorded; only used with a backing."""
+        self.backing: Account | None = None
+        """Records what may be spent before it is spent. None: nothing needs to."""
+        self.covered_usd, self.covered_calls = 0.0, inf
+        """How far `committed_usd` and `calls` may go by what is recorded; only used with a backing."""
         self.faults: list[JudgeError] = []
         """The faults that came instead of verdicts."""
         self.spent_usd = 0.0
-        """What was spent according to the replies."""
+        """According to the replies."""
         self.uncertain_usd = 0.0
         """The most that calls without a bill may have cost: those that timed out, broke off or were cancelled."""
         self.calls = 0
@@ -119,8 +105,10 @@ class Spending:
 
         Raises JudgeError `budget_exhausted` if that is more than is left.
         """
-        for one in self._iterate_payers():
-            one._admit(worst_usd)
+        for left, cap in [(one.left_usd, one.cap_usd) for one in self._iterate_payers()]:
+            if worst_usd is not None and left is not None and worst_usd > left:
+                reason = f"the call may cost ${worst_usd:.6f}, and ${left:.6f} are left of ${cap:.6f}"
+                raise JudgeError("budget_exhausted", reason)
         return Reservation(tuple(self._iterate_payers()), worst_usd)
 
     def _iterate_payers(self) -> Iterator[Spending]:
@@ -153,12 +141,6 @@ class Spending:
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         await waiting
-
-    def _admit(self, worst_usd: float | None) -> None:
-        left = self.left_usd
-        if worst_usd is not None and left is not None and worst_usd > left:
-            reason = f"the call may cost ${worst_usd:.6f}, and ${left:.6f} are left of ${self.cap_usd:.6f}"
-            raise JudgeError("budget_exhausted", reason)
 
     def open(self, reservation: Reservation) -> None:
         """Start a call."""

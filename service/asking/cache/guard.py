@@ -42,15 +42,16 @@ class Cache(Protocol):
 
     async def get(self, key: str) -> str | None:
         """Return the text stored under `key`; None is a miss."""
-        ...
 
     async def set(self, key: str, text: str) -> None:
         """Store the text, if possible. A text above MAX_TEXT_BYTES is not stored, but counted."""
-        ...
 
     async def close(self) -> None:
         """Release files and connections. Later lookups are misses."""
-        ...
+
+
+class NoCache(Cache):
+    """A cache that keeps nothing: what the port does by itself."""
 
 
 class RefusedRowError(Exception):
@@ -81,7 +82,7 @@ def seal_row(key: str, text: str) -> str:
     The seal shows decay: a flipped byte, half a row, the row of another key. It does not show malice, as whoever can write rows
     can write seals. Raises UnicodeEncodeError for text that is not Unicode (a lone surrogate).
     """
-    return _compute_seal(key, text) + text
+    return hashlib.sha256(f"{key}\n{text}".encode()).hexdigest() + text
 
 
 def unseal_row(key: str, row: str) -> str:
@@ -90,14 +91,9 @@ def unseal_row(key: str, row: str) -> str:
     >>> unseal_row("k", seal_row("k", '{"label": "ok"}'))
     '{"label": "ok"}'
     """
-    seal, text = row[:64], row[64:]
-    if seal != _compute_seal(key, text):
+    if row != seal_row(key, row[64:]):
         raise RefusedRowError
-    return text
-
-
-def _compute_seal(key: str, text: str) -> str:
-    return hashlib.sha256(f"{key}\n{text}".encode()).hexdigest()
+    return row[64:]
 
 
 class GuardedCache(ABC):
@@ -150,13 +146,13 @@ class GuardedCache(ABC):
 
     async def set(self, key: str, text: str) -> None:
         """Store the text, if possible."""
-        if len(text) > MAX_TEXT_BYTES or len(text.encode(errors="replace")) > MAX_TEXT_BYTES:
-            self.counts.too_large += 1
-            return
         try:
             row = seal_row(key, text)
         except UnicodeEncodeError:
             self.counts.failures += 1
+            return
+        if len(row.encode()) > MAX_SEALED_BYTES:
+            self.counts.too_large += 1
             return
         await self._try(lambda: self.write_row(key, row))
 
@@ -192,7 +188,6 @@ class GuardedCache(ABC):
     def _note_failure(self, error: Exception) -> None:
         self.counts.failures += 1
         self.trouble = name_error_kind(error)
-        if self._clock() < self._quiet_until:
-            return
-        self._quiet_until = self._clock() + LOG_INTERVAL_S
-        LOG.warning("the cache at %s failed: %s", self.place, self.trouble)
+        if self._clock() >= self._quiet_until:
+            self._quiet_until = self._clock() + LOG_INTERVAL_S
+            LOG.warning("the cache at %s failed: %s", self.place, self.trouble)

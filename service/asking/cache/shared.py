@@ -49,13 +49,28 @@ class RedisCache(GuardedCache):
         rest: float = 1.0,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        from redis.exceptions import ResponseError  # noqa: PLC0415 (a third of a second that few need)
+        from redis.asyncio import BlockingConnectionPool, Redis  # noqa: PLC0415 (a third of a second that few need)
+        from redis.asyncio.retry import Retry  # noqa: PLC0415
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+        from redis.exceptions import ResponseError  # noqa: PLC0415
 
-        super().__init__(describe_place(url), patience=patience, rest=rest, clock=clock)
+        parts = urlsplit(url)
+        place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"  # without its secrets
+        super().__init__(place, patience=patience, rest=rest, clock=clock)
         self._ttl = max(1, int(ttl))
         self._prefix = prefix
         self._refusal: type[ResponseError] = ResponseError
-        self._client = cast("_CacheRedis", build_client(url))
+        # No timeouts but the guard's: a socket timeout would go through wait_for, which in Python 3.11 can swallow a
+        # cancellation. This pool waits for a free connection, where another kind fails at once.
+        pool = BlockingConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType]
+            url,
+            max_connections=MAX_CONNECTIONS,
+            timeout=None,
+            socket_timeout=None,
+            socket_connect_timeout=None,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._client = cast("_CacheRedis", Redis.from_pool(pool))
 
     async def read_row(self, key: str) -> str | None:
         """Read a row as it was written. Reads no more than a row of ours can hold, however long the value is."""
@@ -75,35 +90,3 @@ class RedisCache(GuardedCache):
     async def release(self) -> None:
         """Close the connections."""
         await self._client.aclose()
-
-
-def build_client(url: str) -> object:
-    """Build a redis.asyncio.Redis that retries nothing, and leaves timeouts to its user.
-
-    Connects to nothing until it is used. Raises ValueError for a URL that redis-py does not accept.
-    """
-    from redis.asyncio import BlockingConnectionPool, Redis  # noqa: PLC0415 (likewise)
-    from redis.asyncio.retry import Retry  # noqa: PLC0415
-    from redis.backoff import NoBackoff  # noqa: PLC0415
-
-    # No timeouts of the client's own: its user sets one for everything. The pool waits for a free connection, where another kind
-    # fails at once; a socket timeout would go through wait_for, which in Python 3.11 can swallow a cancellation.
-    pool = BlockingConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType]
-        url,
-        max_connections=MAX_CONNECTIONS,
-        timeout=None,
-        socket_timeout=None,
-        socket_connect_timeout=None,
-        retry=Retry(NoBackoff(), 0),
-    )
-    return Redis.from_pool(pool)
-
-
-def describe_place(url: str) -> str:
-    """Return the address without its secrets.
-
-    >>> describe_place("redis://user:secret@cache:6379/2?password=secret")
-    'redis://cache:6379/2'
-    """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -23,7 +23,8 @@ from service.calibration.fitting import build_coverage_curve, explain_too_few
 from service.calibration.guarantees import measure_share
 from service.calibration.options import OWN_THRESHOLD, ReportOptions
 from service.calibration.results import Disagreement, HeldOutItem, JudgeReport, Promise, Retest, ReviewBand
-from service.core.judging.fits import Discrimination, Fit
+from service.core.judging.fits.fit import Fit
+from service.core.judging.fits.usefulness import Discrimination
 from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart
 from service.stats.tallies import LabelTally, build_reliability, build_tally

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.calibration.figures import Measure
-from service.core.judging.fits import Origin
+from service.core.judging.fits.fit import Origin
 
 FIGURE_NAMES = {
     "prevalence": "share that labels pass",

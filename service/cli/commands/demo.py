@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-MAX_TEXT_CHARS = 400
-"""How many characters of each text of a conversation are shown."""
-
 STAGES = (
     ("decide", "was a call needed at all?"),
     ("select", "was it the right tool?"),
@@ -78,7 +75,7 @@ def demo(
 
     from rich.text import Text
 
-    from service.cli.views import show_steps
+    from service.cli.views import cut, show_steps
     from service.engine import Engine
     from service.reading.request import read_request
     from service.wiring import build_demo_judging, build_engine
@@ -100,7 +97,7 @@ def demo(
             reports.append(loop.run(engine.answer_async(request)))
             console.print()
             console.rule(Text(f"{number}. {case.title}", style="bold"), align="left", style="dim", characters="-")
-            console.print(build_grid([(Text(who, "dim"), _cut(text)) for who, text in _list_turns(plan)]))
+            console.print(build_grid([(Text(who, "dim"), cut(text)) for who, text in _list_turns(plan)]))
             console.print()
             show_steps(console, reports[-1])
         loop.run(engine.close())
@@ -131,29 +128,16 @@ def _save(cases: Sequence[DemoCase], path: Path) -> ExitCode:
 
 def _list_turns(plan: Plan) -> Iterator[tuple[str, str]]:
     """List the conversation turn by turn: the user's messages, then the calls, then the answer."""
+    from service.cli.views import render_call, render_plain
+
     trace = plan.trace
     for turn in range(trace.turns + 1):
         yield from (("user", m.text) for m in trace.messages if m.turn == turn and m.role == "user")
         for step in (step for step in trace.steps if step.turn == turn):
-            arguments = step.call.arguments
-            shown = [_render(step.call.raw)] if arguments is None else []
-            shown += [f"{name}={_render_json(value)}" for name, value in (arguments or {}).items()]
-            yield "call", f"{step.call.name}({', '.join(shown)})"
+            yield "call", render_call(step)
             if step.result is not None:
-                yield "result", _render(step.result.content)
+                yield "result", render_plain(step.result.content)
         yield from (("model", m.text) for m in trace.messages if m.turn == turn and m.role == "assistant" and m.text)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}…"
-
-
-def _render(value: JsonValue) -> str:
-    return value if isinstance(value, str) else _render_json(value)
-
-
-def _render_json(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _show_judging(console: Console, reports: Sequence[Report]) -> None:

@@ -119,7 +119,7 @@ def _build_table(made: Plan) -> Table | Text:
 
 def _describe(ask: Ask, made: Plan) -> str:
     if ask.step is not None:
-        return f"step {ask.step}, {made.trace.steps[ask.step].call.name}"[:40]
+        return f"step {ask.step + 1}, {made.trace.steps[ask.step].call.name}"[:40]
     return "the trace" if ask.turn is None else f"turn {ask.turn}"
 
 

@@ -53,7 +53,7 @@ def score(
             "not cached, fresh = ask everything again. [default: CALLGRADE_JUDGES, else live if CALLGRADE_JUDGE_MODEL is set]"
         ),
     ] = None,
-    verbose: Annotated[bool, Option("--verbose", "-v", help="Show the steps of every trace.")] = False,
+    verbose: Annotated[bool, Option("--verbose", "-v", help="Show the stages and calls of every trace.")] = False,
     failed: Annotated[bool, Option("--failed", help="Show only what fails or is undecided; count all.")] = False,
     output: options.Output = None,
     rejected: options.Rejected = None,

@@ -7,6 +7,7 @@ paired in order, and a pair of these that does not pass is not proved wrong (`Al
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -330,5 +331,8 @@ def _find_place(expected_call: ExpectedCall) -> tuple[int, int]:
 UNPLACED = 2**31
 
 
-def _render_options(expected_call: ExpectedCall) -> list[str]:
-    return sorted(pattern.model_dump_json() for _, pattern in expected_call.options)
+def _render_options(expected_call: ExpectedCall) -> list[tuple[str, str]]:
+    return sorted(
+        (pattern.tool, json.dumps(pattern.model_dump(mode="json"), sort_keys=True, separators=(",", ":")))
+        for _, pattern in expected_call.options
+    )

@@ -62,6 +62,9 @@ def find_longest_chain(
     {0: 0, 2: 1, 1: 2}
     """
     meter = meter or Meter()
+    meter.spend("comparisons", len(calls))
+    if (whole := _find_whole_chain(positions, calls, fits)) is not None:
+        return whole
     lengths, rows = [0] * (len(calls) + 1), list[_ChainRow]()
     for position in positions:
         if len(position) == 1:
@@ -71,6 +74,18 @@ def find_longest_chain(
             rows.append(_extend_by_group(lengths, position, calls, fits, meter))
         lengths = rows[-1].lengths
     return _collect_pairs(positions, rows, calls)
+
+
+def _find_whole_chain(positions: Sequence[Sequence[int]], calls: Sequence[int], fits: Fits) -> Pairs | None:
+    """Return the chain that has every position, each as late as it can be, as the table would; None if there is none."""
+    pairs: Pairs = {}
+    n = len(calls)
+    for position in reversed(positions):
+        n = next((k for k in range(n - 1, -1, -1) if fits(position[0], calls[k])), -1) if len(position) == 1 else -1
+        if n < 0:
+            return None
+        pairs[position[0]] = calls[n]
+    return dict(reversed(pairs.items()))
 
 
 def _extend_by_one(before: list[int], expected: int, calls: Sequence[int], fits: Fits) -> _ChainRow:

@@ -120,13 +120,18 @@ class _Tries:
         return _has_worked(step) and step.index not in self.lost
 
     def _iter_retries(self, step: Step) -> Iterator[tuple[Step, bool]]:
-        """Yield the later calls that may be a retry, and whether the arguments are the same: those first."""
+        """Yield the later calls that may be a retry, and whether the arguments are the same: those first.
+
+        A call that lacks a required argument is not made right by making it again.
+        """
         key, content = self.case.make_name_key(step.call.name), self.contents[step.index]
         same, any_later = self.same[key, content], self.candidates[key]
+        schema = self.case.find_validator(step)
+        is_whole = schema is None or schema.required <= (step.call.arguments or {}).keys()
         first = bisect_right(any_later, step.index)
         others = [j for j in any_later[first : first + MAX_RETRIES_SEEN] if self.contents[j] != content]
         for j in (*same[bisect_right(same, step.index) :], *others):
-            retry, is_same = self.case.trace.steps[j], self.contents[j] == content
+            retry, is_same = self.case.trace.steps[j], is_whole and self.contents[j] == content
             if retry.message > step.message and self._may_repeat(step, retry, same=is_same):
                 yield retry, is_same
 

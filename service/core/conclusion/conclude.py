@@ -13,7 +13,7 @@ from service.core.conclusion.report_json import cache_json
 from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
 from service.core.expectations.expectation import ExpectedCall
-from service.core.judging.fits import Fit, Status
+from service.core.judging.fits.fit import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.judging.notes import JudgeReply, Vote, sum_counts
 from service.core.judging.prompts import Usage
@@ -334,7 +334,7 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
 def _build_stage_scores(stages: tuple[tuple[Stage, Fold], ...]) -> tuple[StageScore, ...]:
     return tuple(
         [
-            StageScore(stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.full_range)
+            cache_json(StageScore(stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.full_range))
             for stage, fold in stages
         ]
     )

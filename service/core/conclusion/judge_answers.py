@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from service.core.checks import Subject
 from service.core.grounding.grounded_outcomes import GroundedSkip
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.judging.judged_outcomes import JudgedScore, complete_outcome, find_judged_place, judge_ask
 from service.core.judging.judges import Ask
 from service.core.judging.notes import Vote

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from math import fsum
 from typing import Annotated, ClassVar, Literal, cast
 
@@ -21,7 +20,7 @@ from service.core.gates.schema import score_unread
 from service.core.gates.tool_name import NO_CALLS, score_all_missing, score_name, settle_pair
 from service.core.json.members import list_items, list_objects
 from service.core.json.pointers import escape_token
-from service.core.json.values import equals
+from service.core.json.values import SCALARS, equals
 from service.core.models.kinds import TaggedUnion
 from service.core.models.light import light
 from service.core.outcome import PERFECT, Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped
@@ -29,6 +28,7 @@ from service.core.schemas import Validator
 from service.core.trace import Step, ToolDef
 from service.core.weights import Weight, read_weight
 
+_NO_TEXTS = SCALARS - {str}
 FREE_ARGUMENTS = Skipped("not_applicable", "the expectation leaves the arguments free")
 
 
@@ -255,23 +255,27 @@ class ArgumentsGate(Check):
         aligned: bool,
     ) -> Match | OpenComparison:
         """Compare free texts by the critic `texts`; its match counts only where it passes and the strict one did not match."""
-        if self.texts is None or strict == MATCHED or not (aligned or case.has_few_pairs):
-            return strict
         name, template = expected.name, (pattern.args or {})[expected.name]
-        key = id(self), id(pattern), step.call.name, step.agent, name
-        softer = case.once(key, lambda: self._soften(case, case.find_tool(step), name, template))
-        if softer is template and expected.critic is None:
+        if self.texts is None or type(template) in _NO_TEXTS or strict == MATCHED:
             return strict
-        match = bind(name, softer, critics={}).match(actual)
+        if not (aligned or case.has_few_pairs):
+            return strict
+        key = id(self), id(pattern), step.call.name, step.agent, name
+        softer = case.once(key, lambda: self._soften(case, case.find_tool(step), expected, template))
+        match = strict if softer is None else softer.match(actual)
         return match if isinstance(match, Match) and match.passed else strict
 
-    def _soften(self, case: Case, tool: ToolDef | None, name: str, template: Template) -> Template:
+    def _soften(
+        self, case: Case, tool: ToolDef | None, expected: BoundArgument, template: Template
+    ) -> BoundArgument | None:
+        """Return the argument with `texts` for its free texts; None if it has none and is compared by equality."""
         from_gold = case.expectation is not None and case.expectation.gold is not None
         softener = TextSoftener(cast("Critic", self.texts), tool, from_gold=from_gold)
-        return softener.soften(template, (name,))
+        softer = softener.soften(template, (expected.name,))
+        return None if softer is template and expected.critic is None else bind(expected.name, softer, critics={})
 
     def _get_bound(self, case: Case, pattern: CallPattern) -> dict[str, BoundArgument]:
-        return case.once((id(self), id(pattern)), partial(self._bind, pattern))
+        return case.once((id(self), id(pattern)), lambda: self._bind(pattern))
 
     def _bind(self, pattern: CallPattern) -> dict[str, BoundArgument]:
         args = dict(sorted((pattern.args or {}).items()))

@@ -46,7 +46,8 @@ class RecoveryGate(Check):
         returned = [step for step in steps if step.result is not None]
         failed = [step for step in returned if _has_failed(step)]
         outcomes: list[SubjectOutcome] = []
-        if failed or len({step.call.name for step in returned}) < len(returned):
+        writes = [step.call.name for step in returned if _is_write(case, step)]
+        if failed or len(set(writes)) < len(writes):
             history = _CallHistory(case)
             outcomes += [(case.subjects[step.index], _score_failure(case, history, step)) for step in failed]
             repeats = _find_repeated_writes(case, history)

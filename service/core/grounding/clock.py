@@ -30,6 +30,9 @@ def find_reference_date(trace: Trace) -> date | None:
     """
     stated: set[date] = set()
     for text in [message.text for message in trace.messages if message.role in ("user", "system")]:
+        said = " ".join(split_plain(text[:_MAX_CHARS]))
+        if not any(word in said for word in _NOW):
+            continue
         for start, day in _list_days(text):
             words = f" {' '.join(split_plain(text[max(0, start - _REACH) : start].rsplit('. ', 1)[-1]))} "
             stated |= {day} if any(f" {word} " in words for word in _NOW) else set()

@@ -55,21 +55,29 @@ class FactIndex(FactStore):
 
     def find(self, reading: Reading, *, limit: int = 4) -> list[Near]:
         """Return facts that say what a reading says, at most `limit`: those in results first."""
-        value = reading.value
-        if isinstance(value, Day):
-            found = list(self._iter_days(value))
-        elif isinstance(value, Time):
-            found = list(self._iter_times(value))
-        elif isinstance(value, str):
-            found = list(self._iter_codes(value))
-        else:
-            found = list(self._iter_numbers(reading)) if reading.kind == "number" else []
+        found: list[Near] = []
+        best = 0
+        for near in self._iter_near(reading):
+            found.append(near)
+            best += near.how == "same" and near.fact.source == "result"
+            if best == limit:  # nothing goes before these
+                break
         found.sort(key=lambda near: (near.fact.source != "result", near.how != "same"))
         return found[:limit]
 
+    def _iter_near(self, reading: Reading) -> Iterator[Near]:
+        value = reading.value
+        if isinstance(value, Day):
+            return self._iter_days(value)
+        if isinstance(value, Time):
+            return self._iter_times(value)
+        if isinstance(value, str):
+            return self._iter_codes(value)
+        return self._iter_numbers(reading) if reading.kind == "number" else iter(())
+
     def _iter_numbers(self, reading: Reading) -> Iterator[Near]:
         value, dimension, spread = reading.number, reading.dimension, reading.tolerance
-        for fact in self._list_between(dimension, value, spread):
+        for fact in self._iter_between(dimension, value, spread):
             if may_be_same_currency(reading.currency, fact.reading.currency):
                 same = "same" if abs(fact.reading.number) == abs(value) else "rounded"
                 yield Near(fact, "minor units" if fact.minor else same)
@@ -78,9 +86,9 @@ class FactIndex(FactStore):
     def _iter_with_units(self, reading: Reading) -> Iterator[Near]:
         """Yield what a bare number may state beside bare numbers: one that has a unit, and a fraction in hundredths."""
         for dimension in (None, "money", "share"):
-            for fact in self._list_between(dimension, reading.number, reading.tolerance):
+            for fact in self._iter_between(dimension, reading.number, reading.tolerance):
                 yield Near(fact, "minor units" if fact.minor else "same")
-        for fact in self._list_between("", reading.number / 100, reading.tolerance / 100):
+        for fact in self._iter_between("", reading.number / 100, reading.tolerance / 100):
             if fact.reading.number < 1:
                 yield Near(fact, "unit")
 
@@ -90,26 +98,23 @@ class FactIndex(FactStore):
         own = value / reading.written if reading.written else 1.0
         seen: set[str] = set()
         for factor, shift in (*_LOOSE.get(reading.dimension, ((1.0, 0.0),)), (own, 0.0)):
-            for fact in self._list_between("", (value - shift) / factor, reading.tolerance / abs(factor)):
+            for fact in self._iter_between("", (value - shift) / factor, reading.tolerance / abs(factor)):
                 if fact.pointer not in seen and (factor != _CENT or fact.reading.number == fact.reading.number // 1):
                     seen.add(fact.pointer)
                     yield Near(fact, "same" if factor == 1.0 else "unit")
 
-    def _list_between(self, dimension: str | None, value: float, tolerance: float) -> list[Fact]:
-        """Return the facts with a size within a tolerance of a value, smallest first. None: any dimension, as written."""
+    def _iter_between(self, dimension: str | None, value: float, tolerance: float) -> Iterator[Fact]:
+        """Yield the facts with a size within a tolerance of a value, smallest first. None: any dimension, as written."""
         size = abs(value)
         spread = tolerance * 1.0001 + min(size * 1e-9, 0.25)  # two long numbers that differ by one are two
         order = self._written if dimension is None else self._sizes[dimension]
-        facts = self._build(order.list_between(size - spread, size + spread), "number")
-        if dimension is None:
-            return [
-                fact for fact in facts if fact.reading.dimension and abs(abs(fact.reading.written) - size) <= spread
-            ]
-        return [
-            fact
-            for fact in facts
-            if fact.reading.dimension == dimension and abs(abs(fact.reading.number) - size) <= spread
-        ]
+        for fact in self._build(order.list_between(size - spread, size + spread), "number"):
+            held = fact.reading
+            if dimension is None:
+                if held.dimension and abs(abs(held.written) - size) <= spread:
+                    yield fact
+            elif held.dimension == dimension and abs(abs(held.number) - size) <= spread:
+                yield fact
 
     def _iter_days(self, day: Day) -> Iterator[Near]:
         for number in [day.day, 0] if day.day else range(32):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
+from itertools import islice
 from typing import Literal, cast
 
 from pydantic import JsonValue
@@ -211,10 +212,18 @@ class FactStore:
         return n
 
     def add_text(self, text: str, pointer: str, source: Source, mentions: list[Mention] | None = None) -> None:
-        """Add the values in a text that somebody wrote. `mentions`: they, if they have been read."""
-        site = Site(pointer, source)
+        """Add the words and the values of a text that somebody wrote. `mentions`: its values, if they have been read."""
         self._unread.append((text, source))
-        for mention in find_values(text, self.today) if mentions is None else mentions:
+        self.add_values(find_values(text, self.today) if mentions is None else mentions, pointer, source)
+
+    def add_words(self, texts: Iterable[tuple[str, Source]]) -> None:
+        """Add the words of texts, without their values; each with who wrote it."""
+        self._unread += texts
+
+    def add_values(self, mentions: Iterable[Mention], pointer: str, source: Source) -> None:
+        """Add the values of a text, without its words."""
+        site = Site(pointer, source)
+        for mention in mentions:
             readings = list(mention.readings)
             if mention.kind == "weekday":
                 readings += [Reading("day", day) for day in list_weekdays(readings[0].number, self.today)]
@@ -274,7 +283,8 @@ class FactStore:
     def find_named(self, words: tuple[str, ...], prefer: Collection[Source]) -> list[Fact]:
         """Return some of the short texts of these words, those of the preferred sources first."""
         places = self.list_names(words[0]).get(words, ()) if words else ()
-        first = sorted(places, key=lambda n: self._held[n][0].source not in prefer)[:MAX_NAMED]
+        first = [*islice((n for n in places if self._held[n][0].source in prefer), MAX_NAMED)]
+        first += islice((n for n in places if self._held[n][0].source not in prefer), MAX_NAMED - len(first))
         held = [(build_site(*self._held[n][:2]), cast("str", self._held[n][2])) for n in first]
         return [Fact(Reading("code", "".join(words)), site, text) for site, text in held]
 

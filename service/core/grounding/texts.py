@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -68,8 +69,10 @@ class _Reader:
 
     def read(self) -> Iterator[GroundedText]:
         for n, tool in enumerate(self._trace.tools or ()):
-            for text in tool.texts[1:]:
-                self._index.add_text(text.text, f"/tools/{n}{text.path}", "description")
+            described = _read_descriptions(tool, self._index.today)
+            self._index.add_words(described.texts)
+            for path, values in described.values:
+                self._index.add_values(values, f"/tools/{n}{path}", "description")
         steps = iter([*self._trace.steps, None])
         step = next(steps)
         for n, message in enumerate(self._trace.messages):
@@ -132,6 +135,24 @@ class _Reader:
         if any(re.search(r"[^\W_]", value) if isinstance(value, str) else value is not None for value in leaves):
             return ""
         return next((f"/steps/{step.index}/result/content" for step in self._steps if step.result is not None), "")
+
+
+class _Described(NamedTuple):
+    """A tool's texts, and the values in those that have some, with their pointers. `today`: what values count from."""
+
+    today: date | None
+    texts: Sequence[tuple[str, Source]]
+    values: Sequence[tuple[str, list[Mention]]]
+
+
+def _read_descriptions(tool: ToolDef, today: date | None) -> _Described:
+    """Read a tool's texts, once for all traces of one day."""
+    kept = tool.memo.get("values of texts")
+    if not isinstance(kept, _Described) or kept.today != today:
+        texts: list[tuple[str, Source]] = [(text.text, "description") for text in tool.texts[1:]]
+        read = [(text.path, find_values(text.text, today)) for text in tool.texts[1:]]
+        kept = tool.memo["values of texts"] = _Described(today, texts, [one for one in read if one[1]])
+    return kept
 
 
 def _has_broken_structure(content: JsonValue) -> bool:

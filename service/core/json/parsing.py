@@ -13,7 +13,7 @@ from typing import cast
 import jiter
 from pydantic import JsonValue
 
-from service.core.json.walk import walk
+from service.core.json.walk import is_deeper_than, walk
 
 MAX_DEPTH = 64
 MAX_DIGITS = 64
@@ -40,7 +40,8 @@ def parse(text: str) -> JsonValue:
     except ValueError as error:
         raise UnreadableError(_reason(str(error))) from None
     # These tests miss nothing, and nearly all text passes them, so the full check is rare.
-    if _LARGE.search(text) or "\\u0000" in text or (len(text) > 2 * MAX_DEPTH and _may_be_deep(text)):
+    deep = len(text) > 2 * MAX_DEPTH and _may_be_deep(text) and is_deeper_than(value, MAX_DEPTH)
+    if deep or _LARGE.search(text) or "\\u0000" in text:
         _check(value)
     return value
 

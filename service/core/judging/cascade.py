@@ -79,8 +79,8 @@ class CascadeCheck(JudgeCheck):
         return [*settled, *[(at, one) for at, one in beside if one is not _UNASKED]]
 
     def _settle(self, open_one: Ask | Outcome, evidence: GroundedScore | None, gap: Skipped | None) -> Ask | Outcome:
-        if evidence is not None and self._proves(evidence):
-            return evidence
+        if evidence is not None and not evidence.passed and self.veto == 0.0:
+            return evidence  # it decides alone, whatever a judge might say
         if not isinstance(open_one, Ask):
             idle = isinstance(open_one, Skipped) and not open_one.open
             return gap if idle and isinstance(gap, GroundedSkip) else open_one
@@ -94,10 +94,6 @@ class CascadeCheck(JudgeCheck):
         veto = self.veto if evidence is not None and not evidence.passed else None
         values = tuple([value for one in shown for value in one.grounding])
         return ask._replace(evidence=_render_evidence(values), grounding=values, findings=tuple(against), veto=veto)
-
-    def _proves(self, evidence: GroundedScore) -> bool:
-        """Whether the evidence alone decides the outcome, whatever a judge might say."""
-        return not evidence.passed and self.veto == 0.0
 
 
 EvidenceView = tuple[GroundedScore | None, Skipped | None]

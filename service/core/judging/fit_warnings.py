@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.judging.judges import Judge
 from service.core.judging.notes import is_same_model
 from service.core.judging.questions import ASSEMBLY

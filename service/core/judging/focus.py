@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from rapidfuzz import fuzz
 
 from service.core.hollow_answers import is_hollow
-from service.core.trace import Catalogue, Message, Step, ToolCall, ToolDef, Trace
+from service.core.trace import Catalogue, Step, ToolCall, ToolDef, Trace
 
 PartName = Literal[
     "conversation", "tools", "tool", "near_misses", "call", "calls", "result", "results", "turn", "said", "answer",
@@ -38,22 +38,13 @@ def list_texts(trace: Trace, turn: int | None) -> list[tuple[str, str]]:
     """List the assistant's texts of a turn, or the final answer (turn None), as pointer and text, without empty texts."""
     if turn is None:
         return [("/answer", trace.answer)] if trace.answer else []
-    start = bisect_left(trace.messages, turn, key=_get_turn)
+    start = bisect_left(trace.messages, turn, key=lambda message: message.turn)
     inside = takewhile(lambda message: message.turn == turn, islice(trace.messages, start, None))
     return [
         (f"/messages/{n}/text", message.text)
         for n, message in enumerate(inside, start)
         if message.role == "assistant" and message.text
     ]
-
-
-def _get_turn(message: Message) -> int:
-    return message.turn
-
-
-def _is_said(message: Message) -> bool:
-    """Whether a message is shown. Hollow texts of the assistant are not: some of them make a judge say yes to anything."""
-    return bool(message.text) and not (message.role == "assistant" and is_hollow(message.text))
 
 
 def _render_conversation(trace: Trace, focus: Focus) -> JsonValue:
@@ -87,11 +78,14 @@ def _iter_events(trace: Trace, start: int, stop: int, *, before: int | None = No
     `before`: a step of the last message. It is left out, together with the later calls of its message and the results of
     all calls of that message, which did not exist yet when the step was made.
     """
-    made = _group_by_message(trace)
+    made: dict[int, list[Step]] = {}
+    for step in trace.steps:
+        made.setdefault(step.message, []).append(step)
     last = None if before is None else trace.steps[before].message
     for n in range(start, stop):
         message = trace.messages[n]
-        if _is_said(message):
+        # Hollow texts of the assistant are not shown: some of them make a judge say yes to anything.
+        if message.text and not (message.role == "assistant" and is_hollow(message.text)):
             yield _name_agent({"role": message.role, "text": message.text}, message.agent, message.to)
         for step in made.get(n, ()):
             if before is None or (n != last or step.index < before):
@@ -105,13 +99,6 @@ def _name_agent(event: dict[str, JsonValue], agent: str | None, to: str | None =
     return event | {name: value for name, value in (("agent", agent), ("to", to)) if value is not None}
 
 
-def _group_by_message(trace: Trace) -> Mapping[int, list[Step]]:
-    made: dict[int, list[Step]] = {}
-    for step in trace.steps:
-        made.setdefault(step.message, []).append(step)
-    return made
-
-
 def _render_made_call(call: ToolCall) -> dict[str, JsonValue]:
     if call.arguments is None:
         return {"role": "call", "tool": call.name, "unreadable_arguments": call.raw}
@@ -120,11 +107,8 @@ def _render_made_call(call: ToolCall) -> dict[str, JsonValue]:
 
 def _render_returned(step: Step) -> dict[str, JsonValue]:
     """Render a result with its pointer, which a judge may extend to name one value."""
-    found: dict[str, JsonValue] = {
-        "role": "result",
-        "tool": step.call.name,
-        "path": f"/steps/{step.index}/result/content",
-    }
+    path = f"/steps/{step.index}/result/content"
+    found: dict[str, JsonValue] = {"role": "result", "tool": step.call.name, "path": path}
     if step.result is not None:
         found["content"] = step.result.content
         if step.result.is_error:

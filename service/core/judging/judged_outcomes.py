@@ -11,7 +11,8 @@ from typing import Annotated, NamedTuple
 from pydantic import Field, JsonValue
 
 from service.core.json.values import format_value
-from service.core.judging.fits import AppliedFit, Fit, Guarantee, Status, calibrate_value
+from service.core.judging.fits.fit import AppliedFit, Fit, Status, calibrate_value
+from service.core.judging.fits.guarantee import Guarantee
 from service.core.judging.focus import list_texts
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import Ask, Judge
@@ -24,9 +25,6 @@ from service.core.judging.voting import (
     is_decided,
     list_counted,
     passes,
-    take_best,
-    take_middle,
-    take_worst,
 )
 from service.core.models.light import light
 from service.core.outcome import (
@@ -116,7 +114,7 @@ def judge_ask(
         return _leave_unsure(ask, replies, at)
     verdicts = list_counted(ask.judge, verdicts)
     own, label = combine_values(ask.judge, [(one.judgement.label, one.judgement.value) for one in verdicts])
-    applied = ruling.calibrate(replies, take_middle)
+    applied = ruling.calibrate(replies, lambda one: (one.low.graded + one.high.graded) / 2)
     value = ruling.cap(applied.value if applied.status == "calibrated" else own)
     passed = passes(value, ask.judge.threshold if applied.threshold is None else applied.threshold)
     spokesman = next(reply for reply in verdicts if reply.judgement.label == label)
@@ -176,12 +174,13 @@ class _Ruling(NamedTuple):
             return True
         if not self.fitted:
             return is_decided(self.ask.judge, replies, 0, self.ask.veto)
-        worst, best = (self._decide(self.calibrate(replies, take)) for take in (take_worst, take_best))
-        return worst == best and worst[0] != "out_of_domain"
-
-    def _decide(self, applied: AppliedFit) -> tuple[Status, bool, bool]:
-        passed = applied.threshold is not None and passes(self.cap(applied.value), applied.threshold)
-        return applied.status, self.leaves_open(applied, passed=passed), passed
+        decisions: set[tuple[Status, bool, bool]] = set()
+        worst = self.calibrate(replies, lambda one: one.low.graded)
+        best = self.calibrate(replies, lambda one: one.high.graded)
+        for applied in (worst, best):
+            passed = applied.threshold is not None and passes(self.cap(applied.value), applied.threshold)
+            decisions.add((applied.status, self.leaves_open(applied, passed=passed), passed))
+        return len(decisions) == 1 and "out_of_domain" not in [status for status, *_ in decisions]
 
 
 def _is_sure(ruling: _Ruling, replies: Sequence[JudgeReply], missing: Sequence[Vote]) -> bool:
@@ -253,9 +252,13 @@ def complete_outcome(pending: PendingOutcome, answers: Sequence[Outcome]) -> Out
     known = fsum([partial.weight, *[weight for weight, _ in scored]])
     gained = fsum([partial.gained, *[weight * one.decision for weight, one in scored]])
     findings = (*partial.findings, *[finding for _, one in scored for finding in one.findings])
-    bounds = _compute_bounds(known, gained, fsum([weight for weight, _ in unknown])) if unknown else None
-    if unknown and passed:
-        return _leave_open(unknown[0][1], bounds, findings)
+    left = fsum([weight for weight, _ in unknown])
+    whole = known + left
+    bounds = Bounds(_compute_ratio(gained, whole), _compute_ratio(gained + left, whole)) if unknown else None
+    if unknown and passed:  # open, with the reason of its first open part
+        first = unknown[0][1]
+        own = {} if isinstance(first, Errored) else {"findings": (*findings, *first.findings)}
+        return replace(first, bounds=bounds, **own)
     judged = [one for _, one in scored if isinstance(one, JudgedScore)]
     return MixedScore(
         _compute_ratio(gained, known),
@@ -270,19 +273,8 @@ def complete_outcome(pending: PendingOutcome, answers: Sequence[Outcome]) -> Out
     )
 
 
-def _compute_bounds(known: float, gained: float, left: float) -> Bounds:
-    return Bounds(_compute_ratio(gained, known + left), _compute_ratio(gained + left, known + left))
-
-
 def _compute_ratio(part: float, whole: float) -> float:
     return min(1.0, part / whole) if whole else 1.0
-
-
-def _leave_open(outcome: Skipped | Errored, bounds: Bounds | None, findings: tuple[Finding, ...]) -> Outcome:
-    """Build the open outcome of the whole, with the reason of its first open part."""
-    if isinstance(outcome, Errored):
-        return replace(outcome, bounds=bounds)
-    return replace(outcome, findings=(*findings, *outcome.findings), bounds=bounds)
 
 
 def _invert_ban(answer: Outcome, ban: Finding) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Literal, NamedTuple
 
@@ -236,10 +236,29 @@ class JudgeCheck(Check):
         `answered`: the subjects that are decided already, so that subclasses can skip work on them.
         """
         judge = judges[self.judge]
-        asked = _BY_LEVEL[judge.level](case, criterion, judge, self.evidence_digest) or [(WHOLE, _NOTHING[judge.level])]
-        if self.guarantee is None:
-            return asked
-        return [(at, one._replace(guarantee=self.guarantee) if isinstance(one, Ask) else one) for at, one in asked]
+        steps: Sequence[Step | None] = case.trace.steps if judge.level == "step" else ()
+        subjects: Sequence[Subject] = [WHOLE]
+        if judge.level == "step":
+            subjects = case.subjects
+        elif judge.level == "turn":
+            subjects = [build_subject(None, turn) for turn in case.active_turns]
+        if not subjects:
+            return [(WHOLE, _NOTHING[judge.level])]
+        asked: list[tuple[Subject, Ask | Outcome]] = []
+        for subject, step in zip(subjects, steps or [None] * len(subjects), strict=True):
+            unasked = _explain_unasked(judge, case, subject)
+            ask = Ask(
+                criterion,
+                judge,
+                subject.step,
+                step and step.call.name,
+                subject.turn,
+                gap=None if step else _find_gap(judge, case, subject),
+                guarantee=self.guarantee,
+                evidence_digest=self.evidence_digest,
+            )
+            asked.append((subject, unasked or ask))
+        return asked
 
 
 def is_answered(subject: Subject, answered: Collection[Subject]) -> bool:
@@ -247,37 +266,6 @@ def is_answered(subject: Subject, answered: Collection[Subject]) -> bool:
     return subject in answered or WHOLE in answered or build_subject(None, subject.turn) in answered
 
 
-def _ask_once(case: Case, criterion: str, judge: Judge, evidence_digest: str) -> list[tuple[Subject, Ask | Outcome]]:
-    unasked = _explain_unasked(judge, case, WHOLE)
-    return [
-        (WHOLE, unasked or Ask(criterion, judge, gap=_find_gap(judge, case, WHOLE), evidence_digest=evidence_digest))
-    ]
-
-
-def _ask_by_step(case: Case, criterion: str, judge: Judge, evidence_digest: str) -> list[tuple[Subject, Ask | Outcome]]:
-    return [
-        (
-            subject,
-            _explain_unasked(judge, case, subject)
-            or Ask(criterion, judge, step.index, step.call.name, step.turn, evidence_digest=evidence_digest),
-        )
-        for step, subject in zip(case.trace.steps, case.subjects, strict=True)
-    ]
-
-
-def _ask_by_turn(case: Case, criterion: str, judge: Judge, evidence_digest: str) -> list[tuple[Subject, Ask | Outcome]]:
-    return [
-        (
-            subject,
-            _explain_unasked(judge, case, subject)
-            or Ask(criterion, judge, turn=turn, gap=_find_gap(judge, case, subject), evidence_digest=evidence_digest),
-        )
-        for turn in case.active_turns
-        for subject in [build_subject(None, turn)]
-    ]
-
-
-_BY_LEVEL = {"step": _ask_by_step, "turn": _ask_by_turn, "trace": _ask_once}
 _NOTHING: dict[Level, Skipped] = {
     "step": Skipped("not_applicable", "no call was made"),
     "turn": Skipped("not_applicable", "the model did nothing"),
@@ -311,7 +299,7 @@ def _find_first(case: Case, subject: Subject, part: Required, *, there: bool) ->
 
 
 def _check_arguments(case: Case, subject: Subject) -> Skipped | None:
-    return None if _find_first(case, subject, "arguments", there=False) is None else NO_ARGUMENTS
+    return NO_ARGUMENTS if _find_first(case, subject, "arguments", there=False) else None
 
 
 def _check_result(case: Case, subject: Subject) -> Skipped | None:
@@ -325,9 +313,7 @@ def _check_result(case: Case, subject: Subject) -> Skipped | None:
 
 def _find_gap(judge: Judge, case: Case, subject: Subject) -> Skipped | None:
     """Return the gap of a call without a result before a text, if the judge compares texts with results."""
-    return (
-        _find_missing_before_text(case, subject) if "result" in judge.requires and "answer" in judge.requires else None
-    )
+    return _find_missing_before_text(case, subject) if {"result", "answer"} <= set(judge.requires) else None
 
 
 def _find_missing_before_text(case: Case, subject: Subject) -> Skipped | None:

@@ -69,7 +69,7 @@ class Masks:
 
     def mask(self, value: JsonValue) -> JsonValue:
         """Return the value with stand-ins in its texts and numbers, at any depth. Keys, their order and all types stay."""
-        return _rebuild(value, self._mask_leaf)
+        return _rebuild(value, self._mask_leaf) if self else value
 
     def unmask(self, text: str) -> str:
         """Return the text with the original values: for what a judge wrote, or copied from what it was shown."""
@@ -96,15 +96,10 @@ def build_masks(trace: Trace, what: frozenset[SensitiveKind]) -> Masks:
     than four digits, and numbers of up to eight digits that also occur in a field that names no identifier.
     """
     leaves = list(iter_leaves(trace))
-    names = frozenset(_iter_names(trace))
-    keys = frozenset(extract_core(key) for key in (*names, *(key for leaf in leaves for key in leaf.keys)))
+    names = frozenset([*(tool.name for tool in trace.tools or ()), *(step.call.name for step in trace.steps)])
+    keys = frozenset(extract_core(key) for key in (*names, *(leaf.key for leaf in leaves)))
     found = [value for value in list_sensitive(leaves, what) if value.core not in keys]
     return _assign_masks(found, {leaf.text for leaf in leaves} - names, names)
-
-
-def _iter_names(trace: Trace) -> Iterator[str]:
-    yield from (tool.name for tool in trace.tools or ())
-    yield from (step.call.name for step in trace.steps)
 
 
 def _assign_masks(values: Sequence[Sensitive], texts: set[str], names: frozenset[str]) -> Masks:
@@ -125,11 +120,9 @@ def _number_masks(values: Sequence[Sensitive], tries: Mapping[str, int], names: 
     taken = set(tries)
     forward: list[_Entry] = []
     for value in values:
-        made = (
-            _make_stand_in(value, attempt) for attempt in range(tries[value.core], tries[value.core] + MAX_ATTEMPTS)
-        )
-        other = next((core for core in made if core not in taken), None)
-        if other is not None:
+        first = tries[value.core]
+        made = (_make_stand_in(value, attempt) for attempt in range(first, first + MAX_ATTEMPTS))
+        if (other := next((core for core in made if core not in taken), None)) is not None:
             taken.add(other)
             forward.append(_Entry(*value, other))
     backward = [_Entry(each.other, _dress_core(each.other, each.text), each.how, each.core) for each in forward]

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.core.judging.fits import VERSION
+from service.core.judging.fits.fit import VERSION
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import Judge
 from service.core.judging.prompts import Usage

@@ -85,19 +85,15 @@ class Question:
     @property
     def judged_texts(self) -> tuple[str, ...]:
         """The texts that the claims must cover, as shown; empty for a judge that gives one label to the whole."""
-        if self.judge.claims == "none":
-            return ()
-        return _list_judged_texts(self.parts)
+        return () if self.judge.claims == "none" else _list_judged_texts(self.parts)
 
     @property
     def max_tokens(self) -> int:
         """Token limit of the reply. Claims repeat the text and add about as much again: one token per byte leaves enough room."""
         if self.judge.max_tokens is not None:
             return self.judge.max_tokens
-        return min(
-            MAX_REPLY_TOKENS,
-            BASE_REPLY_TOKENS + sum(len(text.encode("utf-8", "replace")) for text in self.judged_texts),
-        )
+        size = sum(len(text.encode("utf-8", "replace")) for text in self.judged_texts)
+        return min(MAX_REPLY_TOKENS, BASE_REPLY_TOKENS + size)
 
     def prompt(self, model: str, boundary: str, token: str, *, sample: int = 0, left_out: Sequence[str] = ()) -> Prompt:
         """Build the request to a model. `boundary` and `token` must be new each time it is sent.
@@ -107,12 +103,11 @@ class Question:
         """
         judge = self.judge
         menu = order_menu(judge, sample)
+        task = render_task(judge, menu)  # the same for all that a judge is asked under a criterion
+        system = task if self.ask.evidence is None else f"{task}\n\n{EVIDENCE}"
         return Prompt(
             model=model,
-            turns=(
-                Turn("system", _render_system(self, menu)),
-                Turn("user", _render_user(self, boundary, token, menu, left_out)),
-            ),
+            turns=(Turn("system", system), Turn("user", _render_user(self, boundary, token, menu, left_out))),
             schema=build_reply_schema(self),
             max_tokens=self.max_tokens,
             temperature=judge.temperature,
@@ -145,7 +140,7 @@ def build_question(ask: Ask, trace: Trace, masks: Masks = UNMASKED) -> Question:
     about = partial(_list_texts_in_question, ask, trace, masks)
     parts: list[ShownPart] = []
     for name in ask.part_names:
-        shown = cut_value(_mask_value(render_part(name, trace, ask.focus), masks), ask.judge.max_chars, about)
+        shown = cut_value(masks.mask(render_part(name, trace, ask.focus)), ask.judge.max_chars, about)
         parts.append(ShownPart(name, render_plain(shown.value), shown.cut, shown.value))
     if ask.judge.claims == "none":
         return Question(ask, trace, tuple(parts), masks=masks)
@@ -160,10 +155,6 @@ def _list_judged_texts(parts: Sequence[ShownPart]) -> tuple[str, ...]:
     return tuple([text for text in texts if isinstance(text, str)])
 
 
-def _mask_value(value: JsonValue, masks: Masks) -> JsonValue:
-    return masks.mask(value) if masks else value
-
-
 def _list_texts_in_question(ask: Ask, trace: Trace, masks: Masks) -> list[str]:
     """List the texts that the question is about, as shown: what has to do with them is shown first of a long part."""
     if ask.place:
@@ -172,7 +163,7 @@ def _list_texts_in_question(ask: Ask, trace: Trace, masks: Masks) -> list[str]:
         texts = [render_plain(render_part("call", trace, ask.focus))]
     else:
         texts = [text for _, text in list_texts(trace, ask.turn)]
-    return [str(_mask_value(text, masks)) for text in texts]
+    return [str(masks.mask(text)) for text in texts]
 
 
 def build_reply_schema(question: Question) -> dict[str, JsonValue]:
@@ -217,12 +208,6 @@ def order_menu(judge: Judge, sample: int) -> tuple[str, ...]:
     turn = sample // 2 % len(labels)
     rotated = labels[turn:] + labels[:turn]
     return (*(rotated[::-1] if sample % 2 else rotated), CANNOT_TELL)
-
-
-def _render_system(question: Question, menu: tuple[str, ...]) -> str:
-    """Render the message that is the same for all that a judge is asked under a criterion."""
-    task = render_task(question.judge, menu)
-    return f"{task}\n\n{EVIDENCE}" if question.ask.evidence is not None else task
 
 
 _SKELETONS = {

@@ -161,9 +161,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_read_unique, parse_constant=_refu
 
 def _read_whole(form: _WholeForm, question: Question) -> Judgement:
     judge = question.judge
-    if form.label not in judge.menu:
-        raise _build_menu_error(form.label, question)
-    _check_quotes(form.quotes, _list_haystacks(question))
+    _check_label(form.label, judge)
+    check_quotes(form.quotes, question)
     if form.label != CANNOT_TELL and not any(_is_evidence(quote, question) for quote in form.quotes):
         words = "nothing but single words" if form.quotes else "nothing"
         raise JudgeError("invalid_judgement", f"the reply quotes {words}")
@@ -181,10 +180,9 @@ def judge_whole(label: str, reason: str, quotes: Sequence[str], judge: Judge) ->
 
 def _read_claims(form: _ClaimsForm, question: Question, completion: Completion) -> Judgement:
     judge = question.judge
-    _check_quotes([claim.quote for claim in form.claims], _list_haystacks(question))
+    check_quotes([claim.quote for claim in form.claims], question)
     for claim in form.claims:
-        if claim.label not in judge.menu:
-            raise _build_menu_error(claim.label, question)
+        _check_label(claim.label, judge)
         if (claim.place or 0) > len(question.places):
             reason = f"place {format_value(claim.place, 20)} is none of the {len(question.places)} in `places`"
             raise JudgeError("invalid_judgement", reason)
@@ -272,32 +270,21 @@ def follows_scale(judgement: Judgement, judge: Judge) -> bool:
     return judgement.best is None and (judgement.expected or judgement.value == judge.scale[judgement.label].value)
 
 
-def _build_menu_error(label: str, question: Question) -> JudgeError:
-    return JudgeError("invalid_judgement", f"{format_value(label, 60)} is none of {', '.join(question.judge.menu)}")
+def _check_label(label: str, judge: Judge) -> None:
+    if label not in judge.menu:
+        raise JudgeError("invalid_judgement", f"{format_value(label, 60)} is none of {', '.join(judge.menu)}")
 
 
-def _check_quotes(quotes: Sequence[str], hay: Sequence[str]) -> None:
-    for quote in quotes:
-        if not _is_in(quote, hay):
-            raise JudgeError("invalid_judgement", f"{format_value(quote, 120)} is no quote of what was shown")
-
-
-def is_quoted(quote: str, question: Question) -> bool:
-    """Whether a quote occurs, word for word, in what was shown."""
-    return _is_in(quote, _list_haystacks(question))
-
-
-def _is_in(quote: str, hay: Sequence[str]) -> bool:
-    needle = _squeeze(quote).strip('"') or " ".join(quote.split()).strip('"')
-    return bool(needle) and any(needle in text for text in hay)
-
-
-def _list_haystacks(question: Question) -> list[str]:
-    """List what was shown, in each form a model may quote: as sent, as JSON without escapes, and as bare texts."""
-    found: list[str] = []
+def check_quotes(quotes: Sequence[str], question: Question) -> None:
+    """Raise JudgeError unless each quote occurs in what was shown: as sent, as JSON without escapes, or as bare texts."""
+    hay: list[str] = []
     for part in question.parts:
-        found += [part.text, json.dumps(part.value, ensure_ascii=False), "\n".join(_iter_texts(part.value))]
-    return [_squeeze(text) for text in found]
+        forms = part.text, json.dumps(part.value, ensure_ascii=False), "\n".join(_iter_texts(part.value))
+        hay += [_squeeze(text) for text in forms]
+    for quote in quotes:
+        needle = _squeeze(quote).strip('"') or " ".join(quote.split()).strip('"')
+        if not needle or not any(needle in text for text in hay):
+            raise JudgeError("invalid_judgement", f"{format_value(quote, 120)} is no quote of what was shown")
 
 
 def _iter_texts(value: JsonValue) -> Iterator[str]:

@@ -90,8 +90,8 @@ _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b
 class ShownLeaf(NamedTuple):
     """A text or whole number that a judge may be shown."""
 
-    keys: tuple[str, ...]
-    """The nearest key; an empty string outside objects."""
+    key: str
+    """The nearest key; empty outside objects."""
     text: str
     number: bool
 
@@ -111,7 +111,7 @@ def iter_leaves(trace: Trace) -> Iterator[ShownLeaf]:
         for leaf in _walk(value):
             yield leaf
             for member in _MEMBER.finditer(leaf.text):
-                yield ShownLeaf((member[1],), member[2] or member[3], member[2] is None)
+                yield ShownLeaf(member[1], member[2] or member[3], member[2] is None)
 
 
 def _walk(value: JsonValue) -> Iterator[ShownLeaf]:
@@ -120,11 +120,11 @@ def _walk(value: JsonValue) -> Iterator[ShownLeaf]:
         key, here = stack.pop()
         if isinstance(here, Mapping):
             stack.extend(here.items())
-            yield from (ShownLeaf((name,), "", False) for name in here)
+            yield from (ShownLeaf(name, "", False) for name in here)
         elif isinstance(here, list):
             stack.extend([(key, item) for item in here])
         elif isinstance(here, str) or is_number(here):
-            yield ShownLeaf((key,), str(here), not isinstance(here, str))
+            yield ShownLeaf(key, str(here), not isinstance(here, str))
 
 
 def is_number(value: JsonValue) -> bool:
@@ -146,7 +146,7 @@ def list_sensitive(leaves: Sequence[ShownLeaf], what: frozenset[SensitiveKind]) 
 def _find_sensitive(leaves: Sequence[ShownLeaf], what: frozenset[SensitiveKind]) -> Iterator[Sensitive]:
     amounts = {leaf.text for leaf in leaves if leaf.number and _is_amount(leaf)}
     for leaf in leaves:
-        words = frozenset(_split_key(leaf.keys[-1])) if leaf.keys else frozenset[str]()
+        words = frozenset(_split_key(leaf.key))
         for sort in what:
             for text, how in _FINDERS[sort](leaf, words):
                 if sort == "secrets" or text not in amounts:
@@ -158,7 +158,7 @@ def _split_key(key: str) -> list[str]:
 
 
 def _is_amount(leaf: ShownLeaf) -> bool:
-    words = _split_key(leaf.keys[-1])
+    words = _split_key(leaf.key)
     if _AMOUNTS & set(words):
         return True
     return len(leaf.text) < 9 and not _names_identifier(words) and not set(words) & (_SECRET | _CONTACT)
@@ -201,7 +201,7 @@ def _is_iban(text: str) -> bool:
 def _find_identifiers(leaf: ShownLeaf, words: frozenset[str]) -> Iterator[tuple[str, Spelling]]:
     for match in _UUID.finditer(leaf.text):
         yield match[0], "loose"
-    if _looks_like_identifier(leaf, _split_key(leaf.keys[-1])) and not words & _SECRET:
+    if _looks_like_identifier(leaf, _split_key(leaf.key)) and not words & _SECRET:
         yield leaf.text, _choose_how(leaf.text)
     for match in _NAMED_IN_PROSE.finditer(leaf.text):
         if _is_free(match[1]):
@@ -252,9 +252,8 @@ def _split_pieces(text: str, how: Spelling) -> Iterator[Sensitive]:
     if len(runs) <= MAX_RUNS and len(text) <= MAX_LENGTH:
         core = "".join(runs)
         if runs and any(c.isascii() for c in core):
-            yield Sensitive(
-                core.translate(FOLD), text[text.index(runs[0]) : text.rindex(runs[-1]) + len(runs[-1])], how
-            )
+            end = text.rindex(runs[-1]) + len(runs[-1])
+            yield Sensitive(core.translate(FOLD), text[text.index(runs[0]) : end], how)
         return
     for run in runs:
         if len(run) >= 6:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import fsum
-from typing import NamedTuple
 
-from service.core.judging.fits import Binding
+from service.core.judging.fits.fit import Binding
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.notes import JudgeReply, is_same_model
 from service.core.judging.questions import ASSEMBLY
@@ -77,49 +76,22 @@ def build_binding(ask: Ask, replies: Sequence[JudgeReply]) -> Binding:
     """
     mixed = len({reply.instead_of for reply in replies}) > 1
     asked = {reply.requested for reply in replies}
-    stand_ins = [(mixed and bool(one.instead_of)) or _is_swapped(one, asked) for one in replies]
-    models = "+".join(
-        f"{one.model} standing in" if other else one.model for one, other in zip(replies, stand_ins, strict=True)
-    )
+    names: list[str] = []
+    for one in replies:
+        is_other = len(asked) > 1 and not is_same_model(one.requested, one.model)
+        swapped = is_other and any(is_same_model(name, one.model) for name in asked)
+        names.append(f"{one.model} standing in" if swapped or (mixed and one.instead_of) else one.model)
+    models = "+".join(names)
     return Binding(ask.judge.id, ask.judge.digest, models, ASSEMBLY, ask.evidence_digest, replies[0].route)
 
 
-def _is_swapped(reply: JudgeReply, asked: Collection[str]) -> bool:
-    """Whether the reply came from a different member of the jury than the one it was requested from."""
-    if len(asked) == 1 or is_same_model(reply.requested, reply.model):
-        return False
-    return any(is_same_model(one, reply.model) for one in asked)
-
-
-class Grades(NamedTuple):
-    """Mean graded values in [0, 1]: over all votes, and per model."""
-
-    raw: float
-    members: Mapping[str, float]
-
-
-def grade_votes(replies: Sequence[JudgeReply], take: Callable[[Judgement], float]) -> Grades:
-    """Return the mean graded value of at least one reply, overall and per model. `take` picks which end of a reply counts."""
-    found: dict[str, list[float]] = {}
+def grade_votes(replies: Sequence[JudgeReply], take: Callable[[Judgement], float]) -> tuple[float, dict[str, float]]:
+    """Return the mean graded value in [0, 1] of at least one reply, overall and per model. `take` picks what counts."""
+    by_model: dict[str, list[float]] = {}
     for reply in replies:
-        found.setdefault(reply.model, []).append(take(reply.judgement))
-    every = [take(reply.judgement) for reply in replies]
-    return Grades(_mean(every), {model: _mean(grades) for model, grades in found.items()})
-
-
-def take_worst(judgement: Judgement) -> float:
-    """Return the graded value with everything open at its worst."""
-    return judgement.low.graded
-
-
-def take_best(judgement: Judgement) -> float:
-    """Return the graded value with everything open at its best."""
-    return judgement.high.graded
-
-
-def take_middle(judgement: Judgement) -> float:
-    """Return the graded value half way between worst and best."""
-    return (judgement.low.graded + judgement.high.graded) / 2
+        by_model.setdefault(reply.model, []).append(take(reply.judgement))
+    every = [grade for grades in by_model.values() for grade in grades]
+    return _mean(every), {model: _mean(grades) for model, grades in by_model.items()}
 
 
 def _mean(values: Sequence[float]) -> float:

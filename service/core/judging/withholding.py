@@ -6,7 +6,7 @@ from dataclasses import field
 
 from pydantic import JsonValue
 
-from service.core.judging.fits import Status
+from service.core.judging.fits.fit import Status
 from service.core.judging.judged_outcomes import JudgeCalibration, JudgedScore
 from service.core.judging.notes import JudgeNote
 from service.core.models.light import light

@@ -23,13 +23,15 @@ PLACES = "places"
 def render_task(judge: Judge, menu: tuple[str, ...]) -> str:
     """Render the question, the labels, the rules and the examples: the message that begins every prompt of a judge."""
     if menu not in judge.tasks:
+        means = {name: label.means for name, label in judge.scale.items()} | {CANNOT_TELL: _CANNOT_TELL_MEANS}
+        labels = [f"- {json.dumps(name, ensure_ascii=False)}: {means[name]}".rstrip(": ") for name in menu]
         lines = [
             "You grade one thing that an AI assistant did with its tools.",
             "",
             f"Question: {judge.question.strip()}",
             "",
             "Labels:",
-            *_render_labels(judge, menu),
+            *labels,
             "",
             "Rules:",
             *_RULES,
@@ -77,12 +79,6 @@ EVIDENCE = (
 _CANNOT_TELL_MEANS = (
     "what is shown does not suffice to choose, and a human has to look; not for what is hard, and not for a middle way"
 )
-
-
-def _render_labels(judge: Judge, menu: Sequence[str]) -> Iterator[str]:
-    for name in menu:
-        means = _CANNOT_TELL_MEANS if name == CANNOT_TELL else judge.scale[name].means
-        yield f"- {json.dumps(name, ensure_ascii=False)}: {means}".rstrip(": ")
 
 
 def _render_examples(examples: Sequence[Example], *, claims: bool) -> Iterator[str]:

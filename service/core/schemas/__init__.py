@@ -15,11 +15,12 @@ import jsonschema_rs as rs
 from pydantic import JsonValue
 
 from service.core.json.values import name_type
+from service.core.json.walk import is_deeper_than
 from service.core.schemas.cost import BYTES_OF_A_LEVEL, ValidationCost, count_patterns, measure_size
 from service.core.schemas.dialects import DRAFTS, Dialect, choose_dialect
 from service.core.schemas.references import References
 from service.core.schemas.surface import OPAQUE, Surface, find_surface
-from service.core.schemas.tree import Node, SchemaProblem, is_deeper_than, is_node
+from service.core.schemas.tree import Node, SchemaProblem, is_node
 from service.core.schemas.wording import (
     Violation,
     cut_message,

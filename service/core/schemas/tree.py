@@ -12,7 +12,6 @@ from typing import TypeGuard
 from pydantic import JsonValue
 
 from service.core.json.pointers import escape_token
-from service.core.json.values import SCALARS
 
 Node = dict[str, JsonValue]
 """An object schema."""
@@ -24,7 +23,6 @@ _ITEMS = ("items", "additionalItems", "unevaluatedItems", "contains")
 _OTHERS = ("additionalProperties", "unevaluatedProperties")
 _ONE = _IN_PLACE_ONE | {*_ITEMS, *_OTHERS, "propertyNames", "contentSchema"}
 _MANY = _IN_PLACE_MANY | {"prefixItems", "items"}
-_CONTAINERS = (dict, list)
 _NAMED = _IN_PLACE_NAMED | {"properties", "patternProperties", "$defs", "definitions"}
 _INTO_PARTS = frozenset({*_ITEMS, *_OTHERS, "prefixItems", "properties", "patternProperties", "propertyNames"})
 
@@ -71,25 +69,6 @@ def walk_schema(node: Node, at: str = "") -> Iterator[tuple[str, Node]]:
     yield at, node
     for suffix, child in iter_subschemas(node):
         yield from walk_schema(child, at + suffix)
-
-
-def is_deeper_than(value: JsonValue, limit: int) -> bool:
-    """Whether arrays and objects nest in more than `limit` levels; a scalar has none. Not recursive; stops at the limit.
-
-    >>> is_deeper_than([[1]], 2), is_deeper_than([[1]], 1), is_deeper_than(5, 0)
-    (False, True, False)
-    """
-    level: list[dict[str, JsonValue] | list[JsonValue]] = [value] if isinstance(value, _CONTAINERS) else []
-    for _ in range(limit):
-        if not level:
-            return False
-        deeper: list[dict[str, JsonValue] | list[JsonValue]] = []
-        for outer in level:
-            for inner in outer.values() if isinstance(outer, dict) else outer:
-                if type(inner) not in SCALARS and isinstance(inner, _CONTAINERS):
-                    deeper.append(inner)  # noqa: PERF401 (a comprehension costs more where nothing is deeper)
-        level = deeper
-    return bool(level)
 
 
 def _iter_children(

@@ -43,6 +43,8 @@ _MARK = re.compile(
     r"|(?P<react>^[ >*#]{0,3}Action(?: \d+)?:[ \t*`]*(?=[\w\[`\n]))",
     re.MULTILINE,
 )
+_SIGNS = ("<", "[", "Action", "to=functions.")
+"""Each mark has one of these."""
 _FENCE = re.compile(r"(?m)^[ \t]*(```+|~~~+)[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`[^`\n]+`(?!`)")
 _CALL_FENCES = frozenset({"tool", "tool_code", "tool_call", "tool_calls", "tool_use", "function_call", "action"})
@@ -102,6 +104,8 @@ def _is_quoted(at: int, quoted: Sequence[tuple[int, int]]) -> bool:
 
 
 def _find_marked(text: str, offered: Offered, quoted: Sequence[tuple[int, int]]) -> Iterator[TextCall]:
+    if not any(map(text.__contains__, _SIGNS)):
+        return
     end, calls = -1, list[TextCall]()
     for mark in islice(_MARK.finditer(text), MAX_MARKS):
         if mark.start() < end or (_is_quoted(mark.start(), quoted) and mark.lastgroup != "react"):
@@ -234,14 +238,16 @@ def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[tup
     last = fences[-1] if fences and _END.match(text, fences[-1].end()) else None
     tag, block, before = (last[2].lower(), last[3], text[: last.start()]) if last else ("", text, "")
     calling = tag in _CALL_FENCES
-    shown = not calling and (_EXAMPLE.search(asked) or _EXAMPLE.search(before) or len(fences) > 1)
-    if shown and (last or len(fences) > 1):
+
+    def is_shown() -> bool:
+        return not calling and bool(len(fences) > 1 or _EXAMPLE.search(asked) or _EXAMPLE.search(before))
+
+    if (last or len(fences) > 1) and is_shown():
         return
     whole = list(_read_whole(block, offered, python=calling or tag in _PYTHON_FENCES, calling=calling))
-    if whole:
-        yield from whole
-    elif not shown:
-        yield from _find_named(block, offered, [] if last else quoted)
+    found = whole or list(_find_named(block, offered, [] if last else quoted))
+    if whole or (found and not is_shown()):  # few texts have any, and to look for signs of an example takes long
+        yield from found
 
 
 def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) -> Iterator[TextCall]:

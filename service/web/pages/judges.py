@@ -15,7 +15,7 @@ from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
 from service.api.routes.fits import REQUEST
 from service.api.routes.overview import JudgeQuery
-from service.core.judging.fits import Fit
+from service.core.judging.fits.fit import Fit
 from service.core.judging.judges import Judge
 from service.core.models.validation import validate
 from service.errors import InputError, Problem

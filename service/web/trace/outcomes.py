@@ -89,7 +89,7 @@ SIGNS: dict[OutcomeState, OutcomeSign] = {
 
 def _list_words(one: OutcomeStatement, already_said: Container[str]) -> Iterator[str]:
     outcome = one.outcome
-    yield from [words for words, _ in one.list_remarks(said=already_said)]
+    yield from [remark.words for remark in one.list_remarks(said=already_said)]
     if gap := one.explain_gap():
         yield gap
     if isinstance(outcome, MethodScore):

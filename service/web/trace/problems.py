@@ -30,9 +30,9 @@ def _iter_problems(report: Report, statements: Iterable[OutcomeStatement], parts
     for words in explain_low_score(report, statements):
         yield ProblemView(report.first_failing_stage or "", "score", "", words, "")
     for one in statements:
-        for words, path in one.list_remarks() if one.state in ("failed", "blocked") else ():
-            to = parts.find_anchor(path) if path else ""
-            yield ProblemView(one.stage, one.criterion, describe_where(one), clip_line(words), to)
+        for remark in one.list_remarks() if one.state in ("failed", "blocked") else ():
+            to = parts.find_anchor(remark.path) if remark.path else ""
+            yield ProblemView(one.stage, one.criterion, describe_where(one), clip_line(remark.words), to)
 
 
 def describe_where(one: OutcomeStatement) -> str:

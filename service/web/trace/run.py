@@ -94,7 +94,7 @@ def _build_entry(number: int, scored: ScoredTrace, full: bool) -> RunEntry:  # n
         report.verdict,
         read_score(report),
         report.first_failing_stage or "",
-        next((clip_line(words) for words, _ in list_reasons(report)), "") if full else "",
+        next((clip_line(one.words) for one in list_reasons(report)), "") if full else "",
         view,
     )
 

@@ -68,17 +68,15 @@ def read_amount(text: str, at: int) -> Mention | None:
     power = numbers.read_power(match["power"]) if match["power"] else 1.0
     power = -power if {"-", "\u2212"} & {match["sign"], match["inner"]} else power
     part = numbers.FRACTION_SIGNS[match["part"].strip()] if match["part"] else 0.0
-    readings = [
-        one
-        for number in written
-        for one in _build(number.value + part, number.last_place, power, tail, _loosen(text, start, digits))
-    ]
+    hedged = is_hedged(text, start)
+    loose = _loosen(digits) if hedged else 1.0
+    readings = [one for number in written for one in _build(number.value + part, number.last_place, power, tail, loose)]
     code = normalize_code(digits)
     if len(code) >= 3 and "." not in digits and not tail.units:
         day = read_joined_day(code)
         readings += [Reading("code", code), *([Reading("day", day)] if day else [])]
     ordinal = not tail.units and _ORDINAL.match(text, match.end()) is not None
-    return Mention(text[start : tail.end], start, tail.end, tuple(readings), is_hedged(text, start), ordinal)
+    return Mention(text[start : tail.end], start, tail.end, tuple(readings), hedged, ordinal)
 
 
 def _is_code(text: str, at: int, number: re.Match[str], tail: Tail) -> bool:
@@ -150,13 +148,13 @@ def _find_units(word: str, *, attached: bool) -> list[Unit]:
 def is_hedged(text: str, start: int) -> bool:
     """Whether a number is told roughly, or as a bound: `about`, `over`, `~`."""
     before = text[max(0, start - 24) : start].lower().split()[-2:]
-    return text[start - 1 : start] in tuple("~≈<>") or any(word.strip("(*_") in HEDGES for word in before)
+    return text[start - 1 : start] in ("~", "≈", "<", ">") or bool(
+        before and not HEDGES.isdisjoint([word.strip("(*_") for word in before])
+    )
 
 
-def _loosen(text: str, start: int, digits: str) -> float:
-    """Return how many times half its last place a number may be off: more where it is told roughly, for its last zeros too."""
-    if not is_hedged(text, start):
-        return 1.0
+def _loosen(digits: str) -> float:
+    """Return how many times half its last place a number that is told roughly may be off: more for its last zeros."""
     return 2.0 * 10.0 ** (len(digits) - len(digits.rstrip("0")) if digits.isdecimal() else 0)
 
 
@@ -207,8 +205,9 @@ def read_spelled_amount(text: str, at: int, language: str) -> Mention | None:
     if share is not None and not tail.units and tail.scale == 1.0:
         return Mention(match.group(), at, end, (Reading("number", share, "share", 0.02),), is_hedged(text, at))
     last_place = 1.0 if share is None else 0.01
-    readings = tuple(_build(value, last_place, 1.0, tail, _loosen(text, at, "")))
-    return Mention(text[at : tail.end], at, tail.end, readings, is_hedged(text, at))
+    hedged = is_hedged(text, at)
+    readings = tuple(_build(value, last_place, 1.0, tail, _loosen("") if hedged else 1.0))
+    return Mention(text[at : tail.end], at, tail.end, readings, hedged)
 
 
 def _read_share(words: list[str], language: str) -> float | None:

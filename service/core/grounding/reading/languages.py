@@ -31,8 +31,8 @@ def guess_language(text: str) -> str:
     ('de', 'es', 'en')
     """
     words = _WORD.findall(text[:4_000].lower())
-    counts = {language: sum(word in common for word in words) for language, common in _COMMON_WORDS.items()}
-    return max(LANGUAGES, key=lambda language: counts[language])
+    counts = {language: sum(map(common.__contains__, words)) for language, common in _COMMON_WORDS.items()}
+    return max(LANGUAGES, key=counts.__getitem__)
 
 
 _MONTHS = """

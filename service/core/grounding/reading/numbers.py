@@ -35,6 +35,8 @@ def read_digits(text: str) -> tuple[Number, ...]:
     """
     if len(text) > MAX_DIGITS:
         return ()
+    if text.isdecimal():
+        return (Number(float(text)),)
     groups = _SPACES.split(text)
     if any(len(re.split("[.,]", group)[0]) != 3 for group in groups[1:]) or (groups[1:] and len(groups[0]) > 3):
         return ()

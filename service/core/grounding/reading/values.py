@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
-from functools import cached_property, lru_cache
+from functools import cache
 
 from service.core.grounding.reading import moments
 from service.core.grounding.reading.amounts import TAIL, read_amount, read_spelled_amount
 from service.core.grounding.reading.languages import (
     HALVES,
+    LANGUAGES,
     MONTHS,
     MULTIPLIERS,
     NAMED_TIMES,
@@ -25,6 +26,7 @@ from service.core.grounding.reading.languages import (
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Time
 from service.core.grounding.reading.units import CURRENCIES, find_unit
+from service.core.models.lazy import lazy
 
 MAX_TEXT_CHARS = 64_000
 """Characters read of one text."""
@@ -63,18 +65,17 @@ class _Scanner:
     def __init__(self, text: str, today: date | None) -> None:
         self._text, self._today = text, today
 
-    @cached_property
+    @lazy
     def _language(self) -> str:
         return guess_language(self._text)
 
-    @cached_property
-    def _heads(self) -> frozenset[str]:
-        return _list_heads(self._language)
-
     def scan(self) -> Iterator[Mention]:
         end = count = 0
+        heads = _list_heads()
         for match in _START.finditer(self._text):
-            word = match["word"]
+            word = match[1]
+            if word is not None and word.lower() not in heads and word not in CURRENCIES:
+                continue  # most words end here
             if match.start() < end or count >= MAX_MENTIONS or (word is not None and not self._tells(word)):
                 continue
             for mention in self._read(match.start()):
@@ -83,7 +84,7 @@ class _Scanner:
 
     def _tells(self, word: str) -> bool:
         """Whether a value may start with a word."""
-        return word.lower() in self._heads or word in CURRENCIES
+        return word.lower() in _list_heads(self._language) or word in CURRENCIES
 
     def _read(self, at: int) -> Iterator[Mention]:
         first = self._text[at]
@@ -91,11 +92,11 @@ class _Scanner:
         if first.isalpha():
             yield from self._read_word(at, token.group()) if token is not None else ()
             return
-        for read in (self._read_iso, self._read_clock, self._read_numeric_day, self._read_prose_day):
-            found = read(at) if first.isdecimal() else []
-            if found:
-                yield from found
-                return
+        if first.isdecimal():
+            for read in (self._read_iso, self._read_clock, self._read_numeric_day, self._read_prose_day):
+                if found := read(at):
+                    yield from found
+                    return
         if token is not None and _DECADE.fullmatch(token.group()):
             decade = Reading("number", float(token.group()[:4]) + 4.5, "", 4.5)
             yield Mention(token.group(), at, token.end(), (decade,), ordinal=True)
@@ -221,9 +222,11 @@ class _Scanner:
 _FIRST = re.compile(r"[^\W\d_]+")
 
 
-@lru_cache(maxsize=4)
-def _list_heads(language: str) -> frozenset[str]:
-    """List the words with which a value may start."""
+@cache
+def _list_heads(language: str = "") -> frozenset[str]:
+    """List the words with which a value may start in a language, or in any: few texts have one, so few need a guess."""
+    if not language:
+        return frozenset[str]().union(*map(_list_heads, LANGUAGES))
     spelled = (*list_number_words(language), *MULTIPLIERS[language], *HALVES)
     known = (*spelled, *MONTHS, *WEEKDAYS, *NAMED_TIMES, *RELATIVE_DAYS[language], "kr", "http", "https")
     return frozenset([word[0] for word in map(_FIRST.match, known) if word is not None])

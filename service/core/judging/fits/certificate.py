@@ -40,6 +40,11 @@ class Recognised(FrozenModel):
         """Whether the bound reaches the floor."""
         return self.low_in_all >= self.floor
 
+    def explain_missing(self) -> str:
+        """Explain what is missing; empty if it is reached."""
+        wanted = f"{self.needed} labels needed" if self.needed else "no number of labels would do"
+        return "" if self.reached else f"; {wanted}"
+
 
 class Certificate(FrozenModel):
     """One look at a set of labels. Both bounds must reach their floors; as one claim needs both, neither is corrected for two."""
@@ -69,15 +74,7 @@ class Certificate(FrozenModel):
         parts = [
             f"{one.recognised} of {one.labels} {name} recognised, at least {one.low:.3f}"
             + (f" alone and {one.low_in_all:.3f} in all" if self.judges > 1 else "")
-            + f" (asked: {one.floor:g}"
-            + (
-                ""
-                if one.reached
-                else f"; {one.needed} labels needed"
-                if one.needed
-                else "; no number of labels would do"
-            )
-            + ")"
+            + f" (asked: {one.floor:g}{one.explain_missing()})"
             for name, one in (("passes", self.passes), ("failures", self.failures))
         ]
         start = "certified" if self.certified else "not certified"

@@ -166,17 +166,9 @@ class Fit(FrozenModel):
     @lazy
     def id(self) -> str:
         """The judge, the criterion, and 12 hex digits of the digest of all but the day, library versions and certificates."""
-        left_out = {
-            "libraries",
-            "made",
-            "certificates",
-            *[
-                name
-                for name in ("weights", "evidence", "route", "guarantee", "discrimination")
-                if not getattr(self, name)
-            ],
-        }
-        kept = self.model_dump(mode="json", exclude=left_out)
+        optional = ("weights", "evidence", "route", "guarantee", "discrimination")
+        empty = [name for name in optional if not getattr(self, name)]
+        kept = self.model_dump(mode="json", exclude={"libraries", "made", "certificates", *empty})
         return f"{self.judge}/{self.criterion}/{_hash_value(kept)[:12]}"
 
     @lazy
@@ -269,17 +261,13 @@ def calibrate_value(
         return apply_fit(best, best.weigh(raw, members), stratum=stratum)
     if not own:
         return AppliedFit("uncalibrated", raw, raw)
-    earlier = [fit.id for fit in own if _is_snapshot(fit.binding, binding)]
-    return (
-        AppliedFit("stale", raw, raw, max(earlier))
-        if earlier
-        else AppliedFit("mismatched", raw, raw, max([fit.id for fit in own]))
-    )
-
-
-def _is_snapshot(one: Binding, other: Binding) -> bool:
-    """Whether two bindings differ only in the snapshots of their models."""
-    return replace(one, model="") == replace(other, model="") and strip_version(one.model) == strip_version(other.model)
+    nameless, model = replace(binding, model=""), strip_version(binding.model)
+    earlier = [
+        fit.id for fit in own if replace(fit.binding, model="") == nameless and strip_version(fit.model) == model
+    ]  # they differ only in the snapshots of their models
+    if earlier:
+        return AppliedFit("stale", raw, raw, max(earlier))
+    return AppliedFit("mismatched", raw, raw, max([fit.id for fit in own]))
 
 
 def apply_fit(fit: Fit, raw: float, *, stratum: str | None = None) -> AppliedFit:
