@@ -59,8 +59,11 @@ def read_hosted(out: Transcript, sink: Sink, kind: str, item: Cursor) -> None:
     """Read a part of one of the types in `HOSTED`. Raises InputError: a call of an MCP server's tool without a name."""
     if kind in _CALLS:
         _read_call(out, sink, _CALLS[kind], item)
-    elif kind in _OUTPUTS:
-        _read_output(out, sink, item)
+    elif kind in _OUTPUTS:  # tools found by a search are on offer from now on
+        found = item.peek("tools")
+        _offer(out, item)
+        content = read_result_content(item.take("output") if "output" in item else found)
+        sink.add_result(item.text("call_id"), ToolResult(content, item.text("status") == "failed"), path=item.path)
     elif kind == "mcp_list_tools":
         _offer(out, item)
     else:
@@ -79,14 +82,6 @@ def _read_call(out: Transcript, sink: Sink, hosted: _Hosted, item: Cursor) -> No
     result = ToolResult(returned, failed) if returned is not None or failed else None
     out.offer(ToolDef(name))
     sink.call(call if arguments else replace(call, arguments=None, captured=False), result)
-
-
-def _read_output(out: Transcript, sink: Sink, item: Cursor) -> None:
-    """Read the result of a hosted tool's call. Tools found by a search are on offer from now on."""
-    found = item.peek("tools")
-    _offer(out, item)
-    content = read_result_content(item.take("output") if "output" in item else found)
-    sink.add_result(item.text("call_id"), ToolResult(content, item.text("status") == "failed"), path=item.path)
 
 
 def _offer(out: Transcript, item: Cursor) -> None:

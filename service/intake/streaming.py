@@ -61,11 +61,10 @@ class _Call:
             return False
         if not name or not self.name:
             return True
-        return name == self.name and (bool(call_id) or not arguments or not self._is_whole())
-
-    def _is_whole(self) -> bool:
+        if name != self.name or call_id or not arguments:
+            return name == self.name
         self.tries += 1
-        return self.tries <= MAX_TRIES and parse_or_none("".join(self.pieces)) is not None
+        return self.tries > MAX_TRIES or parse_or_none("".join(self.pieces)) is None
 
     def build(self) -> dict[str, JsonValue]:
         """Return the call as a reply that is not streamed has it. Raises InputError: it has no name."""

@@ -17,7 +17,7 @@ from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import find_speaker, read_message
 from service.intake.python_text import holds_calls, looks_like_calls, parse_calls
-from service.intake.tags import drop_thoughts, find_unclosed_thought
+from service.intake.tags import drop_thoughts, split_tags
 from service.intake.tools import read_tools
 
 _INPUTS = ("messages", "input", "prompt", "question")
@@ -64,7 +64,8 @@ def _read_message(out: Transcript, message: Cursor) -> None:
 
 def read_reply(transcript: Transcript, raw: str, path: str) -> None:
     """Add what a model wrote: as calls if it consists of them, otherwise as text."""
-    text, thought = drop_thoughts(raw), find_unclosed_thought(raw)
+    text = drop_thoughts(raw)
+    thought = next((piece.text for piece in split_tags(raw, ("think",)) if not piece.closed), "")
     calls = parse_calls(text)
     transcript.say("assistant", text if calls is None else "")
     if thought:
