@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, find_object, read_type
+from service.core.json.members import JsonObject, find_object, list_items, read_type
+from service.core.json.pointers import split_pointer
 from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadablePart, UnreadKind
 from service.errors import InputError
 from service.intake.build import Transcript
@@ -26,6 +27,7 @@ from service.intake.spans.otlp import Span, look_up, parse_json, read_items
 from service.intake.spans.sources import get_event_name, get_stated
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Leftover, Rest
+from service.intake.unread_parts.suspects import find_calls
 
 HIDDEN = "__REDACTED__"
 """What OpenInference writes in place of content that it was told to hide."""
