@@ -20,7 +20,7 @@ cause.
 """
 
 
-def read_chunks(out: Transcript, record: Cursor, sample: JsonValue) -> None:
+def read_chunks(record: Cursor, sample: JsonValue) -> None:
     """Add the reply in the `chunks` of a record; `sample` chooses one of several.
 
     Raises InputError: several replies and none chosen.
@@ -37,7 +37,7 @@ def read_chunks(out: Transcript, record: Cursor, sample: JsonValue) -> None:
                 reply.ends.append(({"error": chunk.peek("error")}, chunk.path))
     if replies:
         chosen = sorted(replies)[pick_sample(sample, len(replies), "choices")]
-        replies[chosen].finish(out)
+        replies[chosen].finish(record.out)
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class _Reply:
             message["refusal"] = refusal
         if self._legacy is not None:
             message["function_call"] = self._legacy.build()["function"]
-        read_reply_message(out, Cursor(message, out, "/chunks"))
+        read_reply_message(Cursor(message, out, "/chunks"))
         if self._audio and not (text or refusal):
             out.note_unread("text", self._audio, "what was said as audio")
         for raw, path in self.ends:

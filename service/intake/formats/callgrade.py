@@ -67,10 +67,10 @@ class Event(TypedDict, total=False):
 _ROLES: tuple[Literal["user"], Literal["assistant"], Literal["system"]] = ("user", "assistant", "system")
 
 
-def _read(record: Cursor, out: Transcript) -> Trace:
+def _read(record: Cursor) -> Trace:
     raw = record.members
     record.drop()
-    out.close()  # our own form lists all that happened
+    record.out.close()  # our own form lists all that happened
     events = cast("list[Event]", raw.get("events"))
     called = False
     for index, event in enumerate(events):
@@ -78,13 +78,13 @@ def _read(record: Cursor, out: Transcript) -> Trace:
         if event.get("parallel") and not called:
             raise InputError.at(f"{path}/parallel", "there is no call right before this one")
         called = "call" in event or (called and "tools" in event)
-        out.agent = event.get("agent")
-        _read_event(out, event, path)
+        record.out.agent = event.get("agent")
+        _read_event(record.out, event, path)
     added = any("tools" in event and "agent" not in event for event in events)
     tools = read_tools(raw.get("tools", [] if added else None))
     schema, captured = cast("JsonObject | bool | None", raw.get("output_schema")), "output" in raw
     output = AgentOutput(raw.get("output"), schema, captured) if captured or schema is not None else None
-    return out.build_trace(cast("Record", raw), tools=tools, output=output)
+    return record.out.build_trace(cast("Record", raw), tools=tools, output=output)
 
 
 def _read_event(transcript: Transcript, event: Event, path: str) -> None:

@@ -7,7 +7,6 @@ model span, the outermost span is the exchange.
 from __future__ import annotations
 
 from service.core.json.members import JsonObject, as_text, find_object
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.runs import Located, LoggedRun, locate, read_log
@@ -15,15 +14,15 @@ from service.intake.unread_parts.suspects import looks_like_call
 from service.intake.wrapping import WrapperContents
 
 
-def _read(record: Cursor, out: Transcript) -> WrapperContents:
+def _read(record: Cursor) -> WrapperContents:
     info, data = record.child("info"), record.child("data")
     trace_id = as_text(info.peek("trace_id")) or as_text(info.peek("request_id"))
     runs = [_read_span(span) for span in data.list_nodes("spans")]
     for run in runs:
         if isinstance(run.node.raw, dict) and looks_like_call(run.node.raw):
-            out.note_unread("call", run.node.path, "a span that is a call")
+            record.out.note_unread("call", run.node.path, "a span that is a call")
     attributes = [run.node.child("attributes") for run in runs]
-    return read_log(out, runs, trace_id, others=[data], whole=[info, *attributes])
+    return read_log(record.out, runs, trace_id, others=[data], whole=[info, *attributes])
 
 
 def _read_span(span: Cursor) -> LoggedRun:

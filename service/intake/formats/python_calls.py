@@ -24,42 +24,42 @@ _INPUTS = ("messages", "input", "prompt", "question")
 _OUTPUTS = ("output", "response", "result", "completion")
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     chosen = next((name for name in _OUTPUTS if isinstance(record.peek(name), str)), None)
     if chosen is None and "messages" not in record:
         raise InputError.at("", f"expected messages, or what the model wrote in one of {', '.join(_OUTPUTS)}")
     for name in _INPUTS:
         text = record.text(name)
         if text:
-            out.say("user", text)
+            record.out.say("user", text)
         for item in record.items(name, of="a message") if isinstance(record.peek(name), list) else ():
             for message in item.items(of="a message") if isinstance(item.raw, list) else (item,):  # grouped by turn
-                _read_message(out, message)
+                _read_message(message)
     if chosen is not None:
         written = record.text(chosen)
-        read_reply(out, written, f"/{chosen}")
+        read_reply(record.out, written, f"/{chosen}")
         for name in _OUTPUTS:
             text = as_text(record.peek(name))
             if text and name != chosen and text != written:
                 kind = "call" if holds_calls(text) else "text"
-                out.note_unread(kind, f"/{name}", f"the member {name!r} beside {chosen!r}")
+                record.out.note_unread(kind, f"/{name}", f"the member {name!r} beside {chosen!r}")
             record.take(name)
     offered = "functions" if "tools" not in record and "functions" in record else "tools"
     return read_tools(record.take(offered), path=f"/{offered}")
 
 
-def _read_message(out: Transcript, message: Cursor) -> None:
+def _read_message(message: Cursor) -> None:
     if isinstance(message.raw, str):
-        out.say("user", message.raw)
+        message.out.say("user", message.raw)
         return
     speaker = "tool" if message.peek("role") == "ipython" else find_speaker(message)
     if speaker == "assistant":
         content = message.take("content")
         texts = [find_text(part, "text") or "" for part in list_objects(content)]
         written = content if isinstance(content, str) else "\n".join(filter(None, texts))
-        read_reply(out, written, f"{message.path}/content")
+        read_reply(message.out, written, f"{message.path}/content")
     else:
-        read_message(out, message, speaker)
+        read_message(message, speaker)
 
 
 def read_reply(transcript: Transcript, raw: str, path: str) -> None:

@@ -36,10 +36,10 @@ ROLES = {
 TAGS = ("tool_calls?", "function_?calls?", "think")
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     system = record.text("system")
     if system:
-        out.say("system", system)
+        record.out.say("system", system)
     tools = _list_tools(record, system)
     turns = record.list_nodes("conversations")
     roles = [ROLES.get((as_text(turn.peek("from")) or as_text(turn.peek("role")) or "").lower()) for turn in turns]
@@ -50,28 +50,28 @@ def _read(record: Cursor, out: Transcript) -> Tools:
         value, path = turn.take(name), f"{turn.path}/{name}"
         turn.take("from", "role")
         if roles[index] == "result":
-            _read_results(out, value, path, call_count, alone="result" not in (before, after))
+            _read_results(record.out, value, path, call_count, alone="result" not in (before, after))
         elif roles[index] == "call" == before:  # parallel to the calls of the turn before
-            call_count += _read_calls(out, value, path)
+            call_count += _read_calls(record.out, value, path)
         else:
-            call_count = _read_turn(out, turn, value, path, roles[index])
+            call_count = _read_turn(turn, value, path, roles[index])
         turn.close()
     return tools
 
 
-def _read_turn(transcript: Transcript, turn: Cursor, value: JsonValue, path: str, role: str | None) -> int:
+def _read_turn(turn: Cursor, value: JsonValue, path: str, role: str | None) -> int:
     """Add a turn to the transcript; return how many calls it made."""
     text = value if isinstance(value, str) else ""
     if role == "assistant":
-        return _read_reply(transcript, text, path)
+        return _read_reply(turn.out, text, path)
     if role == "call":
-        transcript.say("assistant", "")
-        return _read_calls(transcript, value, path)
+        turn.out.say("assistant", "")
+        return _read_calls(turn.out, value, path)
     if role is None:
-        inner = Cursor(_parse(text) or turn.raw, transcript, turn.path)
+        inner = Cursor(_parse(text) or turn.raw, turn.out, turn.path)
         inner.leave("a turn of an unknown role", holds="text")
     else:
-        transcript.say("user" if role == "user" else "system", text)
+        turn.out.say("user" if role == "user" else "system", text)
     return 0
 
 

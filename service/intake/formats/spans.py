@@ -44,7 +44,7 @@ from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
 
 
-def _read(record: Cursor, out: Transcript) -> Trace:
+def _read(record: Cursor) -> Trace:
     raw = record.members
     record.drop()
     spans = read_spans(raw.get("spans"), raw.get("resourceSpans"))
@@ -61,12 +61,12 @@ def _read(record: Cursor, out: Transcript) -> Trace:
     leftovers = list_unread_calls(spans, known, read_orders)
     dialogue = sorted([*merged.entries, *leftovers], key=lambda entry: entry.moment)
     tools = read_tools(raw.get("tools"))
-    writer = _Writer(out, unmatched, agents)
+    writer = _Writer(record.out, unmatched, agents)
     writer.write(dialogue, matches)
     answer = _find_agent_output(spans)
-    if answer is not None and out.is_calling() and not selection.missing:  # an argument of the last call
-        out.say("assistant", answer)
-    trace = out.build_trace(
+    if answer is not None and record.out.is_calling() and not selection.missing:  # an argument of the last call
+        record.out.say("assistant", answer)
+    trace = record.out.build_trace(
         cast("Record", raw),
         trace_id=find_text(raw, "id") or _find_conversation_id(spans),
         tools=read_tools_on_offer(spans) if tools is None else tools,

@@ -14,7 +14,6 @@ from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_object, list_objects
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_messages
@@ -23,19 +22,19 @@ from service.intake.tools import read_tools
 _GOLD = ("gold_actions", "outputs", "gold", "info", "initial", "final")
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     chosen = next((name for name in ("messages", "traj") if name in record), None)
     task = record.take("task_id")
     if chosen is None or not isinstance(task, (int, str)):
         what = "the conversation in messages or traj" if chosen is None else "a task_id"
         raise InputError.at("" if chosen is None else "/task_id", f"expected {what}")
-    read_messages(out, record.items(chosen, of="a message"), error_prefix="Error", strict=True)
+    read_messages(record.out, record.items(chosen, of="a message"), error_prefix="Error", strict=True)
     trial = record.take("trial")
-    out.id = f"task-{task}" + ("" if trial is None else f"-trial-{trial}")
-    out.state = cast("JsonObject", record.raw)
+    record.out.id = f"task-{task}" + ("" if trial is None else f"-trial-{trial}")
+    record.out.state = cast("JsonObject", record.raw)
     for name in _GOLD:
         record.take(name)
-    out.close()  # the simulated user has the last word
+    record.out.close()  # the simulated user has the last word
     return read_tools(record.take("tools"))
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from service.core.json.members import JsonObject, list_items, list_objects, read_type
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_messages
 from service.intake.tools import read_tools
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     system = record.text("system")
     if system:
-        out.say("system", system)
-    read_messages(out, record.items("messages", of="a message"))
+        record.out.say("system", system)
+    read_messages(record.out, record.items("messages", of="a message"))
     return read_tools(record.take("tools"))
 
 

@@ -98,7 +98,7 @@ def _read_message(message: JsonObject, speaker: Speaker) -> SpanMessage:
     out = Transcript()
     plain = _normalise(message, spoken=speaker != "tool")
     node = Cursor(plain, out, "", "a message")
-    read_message(out, node, speaker)
+    read_message(node, speaker)
     node.close()
     text = "".join([one.text for one in out.messages if one.text != HIDDEN])
     calls = tuple([drop_hidden(step.call) for step in out.steps])
