@@ -176,6 +176,7 @@ class Transcript:
         raw = cast("JsonObject", record)  # a validated record is JSON
         state = self.state if state is None else state
         given = cast("JsonObject | None", raw.get("state") if state is None else state)
+        captured = frozenset(name for name in ("initial", "final") if given is not None and name in given)
         answers, orphans = self.answers, ()
         if self.results:
             answers, orphans = pair(self.steps, self.results, answers)
@@ -191,10 +192,15 @@ class Transcript:
             record["format"],
             common.tools,
             tuple(self.messages),
-            tuple([_answer(step, answers) for step in self.steps] if answers else self.steps),
+            tuple(
+                [
+                    step if (result := answers.get(step.index)) is None else replace(step, result=result)
+                    for step in self.steps
+                ]
+            ),
             None if self.is_calling() or not self._is_last() else self.messages[-1].text,
             self._turn,
-            None if given is None else _read_state(given),
+            None if given is None or not captured else State(given.get("initial"), given.get("final"), captured),
             cast("JsonValue", raw),
             (*unread, *orphans),
             offers=common.offers,
@@ -277,12 +283,6 @@ class Transcript:
         return bool(self.steps) and self.steps[-1].message == len(self.messages) - 1
 
 
-def _answer(step: Step, answers: Answers) -> Step:
-    """Return the step with what its call returned."""
-    result = answers.get(step.index)
-    return step if result is None else Step(step.index, step.turn, step.call, result, step.message, None, step.agent)
-
-
 def _add_offers(tools: tuple[ToolDef, ...] | None, offered: Mapping[str, tuple[ToolDef, Offer | None]]) -> Catalogue:
     """Return the tools that are listed, and those offered besides."""
     if tools is None:
@@ -301,9 +301,3 @@ def add_catalogues(trace: Trace, catalogues: Mapping[str | None, Catalogue]) -> 
     return replace(
         trace, tools=tuple(tools.values()) if known else None, offers={}, catalogues={**others, **catalogues}
     )
-
-
-def _read_state(raw: JsonObject) -> State | None:
-    """Return the state with the names of its captured parts: null is one, absence is none; None without any."""
-    captured = frozenset(name for name in ("initial", "final") if name in raw)
-    return State(raw.get("initial"), raw.get("final"), captured) if captured else None

@@ -41,7 +41,7 @@ def pick_sample(chosen: object, count: int, name: str) -> int:
 class Cursor:
     """A value of the source at its pointer, usually an object. Each getter marks what it returns as read."""
 
-    __slots__ = ("_about", "_of", "_opened", "_out", "_silent", "_taken", "members", "path", "raw")
+    __slots__ = ("_about", "_of", "_opened", "_silent", "_taken", "members", "out", "path", "raw")
 
     def __init__(self, raw: JsonValue | JsonObject, out: Transcript, path: str = "", of: str = "the trace") -> None:
         """Start at a value; the default is the root. `of`: what it is, for reasons, such as "a message"."""
@@ -49,7 +49,8 @@ class Cursor:
         self.members: JsonObject = raw if isinstance(raw, dict) else _NO_MEMBERS
         """Its members as they are; empty unless it is an object. To look at one does not take it."""
         self.path = path
-        self._out = out
+        self.out = out
+        """Where its reader reports what happened."""
         self._of = of
         self._about: About = "record"
         self._silent = False
@@ -105,7 +106,7 @@ class Cursor:
         for name in names:
             if isinstance(value := self.members.get(name), dict):
                 return self._open(name, value, of)
-        return NOTHING
+        return Cursor(None, self.out)
 
     def member(self, name: str) -> Cursor:
         """Return a member as a node, whatever it is and whatever its name."""
@@ -138,13 +139,13 @@ class Cursor:
         of, place = of or f"an item of {name!r}", -1
         try:
             for place, value in enumerate(listed):
-                node = Cursor(value, self._out, f"{path}/{place}", of)
+                node = Cursor(value, self.out, f"{path}/{place}", of)
                 yield node
                 if node._opened or not node._taken.issuperset(node.members):  # most items have nothing to close
                     node.close()
         finally:
             for later in range(place + 1, len(listed)):
-                Cursor(listed[later], self._out, f"{path}/{later}", of).leave()
+                Cursor(listed[later], self.out, f"{path}/{later}", of).leave()
 
     def list_nodes(self, name: str) -> list[Cursor]:
         """Return the items of a list, all open until the node closes; those that are no objects are left."""
@@ -166,7 +167,7 @@ class Cursor:
         """
         listed = self.members.get(name)
         if not isinstance(listed, list) or not listed:
-            return NOTHING
+            return Cursor(None, self.out)
         chosen = pick_sample(sample, len(listed), name)
         self._taken.add(name)
         return self._open(f"{name}/{chosen}", listed[chosen], f"an item of {name!r}")
@@ -178,7 +179,7 @@ class Cursor:
             if isinstance(value, str):
                 self._taken.add(name)
                 if value:
-                    yield Cursor(value, self._out, f"{self.path}/{name}", "a part")
+                    yield Cursor(value, self.out, f"{self.path}/{name}", "a part")
                 return
             if isinstance(value, list):
                 yield from self.items(name, of="a part")
@@ -215,11 +216,13 @@ class Cursor:
         """
         if not keep:
             self.drop()
+        if self.raw is None and not self.path:  # it is not there
+            return
         if holds == "call":
-            self._out.note_unread("call", self.path, what or self._name())
+            self.out.note_unread("call", self.path, what or self._name())
         else:
             value = cast("JsonValue", self.raw)
-            self._out.leave(Rest(value, self.path, what or self._name(), holds=holds, shown=shown, by_id=by_id))
+            self.out.leave(Rest(value, self.path, what or self._name(), holds=holds, shown=shown, by_id=by_id))
 
     def close(self) -> None:
         """Leave each member that was not taken, here and in what was opened. Closing twice changes nothing."""
@@ -230,14 +233,14 @@ class Cursor:
         rest = {name: value for name, value in self.members.items() if name not in self._taken and value not in _EMPTY}
         self._taken.update(rest)
         if len(rest) > 1 and self.path and looks_like_call(rest):  # what is left of it could be a call as a whole
-            self._out.leave(Rest(rest, self.path, self._name(), holds="other"))
+            self.out.leave(Rest(rest, self.path, self._name(), holds="other"))
             return
         for name, value in rest.items():
             what, place = f"the member {clip(name)!r} of {self._name()}", f"{self.path}/{escape_token(name)}"
             if is_reference(name, self.path):
-                self._out.note_unread("other", place, what)
+                self.out.note_unread("other", place, what)
             else:
-                self._out.leave(Rest(value, place, what, name, self._about, by_id=self.path != "", silent=self._silent))
+                self.out.leave(Rest(value, place, what, name, self._about, by_id=self.path != "", silent=self._silent))
 
     def _name(self) -> str:
         return self._of or f"the member {clip(self.path.rpartition('/')[2])!r}"
@@ -247,10 +250,6 @@ class Cursor:
             self._opened = {}
         node = self._opened.get(name)
         if node is None:
-            node = self._opened[name] = Cursor(value, self._out, f"{self.path}/{name}", of)
+            node = self._opened[name] = Cursor(value, self.out, f"{self.path}/{name}", of)
             self._taken.add(name)
         return node
-
-
-NOTHING = Cursor(None, Transcript())
-"""The node of what is not there."""

@@ -34,8 +34,8 @@ class Format:
     """One line that says what the format is."""
     hint: str
     """The members that `recognise` looks for, in words."""
-    read: Callable[[Cursor, Transcript], Tools | Trace | WrapperContents]
-    """Adds what happened to the transcript and returns the tools on offer; or, for a log that wraps a conversation of
+    read: Callable[[Cursor], Tools | Trace | WrapperContents]
+    """Adds what happened to the cursor's transcript and returns the tools on offer; or, for a log that wraps a conversation of
     another format, returns what it wraps. The record's `format`, `id` and `state` are not for the reader.
     """
     recognise: Callable[[JsonObject], bool]
@@ -78,7 +78,7 @@ class Format:
         out = Transcript(offered)
         root = Cursor(cast("JsonObject", record), out)
         root.take_all("format", "id", "state")
-        found = self.read(root, out)
+        found = self.read(root)
         root.close()
         return found if isinstance(found, (Trace, WrapperContents)) else out.build_trace(record, tools=found)
 

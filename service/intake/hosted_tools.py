@@ -15,7 +15,6 @@ from pydantic import JsonValue
 from service.core.json.members import list_objects
 from service.core.trace import ToolDef, ToolResult
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 from service.intake.speech import Sink
@@ -55,20 +54,23 @@ def list_hosted(tools: JsonValue) -> list[str]:
     return [str(tool.get("type")) for tool in list_objects(tools) if not tool.keys() & {"name", "function", "custom"}]
 
 
-def read_hosted(out: Transcript, sink: Sink, kind: str, item: Cursor) -> None:
+def read_hosted(sink: Sink, kind: str, item: Cursor) -> None:
     """Read a part of one of the types in `HOSTED`. Raises InputError: a call of an MCP server's tool without a name."""
     if kind in _CALLS:
-        _read_call(out, sink, _CALLS[kind], item)
-    elif kind in _OUTPUTS:
-        _read_output(out, sink, item)
+        _read_call(sink, _CALLS[kind], item)
+    elif kind in _OUTPUTS:  # tools found by a search are on offer from now on
+        found = item.peek("tools")
+        _offer(item)
+        content = read_result_content(item.take("output") if "output" in item else found)
+        sink.add_result(item.text("call_id"), ToolResult(content, item.text("status") == "failed"), path=item.path)
     elif kind == "mcp_list_tools":
-        _offer(out, item)
+        _offer(item)
     else:
-        _read_mcp_call(out, sink, item)
+        _read_mcp_call(sink, item)
 
 
-def _read_call(out: Transcript, sink: Sink, hosted: _Hosted, item: Cursor) -> None:
-    name = next((name for name in out.hosted if name.startswith(hosted.tool)), hosted.tool)
+def _read_call(sink: Sink, hosted: _Hosted, item: Cursor) -> None:
+    name = next((name for name in item.out.hosted if name.startswith(hosted.tool)), hosted.tool)
     given: dict[str, JsonValue] = {name: value for name in hosted.arguments if (value := item.take(name)) is not None}
     first = next(iter(given.values()), None)
     arguments = first if isinstance(first, dict) or hosted.tool == "tool_search" else given or None
@@ -77,25 +79,17 @@ def _read_call(out: Transcript, sink: Sink, hosted: _Hosted, item: Cursor) -> No
     item.take_all("result", "name", "arguments")  # an image; and what the common form of a call has
     failed, returned = item.text("status") == "failed", item.take(*hosted.result)
     result = ToolResult(returned, failed) if returned is not None or failed else None
-    out.offer(ToolDef(name))
+    item.out.offer(ToolDef(name))
     sink.call(call if arguments else replace(call, arguments=None, captured=False), result)
 
 
-def _read_output(out: Transcript, sink: Sink, item: Cursor) -> None:
-    """Read the result of a hosted tool's call. Tools found by a search are on offer from now on."""
-    found = item.peek("tools")
-    _offer(out, item)
-    content = read_result_content(item.take("output") if "output" in item else found)
-    sink.add_result(item.text("call_id"), ToolResult(content, item.text("status") == "failed"), path=item.path)
-
-
-def _offer(out: Transcript, item: Cursor) -> None:
+def _offer(item: Cursor) -> None:
     item.text("server_label")
     for tool in read_tools(item.take("tools"), path=f"{item.path}/tools") or ():
-        out.offer(tool, late=True)
+        item.out.offer(tool, late=True)
 
 
-def _read_mcp_call(out: Transcript, sink: Sink, item: Cursor) -> None:
+def _read_mcp_call(sink: Sink, item: Cursor) -> None:
     """Read a call of an MCP server's tool. If it needed approval, the call was made when approval was requested."""
     error, returned = item.take("error"), "output" in item
     content = read_result_content(item.take("output") if error is None else error)
@@ -103,10 +97,10 @@ def _read_mcp_call(out: Transcript, sink: Sink, item: Cursor) -> None:
     approval = item.text("approval_request_id")
     item_id, name, arguments = item.text("id"), item.text("name"), item.take("arguments")
     item.text("server_label")
-    if approval and approval in out.call_ids:
+    if approval and approval in item.out.call_ids:
         sink.add_result(approval, result or ToolResult(None), path=item.path)
         return
     if not name:
         raise InputError.at(item.path, "a call needs a name")
-    out.offer(ToolDef(name))
+    item.out.offer(ToolDef(name))
     sink.call(build_tool_call(item_id, name, arguments), result)

@@ -61,8 +61,7 @@ def _complete(call: ToolCall, raw: Mapping[str, JsonValue]) -> ToolCall:
         head, _, name = kind.partition("-")
         named = name if head == "tool" and guess_kind(name) != "call" else "" if call.id else kind
         call = replace(call, name=named)
-    blank = call.raw is None or (isinstance(call.raw, str) and not call.raw.strip())
-    return replace(call, arguments=None, raw=None) if blank else call
+    return replace(call, arguments=None) if call.raw is None else call
 
 
 _Key = tuple[str, int]

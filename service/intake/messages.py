@@ -80,53 +80,53 @@ def read_messages(
                     raise InputError.at(
                         message.path, "a message needs a role, such as user; other items name their type"
                     )
-                add_part(out, items, message)
+                add_part(items, message)
             elif speaker is None and strict and message.members:
                 raise InputError.at(f"{message.path}/role", f"expected one of {', '.join(_ROLES)}")
             elif speaker is None and strict:
                 raise InputError.at(message.path, f"expected a message: an object, not {name_type(message.raw)}")
             else:
-                read_message(out, message, speaker, error_prefix=error_prefix)
+                read_message(message, speaker, error_prefix=error_prefix)
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
 
 
-def read_message(out: Transcript, message: Cursor, speaker: Speaker | None, *, error_prefix: str | None = None) -> None:
+def read_message(message: Cursor, speaker: Speaker | None, *, error_prefix: str | None = None) -> None:
     """Add a message; leave that of an unknown speaker. Raises InputError: a call without a name."""
     if speaker is None:  # one that stands for a removal says nothing
         removal = message.peek("type") in ("remove", "RemoveMessage")
         message.leave("a removal" if removal else "a message of an unknown role", holds="other" if removal else "text")
     elif speaker == "assistant":
-        read_reply_message(out, message)
+        read_reply_message(message)
     elif speaker == "tool":
-        _read_tool_message(out, message, error_prefix)
+        _read_tool_message(message, error_prefix)
     else:
-        read_input(out, message, speaker)
+        read_input(message, speaker)
 
 
-def _read_tool_message(out: Transcript, message: Cursor, error_prefix: str | None) -> None:
+def _read_tool_message(message: Cursor, error_prefix: str | None) -> None:
     """Read a tool's message: what it returned is its content, unless its parts are results of their own."""
     content = message.peek("content")
     parts = content if isinstance(content, list) else ()
-    if any(isinstance(part, dict) and open_part(Cursor(part, out))[0] in RESULTS for part in parts):
+    if any(isinstance(part, dict) and open_part(Cursor(part, message.out))[0] in RESULTS for part in parts):
         for part in message.parts("content"):
             kind, body = open_part(part)
             if kind in RESULTS:
-                add_result(out, body)
+                add_result(message.out, body)
             elif is_idle_ui(part):
                 part.leave("a part")
             else:
                 leave_part(part, kind)
     else:
-        add_result(out, message, error_prefix=error_prefix)
+        add_result(message.out, message, error_prefix=error_prefix)
 
 
-def read_input(out: Transcript, message: Cursor, speaker: Literal["system", "user"], *names: str) -> None:
+def read_input(message: Cursor, speaker: Literal["system", "user"], *names: str) -> None:
     """Read a message of the user or the system: results, and what was said. `names`: what may hold its parts."""
     if not names and isinstance(message.peek("content"), str) and "parts" not in message:
-        out.say(speaker, message.text("content"))
+        message.out.say(speaker, message.text("content"))
         return
     texts: list[str] = []
     answered = False
@@ -135,7 +135,7 @@ def read_input(out: Transcript, message: Cursor, speaker: Literal["system", "use
         if kind in TEXTS:
             texts.append(take_text(body))
         elif kind in RESULTS or kind.endswith("tool_result"):
-            add_result(out, body)
+            add_result(message.out, body)
             answered = True
         elif kind in IDLE or kind in THOUGHTS or is_idle_ui(part):
             part.leave("a part")
@@ -144,16 +144,16 @@ def read_input(out: Transcript, message: Cursor, speaker: Literal["system", "use
         if body is not part and isinstance(part.peek("text"), str):
             texts.append(part.text("text"))
     if texts or not answered:
-        out.say(speaker, "\n".join(texts))
+        message.out.say(speaker, "\n".join(texts))
 
 
 _PLAIN = frozenset({"role", "content", "tool_calls", "id", "type", "parts", "name"})
 """The members of a plain reply: for one that has no others, nothing else is looked for."""
 
 
-def read_reply_message(out: Transcript, message: Cursor) -> None:
+def read_reply_message(message: Cursor) -> None:
     """Add a reply: its parts, and the calls beside them. Raises InputError: a call without a name."""
-    speech = Speech(out)
+    speech = Speech(message.out)
     listed = list(_list_calls(message))
     plain = _PLAIN.issuperset(message.members)
     name = next((name for name in _CONTENT if message.members.get(name) not in (None, "")), "")
@@ -163,21 +163,21 @@ def read_reply_message(out: Transcript, message: Cursor) -> None:
         speech.say(message.text(name))
     else:
         for part in message.parts(name) if name else ():
-            add_part(out, speech, part, beside)
+            add_part(speech, part, beside)
     if not plain:
         _read_refusal(message, speech)
     for call, result in listed:
         if name != "parts" or result is None or not speech.calls:
             speech.call(call, result)
     if not plain:
-        _read_older_calls(out, message, speech, beside)
+        _read_older_calls(message, speech, beside)
     speech.end()
     if not plain:
-        _note_beside(out, message, speech, name)
-        out.end_reply(message.members, message.path)
+        _note_beside(message, speech, name)
+        message.out.end_reply(message.members, message.path)
         meta = message.child("response_metadata")
         if meta:
-            out.end_reply(meta.members, meta.path)
+            message.out.end_reply(meta.members, meta.path)
         message.speaks(silent=not (name or speech.calls or message.peek("audio")))
 
 
@@ -202,7 +202,7 @@ def _list_calls(message: Cursor) -> Iterator[tuple[ToolCall, ToolResult | None]]
                 call.leave(holds="call")
 
 
-def _read_older_calls(out: Transcript, message: Cursor, speech: Speech, listed: CallsBeside | None) -> None:
+def _read_older_calls(message: Cursor, speech: Speech, listed: CallsBeside | None) -> None:
     """Read the calls in older members, some of which repeat those `listed` in newer ones, or those among the parts."""
     listed = listed or (CallsBeside(speech.calls) if speech.calls else None)
     legacy = message.child("function_call", of="a function call")
@@ -218,16 +218,16 @@ def _read_older_calls(out: Transcript, message: Cursor, speech: Speech, listed: 
         if listed is None:
             speech.call(call)
         elif not listed.has(call, path):
-            out.note_unread("call", path, "a call beside the tool_calls of a message")
+            message.out.note_unread("call", path, "a call beside the tool_calls of a message")
 
 
-def _note_beside(out: Transcript, message: Cursor, speech: Speech, chosen: str) -> None:
+def _note_beside(message: Cursor, speech: Speech, chosen: str) -> None:
     """Leave what stands beside the parts of a reply and may say something else."""
     audio = message.child("audio", of="the audio of a message")
     if audio and audio.text("transcript") not in ("" if speech.said else None, speech.said):
-        out.note_unread("text", audio.path, "what was said as audio")
+        message.out.note_unread("text", audio.path, "what was said as audio")
     content = message.peek("content")
     if chosen == "parts" and isinstance(content, str) and content:
         message.take("content")
         if content != speech.said:
-            out.note_unread("text", f"{message.path}/content", "the content beside the parts of a message")
+            message.out.note_unread("text", f"{message.path}/content", "the content beside the parts of a message")

@@ -8,7 +8,7 @@ A body that is no object is the argument `body`. An operation without an id is n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 
@@ -31,17 +31,13 @@ def list_operations(document: JsonObject) -> list[JsonObject]:
 
     Raises InputError: a reference that leads nowhere.
     """
-    return [_build_tool(document, *one) for one in _iter_operations(document)]
-
-
-def _iter_operations(document: JsonObject) -> Iterator[tuple[str, str, JsonObject, list[JsonObject]]]:
-    """Yield each operation's path, method and description, with the parameters of its path."""
-    for path, item in find_object(document, "paths").items():
-        if isinstance(item, dict):
-            shared = [*list_objects(item.get("parameters"))]
-            for method in _METHODS:
-                if isinstance(operation := item.get(method), dict):
-                    yield path, method, operation, shared
+    return [
+        _build_tool(document, path, method, operation, [*list_objects(item.get("parameters"))])
+        for path, item in find_object(document, "paths").items()
+        if isinstance(item, dict)
+        for method in _METHODS
+        if isinstance(operation := item.get(method), dict)
+    ]
 
 
 def _build_tool(
@@ -64,7 +60,10 @@ def _build_tool(
         parameter = _resolve(document, dict(given), f"{place}/parameters/{number}")
         name = find_text(parameter, "name")
         if name and parameter.get("in") in ("path", "query", "header"):
-            properties[name] = {**find_object(parameter, "schema"), **_describe(parameter)}
+            described: dict[str, JsonValue] = (
+                {"description": text} if (text := find_text(parameter, "description")) else {}
+            )
+            properties[name] = {**find_object(parameter, "schema"), **described}
             required += [name] if parameter.get("required") is True and name not in required else []
     parameters: dict[str, JsonValue] = {"type": "object", "properties": properties, "required": required}
     if "components" in document:  # references of the schemas lead there
@@ -75,11 +74,6 @@ def _build_tool(
         "description": find_text(operation, "description", "summary") or "",
         "parameters": parameters,
     }
-
-
-def _describe(parameter: JsonObject) -> dict[str, JsonValue]:
-    text = find_text(parameter, "description")
-    return {"description": text} if text else {}
 
 
 def _resolve(document: JsonObject, value: JsonValue, place: str) -> JsonObject:

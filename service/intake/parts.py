@@ -128,7 +128,7 @@ class CallsBeside(TraceCalls):
         return known or not self.drop_repeated([PossibleCall(call, path)])
 
 
-def add_part(out: Transcript, sink: Sink, part: Cursor, beside: CallsBeside | None = None) -> None:  # noqa: C901, PLR0912 (one case a type)
+def add_part(sink: Sink, part: Cursor, beside: CallsBeside | None = None) -> None:  # noqa: C901, PLR0912 (one case a type)
     """Read a part of a reply, or an item beside messages.
 
     Raises InputError: a call without a name.
@@ -137,17 +137,17 @@ def add_part(out: Transcript, sink: Sink, part: Cursor, beside: CallsBeside | No
     if kind in TEXTS:
         _read_text_part(sink, body)
     elif kind in HOSTED and "args" not in body:
-        read_hosted(out, sink, kind, body)
+        read_hosted(sink, kind, body)
     elif kind in CALLS:
-        _add_call(out, sink, kind, body, beside)
+        _add_call(sink, kind, body, beside)
     elif is_ui_call(part):
-        call = read_ui_call(out, part)
+        call = read_ui_call(part)
         if beside is None or not beside.has(call, part.path):
             sink.call(call, read_ui_result(part))
     elif kind in RESULTS or kind.endswith("tool_result"):
         add_result(sink, body)
     elif kind in ("executable_code", "code_execution_result"):
-        _read_code(out, sink, kind, body)
+        _read_code(sink, kind, body)
     elif kind == "citations_content":
         sink.say("".join([piece.text("text") for piece in body.items("content")]))
     elif kind == "step_start":
@@ -187,10 +187,10 @@ def _read_text_part(sink: Sink, part: Cursor) -> None:
         sink.say(take_text(part))
 
 
-def _add_call(out: Transcript, sink: Sink, kind: str, part: Cursor, beside: CallsBeside | None) -> None:
+def _add_call(sink: Sink, kind: str, part: Cursor, beside: CallsBeside | None) -> None:
     call = take_call(part)
     if kind in RUN_BY_PROVIDER or part.text("type") in RUN_BY_PROVIDER or part.flag("providerExecuted"):
-        out.offer(ToolDef(call.name))
+        part.out.offer(ToolDef(call.name))
         returned = ToolResult(read_result_content(part.take("output"))) if "output" in part else None
         sink.call(call, returned)
     elif beside is None or not beside.has(call, part.path):
@@ -286,11 +286,11 @@ def _read_response(value: Mapping[str, JsonValue], *, failed: bool) -> ToolResul
     return ToolResult(read_result_content(next(iter(value.values())) if lone else dict(value)), failed)
 
 
-def _read_code(out: Transcript, sink: Sink, kind: str, part: Cursor) -> None:
+def _read_code(sink: Sink, kind: str, part: Cursor) -> None:
     """Read code that Gemini wrote and ran itself, or what came of it."""
     call_id = part.text("id") or None
     if kind == "executable_code":
-        out.offer(ToolDef("code_execution"))
+        part.out.offer(ToolDef("code_execution"))
         given: dict[str, JsonValue] = {name: part.take(name) for name in ("language", "code") if name in part}
         sink.call(build_tool_call(call_id, "code_execution", given))
     else:

@@ -113,20 +113,20 @@ def require_format(record: JsonObject, *, way_out: str | None = None) -> str:
 
 def find_wrapping(record: Mapping[str, object]) -> str | None:
     """Return the member that holds the trace or request that should be the record itself; None if there is none."""
-    return next((key for key, value in record.items() if _holds_trace(value)), None)
+    inner = {key: cast("Mapping[str, object]", value) for key, value in record.items() if isinstance(value, dict)}
+    return next(
+        (
+            key
+            for key, one in inner.items()
+            if isinstance(one.get("trace"), dict) or isinstance(one.get("messages"), list)
+        ),
+        None,
+    )
 
 
 def explain_wrapping(name: str) -> str:
     """Tell the sender to remove the wrapping."""
     return f"the trace or request stands below {clip(name)!r}; send it without that wrapping"
-
-
-def _holds_trace(value: object) -> bool:
-    """Whether a member holds what should be the record: a request, or messages."""
-    if not isinstance(value, dict):
-        return False
-    inner = cast("dict[str, object]", value)
-    return isinstance(inner.get("trace"), dict) or isinstance(inner.get("messages"), list)
 
 
 TraceInput = Annotated[Record, ByFormat(*[entry.build_shape() for entry in _ALL], guess=require_format)]

@@ -65,7 +65,7 @@ def read_log(
     runs = sorted(runs, key=lambda run: run.start)  # pyright: ignore[reportArgumentType] (all texts, or all numbers)
     models = [run for run in runs if run.kind.lower() in _MODELS] or [run for run in runs if run.outermost][:1]
     extra = [value for run in runs if run not in models for value in (run.input, run.output) if value[0] is not None]
-    packed = [one for node in [*others, *[run.node for run in runs]] for one in _take_rest(out, node)]
+    packed = [one for node in [*others, *[run.node for run in runs]] for one in _take_rest(node)]
     packed += [({name: node.take(name) for name in node.list_untaken()}, node.path) for node in whole]
     return WrapperContents(
         [Exchange(*run.input, *run.output, *run.tools, error_path=run.error_path) for run in models],
@@ -77,14 +77,14 @@ def read_log(
     )
 
 
-def _take_rest(out: Transcript, node: Cursor) -> list[Located]:
+def _take_rest(node: Cursor) -> list[Located]:
     """Take what was not read of an entry and return it; signs in it that something was lost are left."""
     rest: list[Located] = []
     for name in node.list_untaken():
         value, path = node.take(name), f"{node.path}/{escape_token(name)}"
         rest.append((value, path))
         if value:
-            out.leave(Rest(value, path, f"the member {clip(name)!r}", name, calls=False))
+            node.out.leave(Rest(value, path, f"the member {clip(name)!r}", name, calls=False))
     return rest
 
 

@@ -20,7 +20,7 @@ cause.
 """
 
 
-def read_chunks(out: Transcript, record: Cursor, sample: JsonValue) -> None:
+def read_chunks(record: Cursor, sample: JsonValue) -> None:
     """Add the reply in the `chunks` of a record; `sample` chooses one of several.
 
     Raises InputError: several replies and none chosen.
@@ -37,7 +37,7 @@ def read_chunks(out: Transcript, record: Cursor, sample: JsonValue) -> None:
                 reply.ends.append(({"error": chunk.peek("error")}, chunk.path))
     if replies:
         chosen = sorted(replies)[pick_sample(sample, len(replies), "choices")]
-        replies[chosen].finish(out)
+        replies[chosen].finish(record.out)
 
 
 @dataclass(slots=True)
@@ -61,11 +61,10 @@ class _Call:
             return False
         if not name or not self.name:
             return True
-        return name == self.name and (bool(call_id) or not arguments or not self._is_whole())
-
-    def _is_whole(self) -> bool:
+        if name != self.name or call_id or not arguments:
+            return name == self.name
         self.tries += 1
-        return self.tries <= MAX_TRIES and parse_or_none("".join(self.pieces)) is not None
+        return self.tries > MAX_TRIES or parse_or_none("".join(self.pieces)) is None
 
     def build(self) -> dict[str, JsonValue]:
         """Return the call as a reply that is not streamed has it. Raises InputError: it has no name."""
@@ -127,7 +126,7 @@ class _Reply:
             message["refusal"] = refusal
         if self._legacy is not None:
             message["function_call"] = self._legacy.build()["function"]
-        read_reply_message(out, Cursor(message, out, "/chunks"))
+        read_reply_message(Cursor(message, out, "/chunks"))
         if self._audio and not (text or refusal):
             out.note_unread("text", self._audio, "what was said as audio")
         for raw, path in self.ends:

@@ -46,8 +46,3 @@ def drop_thoughts(text: str) -> str:
     if all(piece.tag is None for piece in pieces):
         return text
     return "".join([piece.text for piece in pieces if piece.tag is None]).strip()
-
-
-def find_unclosed_thought(text: str) -> str:
-    """Return the text of an unclosed thought: it may hold what was said and called."""
-    return next((piece.text for piece in split_tags(text, ("think",)) if not piece.closed), "")

@@ -103,7 +103,11 @@ def _read_flat(raw: JsonObject) -> ToolDef:
     annotations = raw.get("annotations")
     if annotations is not None and not isinstance(annotations, dict):
         raise InputError.at("/annotations", "expected an object of hints")
-    _check_patterns(annotations or _NO_ANNOTATIONS)
+    try:
+        read_patterns(annotations or _NO_ANNOTATIONS)
+    except ValidationError as error:
+        problem = list_problems(error, (annotations or _NO_ANNOTATIONS)[ANNOTATION])[0]
+        raise InputError.at(f"/annotations/{ANNOTATION}{problem.path}", problem.message) from None
     description = raw.get("description")
     if description is not None and not isinstance(description, str):
         raise InputError.at("/description", "expected text")
@@ -114,15 +118,6 @@ def _read_flat(raw: JsonObject) -> ToolDef:
         _read_schema(raw, ("output_schema", "outputSchema")),
         annotations or _NO_ANNOTATIONS,
     )
-
-
-def _check_patterns(annotations: JsonObject) -> None:
-    """Raise InputError for error patterns that cannot be read."""
-    try:
-        read_patterns(annotations)
-    except ValidationError as error:
-        problem = list_problems(error, annotations[ANNOTATION])[0]
-        raise InputError.at(f"/annotations/{ANNOTATION}{problem.path}", problem.message) from None
 
 
 def _read_name(raw: JsonObject) -> str:

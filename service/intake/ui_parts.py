@@ -9,7 +9,6 @@ from __future__ import annotations
 from service.core.json.members import as_text
 from service.core.trace import ToolCall, ToolDef, ToolResult
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 
@@ -36,7 +35,7 @@ def is_idle_ui(part: Cursor) -> bool:
     return kind in _IDLE or kind.startswith("data-")
 
 
-def read_ui_call(out: Transcript, part: Cursor) -> ToolCall:
+def read_ui_call(part: Cursor) -> ToolCall:
     """Read the call. Raises InputError: it has no name."""
     body = part.child("toolInvocation") or part
     kind = part.text("type")
@@ -45,7 +44,7 @@ def read_ui_call(out: Transcript, part: Cursor) -> ToolCall:
     if not name:
         raise InputError.at(part.path, "a call needs a toolName")
     if body.flag("providerExecuted"):
-        out.offer(ToolDef(name))
+        part.out.offer(ToolDef(name))
     given = next((key for key in ("input", "rawInput", "args") if body.peek(key) is not None), "input")
     call = build_tool_call(body.text("toolCallId") or None, name, body.take(given))
     streaming = body.peek("state") in ("input-streaming", "partial-call")

@@ -106,7 +106,10 @@ def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -
     _note_failure(contents.exchanges[chosen], own, notes)
     if not (trace.messages or trace.unread):
         notes.miss_reply(_find_place(contents.exchanges[chosen]), "an exchange of which the log holds nothing")
-    _note_calls_missing([*own, *replies], known, notes)
+    # A call without an id counts as often as all replies together have it.
+    mentions = [PossibleCall(step.call, one.path) for one in (*own, *replies) for step in one.trace.steps]
+    for call, path in known.list_unknown(mentions):
+        notes.note_unread("call", path, f"a call of {clip(call.name)!r} that the conversation does not have")
     _note_texts_missing(replies, trace, notes)
     mention_lists = [list_mentions(value, path) for value, path in contents.extra_values]
     mention_lists += [list_mentions(one.input, one.input_path) for one in others]
@@ -130,8 +133,8 @@ def _choose(exchanges: Sequence[Exchange], notes: Transcript, read_any: ReadAny)
     Raises InputError: none can be read.
     """
     fault: InputError | None = None
-    order = sorted(range(len(exchanges)), key=lambda at: (_count(exchanges[at]), at), reverse=True)
-    for at in order:
+    counts = [len(list_input_messages(one.input, one.input_path)[1]) for one in exchanges]
+    for at in sorted(range(len(exchanges)), key=lambda at: (counts[at], at), reverse=True):
         conversation = _join_conversation(exchanges[at], notes)
         try:
             trace = _read(conversation.inner, read_any)
@@ -185,10 +188,6 @@ def _read_request(exchange: Exchange, read_any: ReadAny) -> Request:
     return Request(len(trace.steps), trace.turns, trace.tools)
 
 
-def _count(exchange: Exchange) -> int:
-    return len(list_input_messages(exchange.input, exchange.input_path)[1])
-
-
 class _Conversation(NamedTuple):
     """A conversation as one record, and the messages of its reply unless that repeats the whole conversation."""
 
@@ -202,7 +201,9 @@ def _join_conversation(exchange: Exchange, notes: Transcript) -> _Conversation:
     """Combine input messages, reply, and the members beside the messages into one record."""
     rest, inputs = list_input_messages(exchange.input, exchange.input_path)
     reply = list(list_reply_messages(exchange.reply, exchange.reply_path, notes, exchange.sample))
-    whole = _repeats(inputs, reply)
+    whole = 0 < len(inputs) < len(reply) and all(  # as an agent's state does
+        strip_message(one.value) == strip_message(other.value) for one, other in zip(inputs, reply, strict=False)
+    )
     inner = _enclose(reply if whole else [*inputs, *reply])
     record: dict[str, JsonValue] = {name: value for name, (value, _) in rest.items()}
     places = {f"/{escape_token(name)}": path for name, (_, path) in rest.items()}
@@ -216,28 +217,16 @@ def _join_conversation(exchange: Exchange, notes: Transcript) -> _Conversation:
 
 
 def _enclose(messages: Sequence[LocatedMessage]) -> InnerRecord:
-    """Put messages into a record."""
-    key = _name_messages(messages)
+    """Put messages into a record, in the member that their format has for them."""
+    objects = [one.value for one in messages if isinstance(one.value, dict)]
+    key = "input" if any(map(_is_item, objects)) else "messages"
+    if any("parts" in message and message.keys() <= {"parts", "role"} for message in objects):
+        key = "contents"
     places = {f"/{key}/{index}": one.path for index, one in enumerate(messages)}
     places |= {
         f"/{key}/{at}/content": one.content_path for at, one in enumerate(messages) if one.content_path is not None
     }
     return InnerRecord({key: [one.value for one in messages]}, places)
-
-
-def _repeats(inputs: Sequence[LocatedMessage], reply: Sequence[LocatedMessage]) -> bool:
-    """Whether a reply repeats the whole conversation, as an agent's state does."""
-    return 0 < len(inputs) < len(reply) and all(
-        strip_message(one.value) == strip_message(other.value) for one, other in zip(inputs, reply, strict=False)
-    )
-
-
-def _name_messages(messages: Sequence[LocatedMessage]) -> str:
-    """Return the name that these messages' format has for its list of messages."""
-    objects = [one.value for one in messages if isinstance(one.value, dict)]
-    if any("parts" in message and message.keys() <= {"parts", "role"} for message in objects):
-        return "contents"
-    return "input" if any(map(_is_item, objects)) else "messages"
 
 
 def _is_item(message: JsonObject) -> bool:
@@ -302,13 +291,6 @@ def _list_endings(value: JsonValue, path: str, sample: int) -> Iterator[Ending]:
     holder = next((key for key in HOLDERS[:3] if value.get(key)), None)
     if holder is not None:
         yield from _list_endings(value[holder], f"{path}/{holder}", sample)
-
-
-def _note_calls_missing(replies: Sequence[_Reply], known: KnownCalls, notes: Transcript) -> None:
-    """Report calls that the conversation lacks. One without an id counts as often as all replies together have it."""
-    mentions = [PossibleCall(step.call, one.path) for one in replies for step in one.trace.steps]
-    for call, path in known.list_unknown(mentions):
-        notes.note_unread("call", path, f"a call of {clip(call.name)!r} that the conversation does not have")
 
 
 def _note_texts_missing(replies: Sequence[_Reply], trace: Trace, notes: Transcript) -> None:

@@ -7,40 +7,35 @@ withdrew are left out.
 from __future__ import annotations
 
 from service.core.json.members import JsonObject, list_objects
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_input, read_reply_message
 from service.intake.parts import add_result, take_call
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
-    out.id = record.text("eval_id", "evalId") or None
+def _read(record: Cursor) -> Tools:
+    record.out.id = record.text("eval_id", "evalId") or None
     withdrawn = _list_withdrawn(record)
     for event in record.items("events", of="an event"):
         content = event.child("content", of="a content")
+        parts = list_objects(content.peek("parts"))  # results have the role of the user
+        returns = any("functionResponse" in part or "function_response" in part for part in parts)
         event.take_all("author", "invocationId", "invocation_id", "timestamp")
         if event.path in withdrawn:
             event.drop()
             content.drop()
         elif event.flag("partial"):
             content.leave("a piece of a stream")
-        elif content.text("role") == "model" or (content and event.peek("author") != "user" and not _returns(content)):
-            read_reply_message(out, content)
-            out.end_reply(event.members, event.path)
+        elif content.text("role") == "model" or (content and event.peek("author") != "user" and not returns):
+            read_reply_message(content)
+            record.out.end_reply(event.members, event.path)
         elif content:
-            read_input(out, content, "user")
+            read_input(content, "user")
         elif event.peek("errorCode") or event.peek("error_code"):
-            out.miss_reply(event.path, "a reply that failed")
+            record.out.miss_reply(event.path, "a reply that failed")
     for turn in record.items("conversation", of="an invocation"):
-        _read_invocation(turn, out)
+        _read_invocation(turn)
     return None
-
-
-def _returns(content: Cursor) -> bool:
-    """Whether a content holds results, which ADK gives the role of the user."""
-    parts = list_objects(content.peek("parts"))
-    return any("functionResponse" in part or "function_response" in part for part in parts)
 
 
 def _list_withdrawn(record: Cursor) -> set[str]:
@@ -57,19 +52,19 @@ def _list_withdrawn(record: Cursor) -> set[str]:
     return withdrawn
 
 
-def _read_invocation(turn: Cursor, out: Transcript) -> None:
+def _read_invocation(turn: Cursor) -> None:
     asked = turn.child("userContent", "user_content", of="a content")
     asked.take("role")
-    read_input(out, asked, "user")
+    read_input(asked, "user")
     data = turn.child("intermediateData", "intermediate_data")
     for place, call in enumerate(data.items("toolUses", "tool_uses", of="a call")):
-        out.call(take_call(call), parallel=place > 0)
+        turn.out.call(take_call(call), parallel=place > 0)
     for result in data.items("toolResponses", "tool_responses", of="a result"):
-        add_result(out, result)
+        add_result(turn.out, result)
     answer = turn.child("finalResponse", "final_response", of="a content")
     if answer:
         answer.take("role")
-        read_reply_message(out, answer)
+        read_reply_message(answer)
 
 
 def _split(record: JsonObject) -> list[tuple[str, JsonObject]] | None:

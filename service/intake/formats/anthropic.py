@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from service.core.json.members import JsonObject, list_objects, read_type
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_input, read_messages, read_reply_message
 from service.intake.tools import read_tools
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     if record.peek("messages") is None and "content" not in record:
         raise InputError.at("", "expected messages, the content of a reply, or both")
     if record.peek("system") is not None:
-        read_input(out, record, "system", "system")
-    read_messages(out, record.items("messages", of="a message"), strict=True)
+        read_input(record, "system", "system")
+    read_messages(record.out, record.items("messages", of="a message"), strict=True)
     if record.peek("content"):
         record.take("role", "type")
-        read_reply_message(out, record)
-    elif "content" in record or not out.has_replied():
-        out.end_reply(record.members, "")
+        read_reply_message(record)
+    elif "content" in record or not record.out.has_replied():
+        record.out.end_reply(record.members, "")
     return read_tools(record.take("tools"))
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from service.core.json.members import JsonObject, as_text, find_object, list_objects
 from service.core.trace import ToolResult
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.parts import take_call
@@ -21,24 +20,26 @@ from service.intake.unread_parts.endings import Ending
 _WHOLE = (None, "completed")
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     messages, steps = _list_page(record, "messages"), _list_page(record, "steps", "data")
     known = {as_text(message.peek("id")) for message in messages}
     for one in sorted([*messages, *steps], key=_get_time):
         details = one.child("step_details")
         one.take_all("id", "type", "object", "created_at")
         if "role" in one:
-            out.say("user" if one.text("role") == "user" else "assistant", _join_text(one))
+            parts = one.parts("content")
+            texts = [part.child("text").text("value") or part.text("text", "refusal") for part in parts]
+            record.out.say("user" if one.text("role") == "user" else "assistant", "\n".join(texts))
         elif details.peek("type") == "tool_calls":
-            _read_calls(details, out)
+            _read_calls(details)
         elif details.child("message_creation").text("message_id") not in known:
-            out.miss_reply(one.path, "a message of which the run's steps hold only the id")
+            record.out.miss_reply(one.path, "a message of which the run's steps hold only the id")
         status = one.text("status")
         if status not in ("", *_WHOLE):
-            out.end_with(Ending(status, f"{one.path}/status"))
+            record.out.end_with(Ending(status, f"{one.path}/status"))
     run = record.child("run")
     if run.peek("status") not in _WHOLE:
-        out.end_with(Ending(run.text("status"), "/run/status"))
+        record.out.end_with(Ending(run.text("status"), "/run/status"))
     return read_tools(record.take("tools") or run.take("tools"))
 
 
@@ -56,19 +57,14 @@ def _get_time(one: Cursor) -> float:
     return time if isinstance(time, (int, float)) else 0.0
 
 
-def _join_text(message: Cursor) -> str:
-    parts = message.parts("content")
-    return "\n".join([part.child("text").text("value") or part.text("text", "refusal") for part in parts])
-
-
-def _read_calls(details: Cursor, out: Transcript) -> None:
-    out.say("assistant", "")
+def _read_calls(details: Cursor) -> None:
+    details.out.say("assistant", "")
     for call in details.items("tool_calls", of="a call"):
         function = call.child("function")
         output = function.take("output")
-        out.call(take_call(call), parallel=True)
+        details.out.call(take_call(call), parallel=True)
         if output is not None:
-            out.answer(ToolResult(parse_text(output)))
+            details.out.answer(ToolResult(parse_text(output)))
 
 
 def _recognise(record: JsonObject) -> bool:

@@ -7,7 +7,6 @@ call. A step copied from another trajectory is context; a trajectory that goes o
 from __future__ import annotations
 
 from service.core.json.members import JsonObject, as_text, list_objects
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_input
@@ -17,25 +16,25 @@ from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
-    out.id = record.text("trajectory_id") or record.text("session_id") or None
+def _read(record: Cursor) -> Tools:
+    record.out.id = record.text("trajectory_id") or record.text("session_id") or None
     for step in record.items("steps", of="a step"):
         source = step.text("source")
         step.take_all("step_id", "timestamp", "model_name")
         if source == "agent":
-            _read_step(step, out)
+            _read_step(step)
         elif source in ("user", "system"):
-            read_input(out, step, "user" if source == "user" else "system", "message")
+            read_input(step, "user" if source == "user" else "system", "message")
         else:
             step.leave("a step of an unknown source", holds="text")
     if record.peek("continued_trajectory_ref"):
-        out.end_with(Ending("unfinished", "/continued_trajectory_ref"))
+        record.out.end_with(Ending("unfinished", "/continued_trajectory_ref"))
     agent = record.child("agent")
     return read_tools(agent.take("tool_definitions"), path="/agent/tool_definitions")
 
 
-def _read_step(step: Cursor, out: Transcript) -> None:
-    speech = Speech(out)
+def _read_step(step: Cursor) -> None:
+    speech = Speech(step.out)
     for part in step.parts("message"):
         if isinstance(part.raw, str) or part.peek("type") in ("text", None):
             speech.say(part.raw if isinstance(part.raw, str) else part.text("text"))
@@ -45,7 +44,7 @@ def _read_step(step: Cursor, out: Transcript) -> None:
         speech.call(take_call(call))
     speech.end()
     for result in step.child("observation").items("results", of="a result"):
-        add_result(out, result)
+        add_result(step.out, result)
 
 
 def _recognise(record: JsonObject) -> bool:

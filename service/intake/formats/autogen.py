@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.core.json.members import JsonObject, as_text, find_object, list_objects
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.parts import add_result, take_call
@@ -28,28 +27,28 @@ _REPEATED: Mapping[str, str] = {
 """Events that say nothing new to the user."""
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     for message in (record.child("llm_context") or record).items("messages", of="a message"):
         kind, source = message.text("type"), message.text("source")
         calls = kind == "AssistantMessage" and isinstance(message.peek("content"), list)
         if kind == "ToolCallRequestEvent" or calls:
-            out.say("assistant", "")
+            record.out.say("assistant", "")
             for call in message.items("content", of="a call"):
-                out.call(take_call(call), parallel=True)
+                record.out.call(take_call(call), parallel=True)
         elif kind in _RETURNED:
             for result in message.items("content", of="a result"):
-                add_result(out, result)
+                add_result(record.out, result)
         elif kind in _SAID:
             parts = message.items("content") if isinstance(message.peek("content"), list) else ()
             text = message.text("content") or "\n".join([part.text("text") or str(part.raw) for part in parts])
-            out.say("user" if source == "user" else "assistant", text)
+            record.out.say("user" if source == "user" else "assistant", text)
         else:
             message.leave(
                 _REPEATED.get(kind, "a message of an unknown type"), holds="other" if kind in _REPEATED else "text"
             )
     reason = record.text("stop_reason")
-    if reason and not out.has_replied():
-        out.end_with(Ending(reason, "/stop_reason"))
+    if reason and not record.out.has_replied():
+        record.out.end_with(Ending(reason, "/stop_reason"))
     return None
 
 

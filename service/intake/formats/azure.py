@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from service.core.json.members import JsonObject
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_messages
 from service.intake.tools import read_tools
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     for name, role in (("query", "user"), ("response", "assistant")):
         text = record.text(name)
         if text:
-            out.say("user" if role == "user" else "assistant", text)
+            record.out.say("user" if role == "user" else "assistant", text)
         else:
-            read_messages(out, record.items(name, of="a message"))
+            read_messages(record.out, record.items(name, of="a message"))
     return read_tools(record.take("tool_definitions"), path="/tool_definitions")
 
 

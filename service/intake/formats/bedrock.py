@@ -6,24 +6,23 @@ from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_object, list_objects
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_input, read_messages, read_reply_message
 from service.intake.tools import read_tools
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     reply = record.child("output").child("message", of="a message")
     if record.peek("messages") is None and not reply:
         raise InputError.at("", "expected messages, the message of an output, or both")
     if record.peek("system"):
-        read_input(out, record, "system", "system")
-    read_messages(out, record.items("messages", of="a message"))
+        read_input(record, "system", "system")
+    read_messages(record.out, record.items("messages", of="a message"))
     if reply:
         reply.take("role")
-        read_reply_message(out, reply)
-    out.end_reply(record.members, "")
+        read_reply_message(reply)
+    record.out.end_reply(record.members, "")
     config = record.child("toolConfig")
     if config.peek("tools") is None:
         return None

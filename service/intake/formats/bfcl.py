@@ -31,23 +31,25 @@ from service.intake.unread_parts.suspects import find_calls
 _KEY = ("possible_answer", "ground_truth")
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     if "calls" not in record and "result" not in record:
         raise InputError.at("", "expected a BFCL output in calls or result")
-    _read_question(record, out)
+    _read_question(record)
     decoded, calls, result = "calls" in record, record.take("calls"), record.take("result")
     _check(calls, "/calls")
     _check(result if isinstance(result, list) else None, "/result")
     if isinstance(result, str) and not decoded:
-        read_reply(out, result, "/result")
+        read_reply(record.out, result, "/result")
     else:
-        _read_output(out, calls, result)
+        _read_output(record.out, calls, result)
     for name in ("category", *_KEY):
         record.take(name)
-    out.state = {}
+    record.out.state = {}
     dotted = record.flag("underscore_to_dot")
     name = "functions" if "functions" in record else "function"
-    tools = read_tools(_wrap(record.take(name)), path=f"/{name}")
+    listed = record.take(name)
+    listed = [listed] if isinstance(listed, dict) and "name" in listed else listed  # early files store a lone one bare
+    tools = read_tools(listed, path=f"/{name}")
     return tools and tuple([replace(tool, name=_encode_name(tool.name, dotted=dotted)) for tool in tools])
 
 
@@ -77,14 +79,14 @@ def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     return {"format": "bfcl", "category": category, "possible_answer": answers}
 
 
-def _read_question(record: Cursor, out: Transcript) -> None:
+def _read_question(record: Cursor) -> None:
     """Read a question: a text, messages, or messages grouped by turn."""
     text = record.text("question")
     if text:
-        out.say("user", text)
+        record.out.say("user", text)
         return
     for item in record.items("question", of="a message"):
-        read_messages(out, item.items(of="a message") if isinstance(item.raw, list) else [item], strict=True)
+        read_messages(record.out, item.items(of="a message") if isinstance(item.raw, list) else [item], strict=True)
 
 
 def _read_output(out: Transcript, calls: JsonValue, result: JsonValue) -> None:
@@ -103,11 +105,6 @@ def _read_output(out: Transcript, calls: JsonValue, result: JsonValue) -> None:
 
 def _list_calls(output: JsonValue) -> list[ToolCall]:
     return [build_tool_call(None, name, given) for call in list_objects(output) for name, given in call.items()]
-
-
-def _wrap(functions: JsonValue) -> JsonValue:
-    """Return the functions as a list: early question files store a lone one bare."""
-    return [functions] if isinstance(functions, dict) and "name" in functions else functions
 
 
 def _encode_name(name: str, *, dotted: bool) -> str:

@@ -6,17 +6,16 @@ Rows whose `span_attributes` have the type `llm` are the exchanges with a model.
 from __future__ import annotations
 
 from service.core.json.members import JsonObject, as_text, find_object, list_objects
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.runs import NOTHING, LoggedRun, locate, read_log
 from service.intake.wrapping import WrapperContents
 
 
-def _read(record: Cursor, out: Transcript) -> WrapperContents:
+def _read(record: Cursor) -> WrapperContents:
     rows = record.list_nodes("events") or [record]
     root = next((name for row in rows if (name := as_text(row.peek("root_span_id")))), None)
-    return read_log(out, [_read_row(row) for row in rows], root)
+    return read_log(record.out, [_read_row(row) for row in rows], root)
 
 
 def _read_row(row: Cursor) -> LoggedRun:

@@ -67,10 +67,10 @@ class Event(TypedDict, total=False):
 _ROLES: tuple[Literal["user"], Literal["assistant"], Literal["system"]] = ("user", "assistant", "system")
 
 
-def _read(record: Cursor, out: Transcript) -> Trace:
+def _read(record: Cursor) -> Trace:
     raw = record.members
     record.drop()
-    out.close()  # our own form lists all that happened
+    record.out.close()  # our own form lists all that happened
     events = cast("list[Event]", raw.get("events"))
     called = False
     for index, event in enumerate(events):
@@ -78,16 +78,13 @@ def _read(record: Cursor, out: Transcript) -> Trace:
         if event.get("parallel") and not called:
             raise InputError.at(f"{path}/parallel", "there is no call right before this one")
         called = "call" in event or (called and "tools" in event)
-        out.agent = event.get("agent")
-        _read_event(out, event, path)
+        record.out.agent = event.get("agent")
+        _read_event(record.out, event, path)
     added = any("tools" in event and "agent" not in event for event in events)
     tools = read_tools(raw.get("tools", [] if added else None))
-    return out.build_trace(cast("Record", raw), tools=tools, output=_read_output(raw))
-
-
-def _read_output(raw: JsonObject) -> AgentOutput | None:
     schema, captured = cast("JsonObject | bool | None", raw.get("output_schema")), "output" in raw
-    return AgentOutput(raw.get("output"), schema, captured) if captured or schema is not None else None
+    output = AgentOutput(raw.get("output"), schema, captured) if captured or schema is not None else None
+    return record.out.build_trace(cast("Record", raw), tools=tools, output=output)
 
 
 def _read_event(transcript: Transcript, event: Event, path: str) -> None:
@@ -100,7 +97,8 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
         tool_id = call.get("tool_id")
         parsed = parsed if tool_id is None else replace(parsed, tool_id=tool_id)
         transcript.call(parsed, parallel=event.get("parallel", False))
-        transcript.answer(_read_result(event))
+        failed = event.get("is_error", False)  # of an error without a result what it said is unknown
+        transcript.answer(ToolResult(event.get("result"), failed) if "result" in event or failed else None)
     elif event.keys() & {"result", "is_error", "parallel"}:
         raise InputError.at(path, "result, is_error and parallel belong to a call")
     elif more is None:
@@ -110,14 +108,6 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
         raise InputError.at(f"{path}/to", "only an assistant writes to another agent")
     for tool in more or ():
         transcript.offer(tool, late=True)
-
-
-def _read_result(event: Event) -> ToolResult | None:
-    """Return the event's result. An error without a result counts: the call failed, but what it said is unknown."""
-    failed = event.get("is_error", False)
-    if "result" in event or failed:
-        return ToolResult(event.get("result"), failed)
-    return None
 
 
 def _recognise(record: JsonObject) -> bool:

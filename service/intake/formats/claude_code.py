@@ -7,7 +7,6 @@ sub-agents (`isSidechain`) belong to other traces.
 from __future__ import annotations
 
 from service.core.json.members import JsonObject, as_text, list_objects
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, recognise_lines
 from service.intake.messages import find_speaker, read_message
@@ -24,8 +23,8 @@ _ASIDE = frozenset(
 """Lines that are none of the conversation."""
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
-    out.id = next(
+def _read(record: Cursor) -> Tools:
+    record.out.id = next(
         (name for line in list_objects(record.peek("lines")) if (name := as_text(line.get("sessionId")))), None
     )
     seen: set[str] = set()
@@ -39,12 +38,12 @@ def _read(record: Cursor, out: Transcript) -> Tools:
             message = line.child("message")
             goes_on = bool(spoken) and message.peek("id") == spoken
             spoken = as_text(message.peek("id")) or ""
-            _read_line(line, out, calls, goes_on=goes_on)
+            _read_line(line, calls, goes_on=goes_on)
         seen.add(uuid)
     return None
 
 
-def _read_line(line: Cursor, out: Transcript, calls: set[str], *, goes_on: bool) -> None:
+def _read_line(line: Cursor, calls: set[str], *, goes_on: bool) -> None:
     """Read a line. `goes_on`: it holds more parts of the message before it."""
     message = line.child("message", of="a message")
     parts = [part for part in list_objects(message.peek("content")) if part.get("type") == "tool_use"]
@@ -52,22 +51,22 @@ def _read_line(line: Cursor, out: Transcript, calls: set[str], *, goes_on: bool)
     line.take("toolUseResult")
     if not message:
         if line.peek("type") == "result" and line.flag("is_error"):
-            out.end_with(Ending("error", f"{line.path}/is_error"))
+            line.out.end_with(Ending("error", f"{line.path}/is_error"))
         line.leave("a line without a message")
         return
     line.take("type")
     if line.flag("isApiErrorMessage"):
         message.drop()
-        out.miss_reply(message.path, "a reply that the API failed to give")
+        line.out.miss_reply(message.path, "a reply that the API failed to give")
     elif made and made <= calls:
         message.drop()  # a replay
     elif goes_on:
         message.take("role")
         for part in message.parts("content"):
-            add_part(out, Items(out), part)
-        out.end_reply(message.members, message.path)
+            add_part(Items(line.out), part)
+        line.out.end_reply(message.members, message.path)
     else:
-        read_message(out, message, find_speaker(message))
+        read_message(message, find_speaker(message))
     calls |= made
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from service.core.json.members import JsonObject, find_object
 from service.core.trace import ToolResult
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, recognise_lines
 from service.intake.messages import read_messages
@@ -17,7 +16,7 @@ from service.intake.texts import parse_text
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     for line in record.list_nodes("lines"):
         payload, kind = line.child("payload", of="an item"), line.peek("type")
         if not payload:
@@ -25,24 +24,24 @@ def _read(record: Cursor, out: Transcript) -> Tools:
             continue
         line.take_all("timestamp", "type")
         if kind == "session_meta":
-            out.id = payload.text("id") or out.id
+            record.out.id = payload.text("id") or record.out.id
         elif kind != "response_item":
             payload.leave("a line that is no item")
         elif payload.peek("type") in _OUTPUTS:
-            _read_output(payload, out)
+            _read_output(payload)
         else:
-            read_messages(out, [payload])
+            read_messages(record.out, [payload])
     return None
 
 
-def _read_output(payload: Cursor, out: Transcript) -> None:
+def _read_output(payload: Cursor) -> None:
     payload.take("type")
     returned = parse_text(payload.take("output"))
     holder = returned if isinstance(returned, dict) and "output" in returned else {}
     code = find_object(holder, "metadata").get("exit_code")
     content = parse_text(holder["output"]) if holder else returned
     result = ToolResult(content, isinstance(code, int) and code != 0)
-    out.add_result(payload.text("call_id") or None, result, path=payload.path)
+    payload.out.add_result(payload.text("call_id") or None, result, path=payload.path)
 
 
 def _name_session(line: JsonObject) -> str | None:

@@ -15,26 +15,26 @@ _FAILED = "Error executing tool"
 """How what a failed tool returned begins."""
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     tasks = record.list_nodes("tasks_output")
     for task in tasks or [record]:
-        _read_task(task, out)
+        _read_task(task)
     if tasks:
-        _add_answer(out, record.text("raw"))
+        _add_answer(record.out, record.text("raw"))
     return None
 
 
-def _read_task(task: Cursor, out: Transcript) -> None:
+def _read_task(task: Cursor) -> None:
     question = task.text("description")
     task.take_all("summary", "name", "expected_output", "pydantic", "json_dict")
     if task.peek("messages"):
-        read_messages(out, task.items("messages", of="a message"), error_prefix=_FAILED)
+        read_messages(task.out, task.items("messages", of="a message"), error_prefix=_FAILED)
         for failure in task.items("tool_failures", of="a failure"):
             failure.leave("a failure", by_id=False)
     else:
-        out.say("user", question)
-        out.note_unread("call", task.path, "a call in the messages of a task, which the output lacks,")
-    _add_answer(out, task.text("raw"))
+        task.out.say("user", question)
+        task.out.note_unread("call", task.path, "a call in the messages of a task, which the output lacks,")
+    _add_answer(task.out, task.text("raw"))
 
 
 def _add_answer(out: Transcript, answer: str) -> None:

@@ -10,7 +10,6 @@ from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_text, list_objects
 from service.core.trace import ToolResult
-from service.intake.build import Transcript
 from service.intake.calls import read_result_content
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
@@ -22,23 +21,23 @@ _EXPECTED = ("expectedTools", "expected_tools")
 _ANSWER = ("actualOutput", "actual_output")
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     for name in _EXPECTED:
         record.take(name)
     if "turns" in record:
         for turn in record.items("turns", of="a turn"):
             if turn.text("role") == "assistant":
-                _read_reply(turn, out, turn.text("content"))
+                _read_reply(turn, turn.text("content"))
             else:
-                out.say("user", turn.text("content"))
+                record.out.say("user", turn.text("content"))
         return None
-    out.say("user", record.text("input"))
-    _read_reply(record, out, record.text(*_ANSWER))
+    record.out.say("user", record.text("input"))
+    _read_reply(record, record.text(*_ANSWER))
     return None
 
 
-def _read_reply(holder: Cursor, out: Transcript, text: str) -> None:
-    speech = Speech(out)
+def _read_reply(holder: Cursor, text: str) -> None:
+    speech = Speech(holder.out)
     for name in _CALLED:
         for raw in holder.items(name, of="a call") if holder.peek(name) else ():
             call, returned = (

@@ -13,7 +13,6 @@ from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, as_text, find_object
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.formats.litellm import LITELLM_MEMBERS
@@ -33,7 +32,7 @@ _OPERATION: tuple[Ways, Ways] = (("inputs",),), (("output",),)
 """The same in a traced operation, which has an `op_name` (Weave)."""
 
 
-def _read(record: Cursor, out: Transcript) -> WrapperContents:
+def _read(record: Cursor) -> WrapperContents:
     raw = record.members
     requests, responses = _list_ways(raw)
     reply, way = _find(raw, responses)
@@ -56,7 +55,7 @@ def _read(record: Cursor, out: Transcript) -> WrapperContents:
             )
         ],
         id=trace_id,
-        notes=out,
+        notes=record.out,
     )
 
 

@@ -7,7 +7,6 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject, list_items, list_objects
 from service.core.trace import ToolDef
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import find_speaker, read_input, read_message, read_reply_message
@@ -18,7 +17,7 @@ _SYSTEM = ("systemInstruction", "system_instruction")
 _HISTORY = ("automaticFunctionCallingHistory", "automatic_function_calling_history")
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     if "contents" not in record and not record.peek("candidates"):
         raise InputError.at("", "expected contents, candidates or both")
     config = record.child("config", of="the configuration")
@@ -27,52 +26,52 @@ def _read(record: Cursor, out: Transcript) -> Tools:
         if name is not None:
             instruction = holder.child(name, of="the instruction")
             if instruction:
-                read_input(out, instruction, "system")
+                read_input(instruction, "system")
             else:
-                read_input(out, holder, "system", name)
+                read_input(holder, "system", name)
             break
-    _read_contents(record, out)
+    _read_contents(record)
     candidate = record.pick("candidates", record.take("sample"))
     if candidate:
         content = candidate.child("content", of="a content")
         content.take("role")
-        read_reply_message(out, content)
-        out.end_reply(candidate.members, candidate.path)
-    elif not out.has_replied():
-        out.end_reply({"error": record.take("error")}, "")
+        read_reply_message(content)
+        record.out.end_reply(candidate.members, candidate.path)
+    elif not record.out.has_replied():
+        record.out.end_reply({"error": record.take("error")}, "")
     feedback = record.child("promptFeedback", "prompt_feedback")
     if feedback.text("blockReason", "block_reason"):
-        out.miss_reply(feedback.path, "the reply to a prompt that was blocked")
+        record.out.miss_reply(feedback.path, "the reply to a prompt that was blocked")
     holder = record if "tools" in record else config
-    return _read_tools(holder.peek("tools"), holder.take("tools"), f"{holder.path}/tools")
+    if (listed := holder.take("tools")) is None:
+        return None
+    tools = [
+        tool
+        for index, item in enumerate(list_objects(listed))
+        for tool in _read_declared(item, f"{holder.path}/tools/{index}")
+    ]
+    return tuple({tool.name: tool for tool in tools}.values())
 
 
-def _read_contents(record: Cursor, out: Transcript) -> None:
+def _read_contents(record: Cursor) -> None:
     """Read what was said before the reply: the history, if the client made calls automatically."""
     history = next((name for name in _HISTORY if list_items(record.peek(name))), "")
     longer = len(list_items(record.peek(history))) >= max(1, len(list_items(record.peek("contents"))))
     name = history if history and longer else "contents"
     text = record.text(name)
     if text:
-        out.say("user", text)
+        record.out.say("user", text)
         return
     for content in record.items(name, of="a content"):
         if "parts" not in content:
             content.leave("a content without parts", holds="text")
         else:
             speaker = find_speaker(content) or "user"
-            read_message(out, content, "user" if speaker == "tool" else speaker)
-
-
-def _read_tools(stated: JsonValue, raw: JsonValue, path: str) -> Tools:
-    """Return the declared functions, and the provider's own tools by their names in `tools` (`codeExecution`)."""
-    if stated is None:
-        return None
-    tools = [tool for index, item in enumerate(list_objects(raw)) for tool in _read_declared(item, f"{path}/{index}")]
-    return tuple({tool.name: tool for tool in tools}.values())
+            read_message(content, "user" if speaker == "tool" else speaker)
 
 
 def _read_declared(raw: JsonObject, path: str) -> list[ToolDef]:
+    """Return the declared functions, and the provider's own tools by their names (`codeExecution`)."""
     own = {to_snake(name): value for name, value in raw.items()}
     declared = own.pop("function_declarations", None)
     schemas: list[JsonValue] = [_build_declaration(item) for item in list_objects(declared)]

@@ -13,7 +13,6 @@ from typing import NotRequired
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_object, list_objects
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_messages
@@ -22,13 +21,13 @@ from service.intake.unread_parts.endings import Ending
 _ATTACHED = "attachment://"
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
-    out.id = f"{record.take('id')}-epoch-{record.take('epoch')}"
+def _read(record: Cursor) -> Tools:
+    record.out.id = f"{record.take('id')}-epoch-{record.take('epoch')}"
     record.take_all("target", "input")
     attached = find_object(record.members, "attachments")
     messages = record.take("messages")
-    inner = Cursor({"messages": _attach(messages, attached) if attached else messages}, out)
-    read_messages(out, inner.items("messages", of="a message"))
+    inner = Cursor({"messages": _attach(messages, attached) if attached else messages}, record.out)
+    read_messages(record.out, inner.items("messages", of="a message"))
     for event in record.items("events", of="an event"):
         event.take("call")  # with the provider, whose answer is the event's output
         for choice in event.child("output").items("choices"):
@@ -37,17 +36,15 @@ def _read(record: Cursor, out: Transcript) -> Tools:
             event.drop()
     record.take("events_data")
     output = record.child("output")
-    for choice in list_objects(output.take("choices")):
-        reason = choice.get("stop_reason")
-        if isinstance(reason, str):
-            out.end_with(Ending(reason, "/output/choices/0/stop_reason"))
-        break
+    choice = next(list_objects(output.take("choices")), None)
+    if choice is not None and isinstance(reason := choice.get("stop_reason"), str):
+        record.out.end_with(Ending(reason, "/output/choices/0/stop_reason"))
     output.drop()
     limit = record.child("limit")
     if limit:
-        out.end_with(Ending(f"incomplete: the limit of {limit.text('type') or 'the sample'}", "/limit"))
-    elif record.peek("error") and not out.has_replied():
-        out.end_reply({"error": record.peek("error")}, "")
+        record.out.end_with(Ending(f"incomplete: the limit of {limit.text('type') or 'the sample'}", "/limit"))
+    elif record.peek("error") and not record.out.has_replied():
+        record.out.end_reply({"error": record.peek("error")}, "")
     return None
 
 
@@ -60,16 +57,16 @@ def _attach(value: JsonValue, attached: Mapping[str, JsonValue]) -> JsonValue:
     return {name: _attach(item, attached) for name, item in value.items()} if isinstance(value, dict) else value
 
 
-def _split(record: JsonObject) -> list[tuple[str, JsonObject]]:
-    return [(f"/samples/{index}", sample) for index, sample in enumerate(list_objects(record.get("samples")))]
-
-
 def _recognise(record: JsonObject) -> bool:
     return "epoch" in record and isinstance(record.get("messages"), list)
 
 
-def _is_log(record: JsonObject) -> bool:
-    return "eval" in record and any(map(_recognise, list_objects(record.get("samples"))))
+def _split(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
+    """Return the samples of a log, with their pointers; None if it is none."""
+    samples = list(list_objects(record.get("samples")))
+    if "eval" not in record or not any(map(_recognise, samples)):
+        return None
+    return [(f"/samples/{index}", sample) for index, sample in enumerate(samples)]
 
 
 FORMAT = Format(
@@ -80,5 +77,5 @@ FORMAT = Format(
     hint="messages with an epoch",
     place=27,
     members={"id": NotRequired[int | str | None]},
-    split=lambda record: _split(record) if _is_log(record) else None,
+    split=_split,
 )

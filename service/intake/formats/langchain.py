@@ -11,19 +11,18 @@ from collections.abc import Iterator
 
 from service.core.json.members import JsonObject, find_object, list_items, list_objects, read_type
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import Speaker, find_speaker, name_speaker, read_message
 from service.intake.tools import read_tools
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     if ("messages" in record) == ("values" in record):
         raise InputError.at("", "expected either messages or a state's values that contain them")
     holder = record.child("values", of="the state") or record
     for message, speaker in _list_messages(holder):
-        read_message(out, message, speaker)
+        read_message(message, speaker)
     return read_tools(record.take("tools"))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from service.core.json.members import JsonObject, as_text, list_objects
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.runs import LoggedRun, locate, read_log
@@ -19,13 +18,13 @@ _TYPES = frozenset(
 )
 
 
-def _read(record: Cursor, out: Transcript) -> WrapperContents:
+def _read(record: Cursor) -> WrapperContents:
     entries = list(record.list_nodes("observations" if record.peek("observations") else "data"))
     ids = {as_text(entry.peek("traceId")) for entry in entries} if "data" in record else set[str | None]()
     if len(ids) > 1:
         raise InputError.at("/data", f"expected observations of one trace, not of {len(ids)}: ask for them by traceId")
     runs = [_read_entry(record, outermost=True), *[_read_entry(entry, outermost=False) for entry in entries]]
-    return read_log(out, runs, as_text(record.peek("id")) or next(iter(ids), None))
+    return read_log(record.out, runs, as_text(record.peek("id")) or next(iter(ids), None))
 
 
 def _read_entry(node: Cursor, *, outermost: bool) -> LoggedRun:
@@ -46,13 +45,11 @@ def _read_entry(node: Cursor, *, outermost: bool) -> LoggedRun:
 
 
 def _recognise(record: JsonObject) -> bool:
-    page = record.get("data")
-    return isinstance(record.get("observations"), list) or any(map(_is_observation, [record, *list_objects(page)]))
-
-
-def _is_observation(raw: JsonObject) -> bool:
-    """Whether an object has an observation's trace and input, and is not a span."""
-    return "traceId" in raw and "input" in raw and not raw.keys() & {"spanId", "span_id", "attributes"}
+    of_span = {"spanId", "span_id", "attributes"}
+    return isinstance(record.get("observations"), list) or any(
+        "traceId" in one and "input" in one and not one.keys() & of_span
+        for one in (record, *list_objects(record.get("data")))
+    )
 
 
 FORMAT = Format(

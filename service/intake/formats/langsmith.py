@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from service.core.json.members import JsonObject, as_text, list_objects
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.runs import NOTHING, LoggedRun, locate, read_log
@@ -15,7 +14,7 @@ from service.intake.wrapping import WrapperContents
 _TYPES = frozenset({"chain", "llm", "tool", "retriever", "embedding", "prompt", "parser"})
 
 
-def _read(record: Cursor, out: Transcript) -> WrapperContents:
+def _read(record: Cursor) -> WrapperContents:
     starts = list(record.list_nodes("runs")) if "runs" in record else [record]
     if len({str(run.peek("trace_id")) for run in starts}) > 1:
         raise InputError.at("/runs", "expected the runs of one trace, not of several")
@@ -23,7 +22,7 @@ def _read(record: Cursor, out: Transcript) -> WrapperContents:
     ids = {as_text(node.peek("id")) for node in nodes} - {None}
     runs = [_read_run(node, outermost=as_text(node.peek("parent_run_id")) not in ids) for node in nodes]
     named = as_text(record.peek("id")) or next((text for run in nodes if (text := as_text(run.peek("trace_id")))), None)
-    return read_log(out, runs, named, others=[record] if "runs" in record else [])
+    return read_log(record.out, runs, named, others=[record] if "runs" in record else [])
 
 
 def _walk(run: Cursor) -> Iterator[Cursor]:

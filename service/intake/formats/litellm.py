@@ -8,7 +8,6 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.runs import NOTHING, locate
@@ -19,7 +18,7 @@ LITELLM_MEMBERS = frozenset({"litellm_call_id", "call_type", "model_parameters"}
 _ERRORS = ("error_str", "error_information")
 
 
-def _read(record: Cursor, out: Transcript) -> WrapperContents:
+def _read(record: Cursor) -> WrapperContents:
     parameters = record.child("model_parameters")
     tools = locate(parameters, "tools") if "tools" in parameters else NOTHING
     parameters.take("functions")
@@ -30,12 +29,12 @@ def _read(record: Cursor, out: Transcript) -> WrapperContents:
         status == "failure" or (status != "success" and any(record.peek(name) for name in _ERRORS))
     ):
         place = next(name for name in ("response", "status", *_ERRORS) if name in record)
-        out.miss_reply(f"/{place}", "the reply of a request that failed")
+        record.out.miss_reply(f"/{place}", "the reply of a request that failed")
     for name in _ERRORS:
         record.take(name)
     sample = record.take("sample")
     exchange = Exchange(*given, *reply, *tools, sample=sample if isinstance(sample, int) else None)
-    return WrapperContents([exchange], id=record.text("id") or None, notes=out)
+    return WrapperContents([exchange], id=record.text("id") or None, notes=record.out)
 
 
 _NONE: tuple[JsonValue, ...] = (None, "", "{}", "[]", {}, [])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from service.core.json.members import JsonObject, list_objects
 from service.core.trace import ToolResult
-from service.intake.build import Transcript
 from service.intake.calls import read_structure
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
@@ -18,56 +17,52 @@ from service.intake.speech import Speech
 from service.intake.tools import read_tools
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     for message in record.items("messages", of="a message"):
-        _read_message(message, out)
+        _read_message(message)
     for event in record.items("events", of="an event"):
-        _read_event(event, out)
+        _read_event(event)
     return read_tools(record.take("tools"))
 
 
-def _read_event(event: Cursor, out: Transcript) -> None:
-    if "delta" in event or ("result" in event and out.has_replied()):
+def _read_event(event: Cursor) -> None:
+    if "delta" in event or ("result" in event and event.out.has_replied()):
         event.drop()
     elif "input" in event:
-        _read_input(event, out)
+        _read_input(event)
     elif "tool_output" in event:
-        _read_result(event, out)
+        _read_result(event)
     elif "response" in event:
-        _read_output(event, out)
+        _read_output(event)
     elif "tool_kwargs" in event:
-        if str(event.peek("tool_id")) not in out.call_ids:
-            out.call(take_call(event), parallel=out.is_calling())
+        if str(event.peek("tool_id")) not in event.out.call_ids:
+            event.out.call(take_call(event), parallel=event.out.is_calling())
         event.take_all("tool_id", "tool_name", "tool_kwargs")
     elif isinstance(event.peek("user_msg"), str):
-        out.say("user", event.text("user_msg"))
+        event.out.say("user", event.text("user_msg"))
     else:
         event.leave("an event of an unknown type")
 
 
-def _read_message(message: Cursor, out: Transcript) -> None:
+def _read_message(message: Cursor) -> None:
     if message.peek("role") == "tool":
-        _read_tool_message(message, out)
+        message.take("role")
+        call_id = message.child("additional_kwargs").text("tool_call_id") or None
+        message.out.add_result(call_id, ToolResult(read_structure(_join_text(message))), path=message.path)
     else:
-        read_messages(out, [message])
+        read_messages(message.out, [message])
 
 
-def _read_input(event: Cursor, out: Transcript) -> None:
+def _read_input(event: Cursor) -> None:
     """Read what a model was sent: all of it at the start, later what the user has said since."""
-    messages, began = event.list_nodes("input"), bool(out.get_last_text()) or out.is_calling()
+    messages, began = event.list_nodes("input"), bool(event.out.get_last_text()) or event.out.is_calling()
     for message in messages[-1:] if began else messages:
         if not began:
-            _read_message(message, out)
-        elif message.peek("role") == "user" and (text := _join_text(message)) != out.get_last_text():
-            out.say("user", text)
+            _read_message(message)
+        elif message.peek("role") == "user" and (text := _join_text(message)) != event.out.get_last_text():
+            event.out.say("user", text)
     for message in messages:
         message.drop()
-
-
-def _read_tool_message(message: Cursor, out: Transcript) -> None:
-    message.take("role")
-    call_id = message.child("additional_kwargs").text("tool_call_id") or None
-    out.add_result(call_id, ToolResult(read_structure(_join_text(message))), path=message.path)
 
 
 def _join_text(holder: Cursor) -> str:
@@ -80,9 +75,9 @@ def _join_text(holder: Cursor) -> str:
     return "\n".join(texts)
 
 
-def _read_output(event: Cursor, out: Transcript) -> None:
-    out.agent = event.text("current_agent_name") or None
-    speech, response = Speech(out), event.child("response", of="a message")
+def _read_output(event: Cursor) -> None:
+    event.out.agent = event.text("current_agent_name") or None
+    speech, response = Speech(event.out), event.child("response", of="a message")
     response.take("role")
     speech.say(_join_text(response))
     for call in event.items("tool_calls", of="a call"):
@@ -90,13 +85,13 @@ def _read_output(event: Cursor, out: Transcript) -> None:
     speech.end()
 
 
-def _read_result(event: Cursor, out: Transcript) -> None:
+def _read_result(event: Cursor) -> None:
     returned = event.child("tool_output")
     content = returned.take("raw_output")
     text = read_structure(_join_text(returned))
     returned.take_all("tool_name", "raw_input")
     result = ToolResult(text if content is None else content, returned.flag("is_error"))
-    out.add_result(event.text("tool_id") or None, result, path=event.path, tool=event.text("tool_name"))
+    event.out.add_result(event.text("tool_id") or None, result, path=event.path, tool=event.text("tool_name"))
     event.take("tool_kwargs")
 
 

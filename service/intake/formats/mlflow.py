@@ -7,7 +7,6 @@ model span, the outermost span is the exchange.
 from __future__ import annotations
 
 from service.core.json.members import JsonObject, as_text, find_object
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.runs import Located, LoggedRun, locate, read_log
@@ -15,21 +14,24 @@ from service.intake.unread_parts.suspects import looks_like_call
 from service.intake.wrapping import WrapperContents
 
 
-def _read(record: Cursor, out: Transcript) -> WrapperContents:
+def _read(record: Cursor) -> WrapperContents:
     info, data = record.child("info"), record.child("data")
     trace_id = as_text(info.peek("trace_id")) or as_text(info.peek("request_id"))
     runs = [_read_span(span) for span in data.list_nodes("spans")]
     for run in runs:
         if isinstance(run.node.raw, dict) and looks_like_call(run.node.raw):
-            out.note_unread("call", run.node.path, "a span that is a call")
+            record.out.note_unread("call", run.node.path, "a span that is a call")
     attributes = [run.node.child("attributes") for run in runs]
-    return read_log(out, runs, trace_id, others=[data], whole=[info, *attributes])
+    return read_log(record.out, runs, trace_id, others=[data], whole=[info, *attributes])
 
 
 def _read_span(span: Cursor) -> LoggedRun:
     given, returned = _find(span, "mlflow.spanInputs", "inputs"), _find(span, "mlflow.spanOutputs", "outputs")
     if given[0] is None and returned[0] is None:
         given = _find(span, "mlflow.chat.messages")
+    holder = "status_code" if "status_code" in span else "status"
+    code = span.peek(holder) if holder == "status_code" else find_object(span.members, "status").get("code")
+    failed = (as_text(code) or "").rpartition("_")[2].upper() == "ERROR"
     start = next((span.peek(name) for name in ("start_time_unix_nano", "start_time") if name in span), 0)
     return LoggedRun(
         span,
@@ -40,7 +42,7 @@ def _read_span(span: Cursor) -> LoggedRun:
         not (as_text(span.peek("parent_span_id")) or as_text(span.peek("parent_id"))),
         as_text(span.peek("name")) or "",
         _find(span, "mlflow.chat.tools"),
-        _find_failure(span),
+        f"{span.path}/{holder}" if failed else "",
     )
 
 
@@ -48,14 +50,6 @@ def _find(span: Cursor, attribute: str, *members: str) -> Located:
     """Return the value of MLflow's attribute, else of the first of these members; null if absent. Adds its pointer."""
     attributes = span.child("attributes")
     return locate(attributes, attribute) if attribute in attributes or not members else locate(span, *members)
-
-
-def _find_failure(span: Cursor) -> str:
-    """Return the pointer of what says that a span failed; "" if it did not."""
-    raw = span.raw if isinstance(span.raw, dict) else {}
-    status = as_text(raw.get("status_code")) or as_text(find_object(raw, "status").get("code")) or ""
-    name = "status_code" if "status_code" in raw else "status"
-    return f"{span.path}/{name}" if status.rpartition("_")[2].upper() == "ERROR" else ""
 
 
 def _recognise(record: JsonObject) -> bool:

@@ -6,7 +6,6 @@ There are no ids: a tool's message names its tool in `tool_name`. `done` is fals
 from __future__ import annotations
 
 from service.core.json.members import JsonObject
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_messages, read_reply_message
@@ -14,15 +13,15 @@ from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
-    read_messages(out, record.items("messages", of="a message"))
+def _read(record: Cursor) -> Tools:
+    read_messages(record.out, record.items("messages", of="a message"))
     reply = record.child("message", of="a message")
     if reply:
         reply.take("role")
-        read_reply_message(out, reply)
+        read_reply_message(reply)
     if record.peek("done") is False:
-        out.end_with(Ending("unfinished", "/done"))
-    out.end_reply(record.members, "")
+        record.out.end_with(Ending("unfinished", "/done"))
+    record.out.end_reply(record.members, "")
     return read_tools(record.take("tools"))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from service.core.json.members import JsonObject
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_messages, read_reply_message
@@ -16,19 +15,19 @@ from service.intake.streaming import read_chunks
 from service.intake.tools import read_tools
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     if record.peek("messages") is None and not (record.peek("choices") or record.peek("chunks")):
         raise InputError.at("/messages", "required if there are no choices")
-    read_messages(out, record.items("messages", of="a message"), strict=True)
+    read_messages(record.out, record.items("messages", of="a message"), strict=True)
     sample = record.take("sample")
     choice = record.pick("choices", sample)
     if choice:
-        read_reply_message(out, choice.child("message", of="a message"))
-        out.end_reply(choice.members, choice.path)
+        read_reply_message(choice.child("message", of="a message"))
+        record.out.end_reply(choice.members, choice.path)
     elif record.peek("chunks"):
-        read_chunks(out, record, sample)
-    if record.peek("error") and not choice and not out.has_replied():
-        out.end_reply({"error": record.peek("error")}, "")
+        read_chunks(record, sample)
+    if record.peek("error") and not choice and not record.out.has_replied():
+        record.out.end_reply({"error": record.peek("error")}, "")
     offered = "functions" if "tools" not in record and "functions" in record else "tools"  # the legacy name
     return read_tools(record.take(offered), path=f"/{offered}")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from service.core.json.members import JsonObject, as_text, find_object, find_text
 from service.core.trace import ToolResult
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, recognise_lines
@@ -23,22 +22,22 @@ _IDLE = frozenset(
 """Types of spans that hold neither calls nor replies."""
 
 
-def _read(record: Cursor, out: Transcript) -> Tools | WrapperContents:
+def _read(record: Cursor) -> Tools | WrapperContents:
     lines = record.list_nodes("lines")
     spans = [line for line in lines if line.peek("object") == "trace.span"]
-    out.id = next((name for line in lines if (name := _name_session(line.members))), None)
+    record.out.id = next((name for line in lines if (name := _name_session(line.members))), None)
     if any(_name_kind(span.members) == "generation" for span in spans):
-        return read_log(out, [_read_span(span) for span in spans], out.id)
+        return read_log(record.out, [_read_span(span) for span in spans], record.out.id)
     for span in sorted(spans, key=lambda span: as_text(span.peek("started_at")) or ""):
         body, kind = span.child("span_data", of="a span"), _name_kind(span.members)
         if kind == "function":
             if not (name := body.text("name")):
                 raise InputError.at(body.path, 'a span needs a name, such as "get_order"')
-            out.call(build_tool_call(None, name, parse_text(body.take("input"))))
+            record.out.call(build_tool_call(None, name, parse_text(body.take("input"))))
             failure = span.child("error").text("message")
-            out.answer(ToolResult(failure or parse_text(body.take("output")), bool(failure)))
+            record.out.answer(ToolResult(failure or parse_text(body.take("output")), bool(failure)))
         elif kind == "response":
-            out.miss_reply(body.path, "a response of which the trace holds only the id")
+            record.out.miss_reply(body.path, "a response of which the trace holds only the id")
         elif kind not in _IDLE:
             body.leave("a span of an unknown type", holds="call")
     return None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from service.core.json.members import JsonObject
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.hosted_tools import list_hosted
@@ -16,31 +15,31 @@ from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     if not any(name in record for name in ("input", "output", "items")):
         raise InputError.at("", "expected at least one of input, output and items")
-    out.hosted = list_hosted(record.peek("tools"))
+    record.out.hosted = list_hosted(record.peek("tools"))
     for name, role in (("instructions", "system"), ("input", "user"), ("output", ""), ("items", "")):
         text = record.text(name) if role else ""
         if text:
-            out.say("system" if role == "system" else "user", text)
+            record.out.say("system" if role == "system" else "user", text)
         else:
-            read_messages(out, record.items(name, of="an item"))
-    _note_ending(record, out)
+            read_messages(record.out, record.items(name, of="an item"))
+    _note_ending(record)
     return read_tools(record.take("tools"))
 
 
-def _note_ending(record: Cursor, out: Transcript) -> None:
+def _note_ending(record: Cursor) -> None:
     """Report a response that failed or that its provider withheld."""
     if record.peek("error"):
-        out.end_reply({"error": record.peek("error")}, "")
+        record.out.end_reply({"error": record.peek("error")}, "")
         return
     reason = record.child("incomplete_details").text("reason")
     status = record.text("status")
     if reason and status not in ("failed", "cancelled"):
-        out.end_with(Ending(reason, "/incomplete_details/reason"))
+        record.out.end_with(Ending(reason, "/incomplete_details/reason"))
     elif status:
-        out.end_with(Ending(status, "/status"))
+        record.out.end_with(Ending(status, "/status"))
 
 
 def _recognise(record: JsonObject) -> bool:

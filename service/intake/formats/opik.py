@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from service.core.json.members import JsonObject, as_text, list_objects
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.runs import LoggedRun, locate, read_log
@@ -12,13 +11,13 @@ from service.intake.wrapping import WrapperContents
 _TYPES = frozenset({"general", "tool", "llm", "guardrail"})
 
 
-def _read(record: Cursor, out: Transcript) -> WrapperContents:
+def _read(record: Cursor) -> WrapperContents:
     spans = record.list_nodes("spans")
     runs = [_read_span(span) for span in spans or [record]]
     if spans and "input" in record:
         runs.append(_read_span(record, outermost=True))
     trace_id = next((name for span in spans or [record] if (name := as_text(span.peek("trace_id")))), None)
-    return read_log(out, runs, trace_id or as_text(record.peek("id")))
+    return read_log(record.out, runs, trace_id or as_text(record.peek("id")))
 
 
 def _read_span(span: Cursor, *, outermost: bool = False) -> LoggedRun:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from service.core.json.members import JsonObject, find_object, find_text, list_objects
 from service.core.trace import ToolDef, ToolResult
-from service.intake.build import Transcript
 from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
@@ -26,32 +25,32 @@ _IDLE = frozenset(
 """Kinds of parts that carry nothing that is scored."""
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     last = ""
     for message in record.items("messages", of="a message"):
         instructions = message.text("instructions")
         if instructions and instructions != last:
-            out.say("system", instructions)
+            record.out.say("system", instructions)
             last = instructions
         kind = message.text("kind")
         if kind == "response":
-            speech = Speech(out)
+            speech = Speech(record.out)
             for part in message.parts("parts"):
-                _read_response_part(out, speech, part)
+                _read_response_part(speech, part)
             speech.end()
-            out.end_reply(message.members, message.path)
+            record.out.end_reply(message.members, message.path)
         elif kind == "request":
             for part in message.parts("parts"):
-                _read_request_part(out, part)
+                _read_request_part(part)
         else:
             message.leave("a message of an unknown kind", holds="text")
     return read_tools(record.take("tools"))
 
 
-def _read_response_part(out: Transcript, speech: Speech, part: Cursor) -> None:
+def _read_response_part(speech: Speech, part: Cursor) -> None:
     kind = part.text("part_kind")
     if kind == "builtin-tool-call":
-        _read_hosted_call(out, speech, part)
+        _read_hosted_call(speech, part)
     elif kind == "builtin-tool-return":
         _read_hosted_return(speech, part)
     elif kind == "speech":
@@ -59,10 +58,10 @@ def _read_response_part(out: Transcript, speech: Speech, part: Cursor) -> None:
     elif kind in _IDLE:
         part.leave("a part")
     else:
-        add_part(out, speech, part)
+        add_part(speech, part)
 
 
-def _read_hosted_call(out: Transcript, sink: Sink, part: Cursor) -> None:
+def _read_hosted_call(sink: Sink, part: Cursor) -> None:
     args = find_object(part.raw if isinstance(part.raw, dict) else {}, "args")
     if args.get("action") == "list_tools":
         part.drop()
@@ -70,7 +69,7 @@ def _read_hosted_call(out: Transcript, sink: Sink, part: Cursor) -> None:
     call = take_call(part)
     if args.get("action") == "call_tool":
         call = build_tool_call(call.id, find_text(args, "tool_name") or call.name, args.get("tool_args"))
-    out.offer(ToolDef(call.name))
+    part.out.offer(ToolDef(call.name))
     sink.call(call)
 
 
@@ -85,20 +84,20 @@ def _read_hosted_return(sink: Sink, part: Cursor) -> None:
     sink.add_result(part.text("tool_call_id") or None, result, path=part.path)
 
 
-def _read_request_part(out: Transcript, part: Cursor) -> None:
+def _read_request_part(part: Cursor) -> None:
     kind = part.text("part_kind")
     if kind == "system-prompt":
-        out.say("system", part.text("content"))
+        part.out.say("system", part.text("content"))
     elif kind == "user-prompt":
-        read_input(out, part, "user", "content")
+        read_input(part, "user", "content")
     elif kind == "tool-return" or (kind in ("retry-prompt", "retry-feedback") and part.peek("tool_name")):
         returned = "content" in part
         failed = _has_failed(part) or kind != "tool-return"
         result = ToolResult(read_result_content(part.take("content")), failed) if returned else None
         call_id, tool = part.text("tool_call_id"), part.text("tool_name")
-        out.add_result(call_id or None, result, path=part.path, tool=tool or None)
+        part.out.add_result(call_id or None, result, path=part.path, tool=tool or None)
     elif kind in ("retry-prompt", "retry-feedback"):
-        out.say("system", part.text("content"))
+        part.out.say("system", part.text("content"))
     elif kind in _IDLE:
         part.leave("a part")
     else:

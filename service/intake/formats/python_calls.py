@@ -9,10 +9,6 @@ like a call but is not one. Other texts stay texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pydantic import JsonValue
-
 from service.core.json.members import JsonObject, as_text, find_text, list_objects
 from service.errors import InputError
 from service.intake.build import Transcript
@@ -21,64 +17,55 @@ from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import find_speaker, read_message
 from service.intake.python_text import holds_calls, looks_like_calls, parse_calls
-from service.intake.tags import drop_thoughts, find_unclosed_thought
+from service.intake.tags import drop_thoughts, split_tags
 from service.intake.tools import read_tools
 
 _INPUTS = ("messages", "input", "prompt", "question")
 _OUTPUTS = ("output", "response", "result", "completion")
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     chosen = next((name for name in _OUTPUTS if isinstance(record.peek(name), str)), None)
     if chosen is None and "messages" not in record:
         raise InputError.at("", f"expected messages, or what the model wrote in one of {', '.join(_OUTPUTS)}")
     for name in _INPUTS:
         text = record.text(name)
         if text:
-            out.say("user", text)
-        for message in _list_messages(record, name):
-            _read_message(out, message)
+            record.out.say("user", text)
+        for item in record.items(name, of="a message") if isinstance(record.peek(name), list) else ():
+            for message in item.items(of="a message") if isinstance(item.raw, list) else (item,):  # grouped by turn
+                _read_message(message)
     if chosen is not None:
         written = record.text(chosen)
-        read_reply(out, written, f"/{chosen}")
+        read_reply(record.out, written, f"/{chosen}")
         for name in _OUTPUTS:
             text = as_text(record.peek(name))
             if text and name != chosen and text != written:
                 kind = "call" if holds_calls(text) else "text"
-                out.note_unread(kind, f"/{name}", f"the member {name!r} beside {chosen!r}")
+                record.out.note_unread(kind, f"/{name}", f"the member {name!r} beside {chosen!r}")
             record.take(name)
     offered = "functions" if "tools" not in record and "functions" in record else "tools"
     return read_tools(record.take(offered), path=f"/{offered}")
 
 
-def _list_messages(record: Cursor, name: str) -> Iterator[Cursor]:
-    """Iterate over messages; BFCL's questions group them by turn."""
-    if not isinstance(record.peek(name), list):
-        return
-    for item in record.items(name, of="a message"):
-        yield from item.items(of="a message") if isinstance(item.raw, list) else (item,)
-
-
-def _read_message(out: Transcript, message: Cursor) -> None:
+def _read_message(message: Cursor) -> None:
     if isinstance(message.raw, str):
-        out.say("user", message.raw)
+        message.out.say("user", message.raw)
         return
     speaker = "tool" if message.peek("role") == "ipython" else find_speaker(message)
     if speaker == "assistant":
-        read_reply(out, _join_texts(message.take("content")), f"{message.path}/content")
+        content = message.take("content")
+        texts = [find_text(part, "text") or "" for part in list_objects(content)]
+        written = content if isinstance(content, str) else "\n".join(filter(None, texts))
+        read_reply(message.out, written, f"{message.path}/content")
     else:
-        read_message(out, message, speaker)
-
-
-def _join_texts(content: JsonValue) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(text for part in list_objects(content) if (text := find_text(part, "text")))
+        read_message(message, speaker)
 
 
 def read_reply(transcript: Transcript, raw: str, path: str) -> None:
     """Add what a model wrote: as calls if it consists of them, otherwise as text."""
-    text, thought = drop_thoughts(raw), find_unclosed_thought(raw)
+    text = drop_thoughts(raw)
+    thought = next((piece.text for piece in split_tags(raw, ("think",)) if not piece.closed), "")
     calls = parse_calls(text)
     transcript.say("assistant", text if calls is None else "")
     if thought:

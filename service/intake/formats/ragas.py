@@ -8,7 +8,6 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_object, find_text, list_objects
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import find_speaker, read_message
@@ -16,25 +15,25 @@ from service.intake.parts import take_call
 from service.intake.speech import Speech
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     record.take("reference_tool_calls")
     question = record.text("user_input")
     if question:
-        out.say("user", question)
+        record.out.say("user", question)
     for message in record.items("user_input", of="a message") if not question else ():
         content = find_object(message.members, "content")
         speaker = find_speaker(message, "type", "role")
         if speaker is not None and "text" in content:  # `to_dict` puts text and calls into the content
-            inner, speech = message.child("content"), Speech(out)
+            inner, speech = message.child("content"), Speech(record.out)
             speech.say(inner.text("text"))
             for call in inner.items("tool_calls", of="a call"):
                 speech.call(take_call(call))
             speech.end()
         else:
-            read_message(out, message, speaker)
+            read_message(message, speaker)
     answer = record.text("response")
     if answer:
-        out.say("assistant", answer)
+        record.out.say("assistant", answer)
     return None
 
 

@@ -36,13 +36,13 @@ ROLES = {
 TAGS = ("tool_calls?", "function_?calls?", "think")
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     system = record.text("system")
     if system:
-        out.say("system", system)
+        record.out.say("system", system)
     tools = _list_tools(record, system)
     turns = record.list_nodes("conversations")
-    roles = [_find_role(turn) for turn in turns]
+    roles = [ROLES.get((as_text(turn.peek("from")) or as_text(turn.peek("role")) or "").lower()) for turn in turns]
     call_count = 0
     for index, turn in enumerate(turns):
         name = "value" if "value" in turn else "content"
@@ -50,32 +50,28 @@ def _read(record: Cursor, out: Transcript) -> Tools:
         value, path = turn.take(name), f"{turn.path}/{name}"
         turn.take("from", "role")
         if roles[index] == "result":
-            _read_results(out, value, path, call_count, alone="result" not in (before, after))
+            _read_results(record.out, value, path, call_count, alone="result" not in (before, after))
         elif roles[index] == "call" == before:  # parallel to the calls of the turn before
-            call_count += _read_calls(out, value, path)
+            call_count += _read_calls(record.out, value, path)
         else:
-            call_count = _read_turn(out, turn, value, path, roles[index])
+            call_count = _read_turn(turn, value, path, roles[index])
         turn.close()
     return tools
 
 
-def _find_role(turn: Cursor) -> str | None:
-    return ROLES.get((as_text(turn.peek("from")) or as_text(turn.peek("role")) or "").lower())
-
-
-def _read_turn(transcript: Transcript, turn: Cursor, value: JsonValue, path: str, role: str | None) -> int:
+def _read_turn(turn: Cursor, value: JsonValue, path: str, role: str | None) -> int:
     """Add a turn to the transcript; return how many calls it made."""
     text = value if isinstance(value, str) else ""
     if role == "assistant":
-        return _read_reply(transcript, text, path)
+        return _read_reply(turn.out, text, path)
     if role == "call":
-        transcript.say("assistant", "")
-        return _read_calls(transcript, value, path)
+        turn.out.say("assistant", "")
+        return _read_calls(turn.out, value, path)
     if role is None:
-        inner = Cursor(_parse(text) or turn.raw, transcript, turn.path)
+        inner = Cursor(_parse(text) or turn.raw, turn.out, turn.path)
         inner.leave("a turn of an unknown role", holds="text")
     else:
-        transcript.say("user" if role == "user" else "system", text)
+        turn.out.say("user" if role == "user" else "system", text)
     return 0
 
 
@@ -87,16 +83,11 @@ def _read_reply(transcript: Transcript, text: str, path: str) -> int:
         transcript.note_unread("call", path, "a text that is JSON of calls")
     for piece in pieces:
         if piece.tag == "think" and not piece.closed:
-            _note_thought(transcript, piece.text, path)
+            transcript.note_unread("text", path, "what follows a thought that does not end")
+            for inner in split_tags(piece.text, TAGS):
+                if inner.tag not in (None, "think"):
+                    transcript.note_unread("call", path, "a call in a thought that does not end")
     return sum([_read_calls(transcript, piece.text, path) for piece in pieces if piece.tag not in (None, "think")])
-
-
-def _note_thought(transcript: Transcript, text: str, path: str) -> None:
-    """Report what an unclosed thought may hold."""
-    transcript.note_unread("text", path, "what follows a thought that does not end")
-    for piece in split_tags(text, TAGS):
-        if piece.tag not in (None, "think"):
-            transcript.note_unread("call", path, "a call in a thought that does not end")
 
 
 def _read_calls(transcript: Transcript, value: JsonValue, path: str) -> int:
@@ -185,24 +176,16 @@ def _find_tools_in_text(record: Cursor, system: str) -> Tools:
     turns = list_objects(record.peek("conversations"))
     for text in (system, *[turn.get("value") for turn in turns if turn.get("from") == "system"]):
         for piece in split_tags(text, ("tools",)) if isinstance(text, str) else ():
-            parsed = _parse_lines(piece.text) if piece.tag else None
-            if parsed:
-                return _read_tools(parsed)
+            whole = _parse(piece.text) if piece.tag else []
+            lines = (
+                whole if isinstance(whole, list) else [_parse(line) for line in piece.text.splitlines() if line.strip()]
+            )
+            if lines:
+                try:
+                    return read_tools(lines)
+                except InputError:
+                    return None
     return None
-
-
-def _parse_lines(text: str) -> list[JsonValue]:
-    whole = _parse(text)
-    if isinstance(whole, list):
-        return whole
-    return [_parse(line) for line in text.splitlines() if line.strip()]
-
-
-def _read_tools(raw: list[JsonValue]) -> Tools:
-    try:
-        return read_tools(raw)
-    except InputError:
-        return None
 
 
 def _recognise(record: JsonObject) -> bool:

@@ -27,65 +27,58 @@ _SILENT = frozenset(dir(builtins)) | {"final_answer"}
 """What code calls beside tools."""
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     for step in record.items("steps", of="a step"):
         if "step_number" in step:
-            _read_action(step, out)
+            _read_action(step)
         elif "task" in step:
-            out.say("user", step.text("task"))
+            record.out.say("user", step.text("task"))
         elif "system_prompt" in step:
-            out.say("system", step.text("system_prompt"))
+            record.out.say("system", step.text("system_prompt"))
         elif "output" in step:
-            _add_answer(out, step.take("output"))
+            _add_answer(record.out, step.take("output"))
         else:
             step.leave("a plan" if "plan" in step else "a step of an unknown kind")
     return None
 
 
-def _read_action(step: Cursor, out: Transcript) -> None:
+def _read_action(step: Cursor) -> None:
     """Read one step: what the model called, and what came of it."""
     step.take_all("model_input_messages", "model_output", "code_action")
     message, calls = step.child("model_output_message"), list[ToolCall]()
     final: JsonValue = None
     for listed in (step if step.peek("tool_calls") else message).items("tool_calls", of="a call"):
         call = take_call(listed)
-        code = _find_code(call, step)
-        for one in _list_code_calls(code, listed, out) if code is not None else (call,):
+        written = (call.arguments or {}).get("code", call.raw)
+        code = as_text(step.peek("code_action")) or as_text(written) or ""
+        for one in _list_code_calls(code, listed) if call.name == "python_interpreter" else (call,):
             if one.name == "final_answer":
                 final = (one.arguments or {}).get("answer")
             else:
                 calls.append(one)
     message.drop()
     for at, call in enumerate(calls):
-        out.call(call, parallel=at > 0)
+        step.out.call(call, parallel=at > 0)
     failure = step.child("error").text("message")
     observed, answer = step.take("observations"), step.take("action_output")
     if len(calls) == 1 and (failure or observed is not None):
-        out.answer(ToolResult(failure or parse_text(observed), bool(failure)))
+        step.out.answer(ToolResult(failure or parse_text(observed), bool(failure)))
     if step.flag("is_final_answer"):
-        _add_answer(out, final if answer is None else answer)
+        _add_answer(step.out, final if answer is None else answer)
 
 
-def _find_code(call: ToolCall, step: Cursor) -> str | None:
-    """Return the code that a call runs; None if it is the call of another tool."""
-    if call.name != "python_interpreter":
-        return None
-    written = (call.arguments or {}).get("code", call.raw)
-    return as_text(step.peek("code_action")) or as_text(written) or ""
-
-
-def _list_code_calls(code: str, listed: Cursor, out: Transcript) -> list[ToolCall]:
+def _list_code_calls(code: str, listed: Cursor) -> list[ToolCall]:
     calls: list[ToolCall] = []
     found = list_statement_calls(code)
     if found is None:
-        out.note_unread("call", listed.path, "a call in code that is no Python")
+        listed.out.note_unread("call", listed.path, "a call in code that is no Python")
     for call in found or ():
         if call.name in _SILENT:
             continue
         if call.arguments is not None:
             calls.append(build_tool_call(None, call.name, call.arguments))
         elif "." not in call.name:
-            out.note_unread("call", listed.path, f"a call of {call.name[:60]!r} in code")
+            listed.out.note_unread("call", listed.path, f"a call of {call.name[:60]!r} in code")
     return calls
 
 

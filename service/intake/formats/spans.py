@@ -44,7 +44,7 @@ from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
 
 
-def _read(record: Cursor, out: Transcript) -> Trace:
+def _read(record: Cursor) -> Trace:
     raw = record.members
     record.drop()
     spans = read_spans(raw.get("spans"), raw.get("resourceSpans"))
@@ -61,11 +61,12 @@ def _read(record: Cursor, out: Transcript) -> Trace:
     leftovers = list_unread_calls(spans, known, read_orders)
     dialogue = sorted([*merged.entries, *leftovers], key=lambda entry: entry.moment)
     tools = read_tools(raw.get("tools"))
-    writer = _Writer(out, unmatched, agents)
+    writer = _Writer(record.out, unmatched, agents)
     writer.write(dialogue, matches)
-    if not selection.missing:
-        writer.add_answer(_find_agent_output(spans))
-    trace = writer.transcript.build_trace(
+    answer = _find_agent_output(spans)
+    if answer is not None and record.out.is_calling() and not selection.missing:  # an argument of the last call
+        record.out.say("assistant", answer)
+    trace = record.out.build_trace(
         cast("Record", raw),
         trace_id=find_text(raw, "id") or _find_conversation_id(spans),
         tools=read_tools_on_offer(spans) if tools is None else tools,
@@ -134,7 +135,6 @@ class _Writer:
         self._moments: list[Moment] = []
         self._recorded: set[int] = set()
         self._steps = 0
-        self._calling = False
 
     def write(self, dialogue: Sequence[DialogueEntry], matches: Mapping[int, Run]) -> None:
         """Write the whole dialogue. `matches`: the runs of calls that messages made, by call index."""
@@ -149,11 +149,6 @@ class _Writer:
                 self._write_call(call, matches.get(place), entry.reply_of if call is entry.message.calls[0] else None)
                 place += 1
         self._write_runs(None)
-
-    def add_answer(self, text: str | None) -> None:
-        """Add the answer of an agent that passed it as an argument of its last call."""
-        if text is not None and self._calling:
-            self.transcript.say("assistant", text)
 
     def list_requests(self, models: Sequence[Span], steps: Sequence[Step]) -> list[Request]:
         """Return, for each model span, the tools that it lists and the number of calls made before it."""
@@ -183,7 +178,6 @@ class _Writer:
             self.transcript.add_result(call_id, result)
         if message.role is not None:
             self.transcript.say(message.role, message.text, to=entry.to)
-            self._calling = False
         for part in message.unread:
             if isinstance(part, Rest):
                 self.transcript.leave(part._replace(path=entry.path))
@@ -191,13 +185,14 @@ class _Writer:
                 self.transcript.note_unread(part[0], entry.path, part[1])
 
     def _write_call(self, call: ToolCall, run: Run | None, reply: Span | None, *, parallel: bool = False) -> None:
-        self.transcript.call(_complete(call, run), parallel=parallel)
-        if run is not None:
+        if run is not None:  # what only its span records
+            source = call if call.captured else run.call
+            call = replace(source, id=call.id or run.call.id, tool_id=run.call.tool_id)
             self._runs[self._steps] = run
+        self.transcript.call(call, parallel=parallel)
         if reply is not None:
             self._replies[self._steps] = reply
         self._steps += 1
-        self._calling = True
 
     def _write_runs(self, before: Moment | None) -> None:
         """Write calls that no message made, up to a moment. Those that overlap in time are parallel."""
@@ -211,14 +206,6 @@ class _Writer:
             self._write_call(run.call, run, None, parallel=run.span.start < end)
             self.transcript.answer(run.read_result())
             end = max(end, run.span.end)
-
-
-def _complete(call: ToolCall, run: Run | None) -> ToolCall:
-    """Return the call with what only its tool's span records."""
-    if run is None:
-        return call
-    source = call if call.captured else run.call
-    return replace(source, id=call.id or run.call.id, tool_id=run.call.tool_id)
 
 
 def _recognise(record: JsonObject) -> bool:

@@ -8,44 +8,33 @@ Chat Completions. tau-bench signals a failed call by a text that starts with "Er
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, find_object
-from service.core.models.validation import list_problems
+from service.core.json.members import JsonObject, find_object, list_objects
 from service.errors import InputError
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_messages
 from service.intake.tools import read_tools
 
-
-class TauAction(TypedDict):
-    """A gold action."""
-
-    name: str
-    kwargs: dict[str, Any]
-
-
 _GOLD = ("gold_actions", "outputs", "gold", "info", "initial", "final")
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     chosen = next((name for name in ("messages", "traj") if name in record), None)
     task = record.take("task_id")
     if chosen is None or not isinstance(task, (int, str)):
         what = "the conversation in messages or traj" if chosen is None else "a task_id"
         raise InputError.at("" if chosen is None else "/task_id", f"expected {what}")
-    read_messages(out, record.items(chosen, of="a message"), error_prefix="Error", strict=True)
+    read_messages(record.out, record.items(chosen, of="a message"), error_prefix="Error", strict=True)
     trial = record.take("trial")
-    out.id = f"task-{task}" + ("" if trial is None else f"-trial-{trial}")
-    out.state = cast("JsonObject", record.raw)
+    record.out.id = f"task-{task}" + ("" if trial is None else f"-trial-{trial}")
+    record.out.state = cast("JsonObject", record.raw)
     for name in _GOLD:
         record.take(name)
-    out.close()  # the simulated user has the last word
+    record.out.close()  # the simulated user has the last word
     return read_tools(record.take("tools"))
 
 
@@ -56,19 +45,9 @@ def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     state = record.get("gold")
     if actions is None and outputs is None and state is None:
         return None
-    try:
-        listed = _ACTIONS.validate_python(actions)
-        texts = _OUTPUTS.validate_python(outputs)
-    except ValidationError as error:
-        raise InputError(list_problems(error, dict(record))) from None
-    plain: list[JsonValue] | None = None
-    if listed is not None:
-        plain = [{"name": action["name"], "kwargs": action["kwargs"]} for action in listed]
-    return {"format": "tau", "actions": plain, "outputs": [*(texts or ())], "state": state}
-
-
-_ACTIONS: TypeAdapter[list[TauAction] | None] = TypeAdapter(list[TauAction] | None)
-_OUTPUTS: TypeAdapter[list[str] | None] = TypeAdapter(list[str] | None)
+    plain: list[JsonValue] = [{name: one.get(name) for name in ("name", "kwargs")} for one in list_objects(actions)]
+    listed = plain if isinstance(actions, list) else actions
+    return {"format": "tau", "actions": listed, "outputs": outputs or [], "state": state}
 
 
 def _recognise(record: JsonObject) -> bool:

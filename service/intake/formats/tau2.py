@@ -9,7 +9,6 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_object, list_items, list_objects
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import find_speaker, read_message
@@ -19,25 +18,25 @@ from service.intake.unread_parts.endings import Ending
 _ENDED = frozenset({"user_stop", "agent_stop"})
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
-    out.id = f"task-{record.take('task_id')}-trial-{record.take('trial') or 0}"
+def _read(record: Cursor) -> Tools:
+    record.out.id = f"task-{record.take('task_id')}-trial-{record.take('trial') or 0}"
     record.take_all("task", "reward_info", "info", "timestamp", "start_time", "end_time")
     for message in record.items("messages", of="a message"):
         if message.peek("role") == "tool" and "tool_messages" in message:
             message.take("role")
             for inner in message.items("tool_messages", of="a message"):
-                _read_message(inner, out)
+                _read_message(inner)
         else:
-            _read_message(message, out)
+            _read_message(message)
     reason = record.text("termination_reason")
     if reason in _ENDED:
-        out.close()
+        record.out.close()
     elif reason:
-        out.end_with(Ending(f"incomplete: {reason}", "/termination_reason"))
+        record.out.end_with(Ending(f"incomplete: {reason}", "/termination_reason"))
     return read_tools(record.take("tools"))
 
 
-def _read_message(message: Cursor, out: Transcript) -> None:
+def _read_message(message: Cursor) -> None:
     speaker = find_speaker(message)
     if message.peek("requestor") == "user" and speaker == "tool":
         message.take_all("id", "content", "requestor", "error")
@@ -48,7 +47,7 @@ def _read_message(message: Cursor, out: Transcript) -> None:
                 call.drop()
             else:
                 call.leave(holds="call")
-        read_message(out, message, speaker)
+        read_message(message, speaker)
 
 
 def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:

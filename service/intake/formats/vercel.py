@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from service.core.json.members import JsonObject, list_items, list_objects, read_type
-from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_messages
 from service.intake.tools import read_tools
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     system = record.text("system")
     if system:
-        out.say("system", system)
-    read_messages(out, record.items("messages", of="a message"))
+        record.out.say("system", system)
+    read_messages(record.out, record.items("messages", of="a message"))
     return read_tools(record.take("tools"))
 
 
@@ -23,15 +22,13 @@ _OWN_TYPES = frozenset({"tool-call", "tool-result", "tool-error", "dynamic-tool"
 
 
 def _recognise(record: JsonObject) -> bool:
-    return any(map(_is_message, list_objects(record.get("messages"))))
-
-
-def _is_message(message: JsonObject) -> bool:
-    if "role" not in message:
-        return False
-    if "toolInvocations" in message or any("type" in part for part in list_objects(message.get("parts"))):
-        return True
-    return any(read_type(part) in _OWN_TYPES for part in list_items(message.get("content")))
+    return any(
+        "toolInvocations" in message
+        or any("type" in part for part in list_objects(message.get("parts")))
+        or any(read_type(part) in _OWN_TYPES for part in list_items(message.get("content")))
+        for message in list_objects(record.get("messages"))
+        if "role" in message
+    )
 
 
 FORMAT = Format(

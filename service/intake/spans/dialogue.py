@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from service.core.trace import ToolCall
 from service.intake.spans.agents import Agents
-from service.intake.spans.messages import CallResult, SpanMessage, read_output, read_span_input, spell_call
+from service.intake.spans.messages import SpanMessage, read_output, read_span_input, spell_call
 from service.intake.spans.otlp import Span
 from service.intake.spans.selection import MessageCarrier, MissingReply
 
@@ -44,10 +44,14 @@ def read_dialogue(carriers: Iterable[MessageCarrier], missing: Iterable[MissingR
     Raises InputError: a call without a name.
     """
     memory = _Memory()
-    moments = sorted(_list_moments(carriers), key=lambda entry: entry[:3])
+    moments: list[tuple[Moment, int, bool, MessageCarrier]] = []
+    for number, carrier in enumerate(carriers):
+        span = carrier.span
+        moments.append(((span.start, span.order), number, False, carrier))
+        moments.append(((span.end, span.order), number, True, carrier))
     entries = [
         entry
-        for moment, _, closing, carrier in moments
+        for moment, _, closing, carrier in sorted(moments, key=lambda entry: entry[:3])
         for entry in _read_part(memory, moment, carrier, agents, closing=closing)
     ]
     entries += [
@@ -55,12 +59,6 @@ def read_dialogue(carriers: Iterable[MessageCarrier], missing: Iterable[MissingR
         for one in missing
     ]
     return Dialogue(sorted(entries, key=lambda entry: entry.moment), memory.aliases)
-
-
-def _list_moments(carriers: Iterable[MessageCarrier]) -> Iterator[tuple[Moment, int, bool, MessageCarrier]]:
-    for number, carrier in enumerate(carriers):
-        yield (carrier.span.start, carrier.span.order), number, False, carrier
-        yield (carrier.span.end, carrier.span.order), number, True, carrier
 
 
 def _read_part(
@@ -109,7 +107,13 @@ class _Memory:
         ids = {call.id for message in messages for call in message.calls if call.id}
         for message in messages:
             calls = tuple([call for call in message.calls if self._is_new_call(call, here, ids, closing=closing)])
-            results = tuple([self._rename(one) for one in message.results if self._is_new_result(one, here)])
+            results = tuple(
+                [
+                    (self.aliases.get(call_id or "", call_id), result)
+                    for call_id, result in message.results
+                    if self._is_new(["result", call_id, result and [result.content, result.is_error]], here)
+                ]
+            )
             says = message.role is not None and (bool(message.text) or not (message.calls or message.results))
             new = says and self._is_new([message.role, message.text], here, closing=closing)
             said = new or bool(calls)
@@ -161,11 +165,3 @@ class _Memory:
         del self._pending_ids[spelling][original_id]
         self.aliases[call_id] = original_id
         return True
-
-    def _is_new_result(self, raw: CallResult, here: Counter[str]) -> bool:
-        call_id, result = raw
-        content = result and [result.content, result.is_error]
-        return self._is_new(["result", call_id, content], here)
-
-    def _rename(self, raw: CallResult) -> CallResult:
-        return (self.aliases.get(raw[0] or "", raw[0]), raw[1])

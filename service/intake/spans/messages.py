@@ -24,7 +24,7 @@ from service.intake.cursor import Cursor
 from service.intake.messages import Speaker, name_speaker, read_message
 from service.intake.parts import ARGUMENTS, CALLS, RESULTS, TEXTS, THOUGHTS, to_snake
 from service.intake.spans.otlp import Span, look_up, parse_json, read_items
-from service.intake.spans.sources import get_definitions, get_event_name, get_instructions
+from service.intake.spans.sources import get_event_name, get_stated
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Leftover, Rest
 from service.intake.unread_parts.suspects import find_calls
@@ -55,7 +55,7 @@ class SpanMessage(NamedTuple):
 
 def read_span_input(span: Span, messages: Iterable[JsonObject]) -> list[SpanMessage]:
     """Read the messages sent to a model, instructions first. Raises InputError: a call without a name."""
-    raw = get_instructions(span)
+    raw = get_stated(span, "gen_ai.system_instructions")
     parts: list[JsonValue] = [dict(part) for part in read_items(raw)]
     given = [*_read_messages([{"role": "system", "content": parts or raw}], "system", span.path)] if raw else []
     return [*[one for one in given if one.text], *_read_messages(messages, "user", span.path)]
@@ -98,7 +98,7 @@ def _read_message(message: JsonObject, speaker: Speaker) -> SpanMessage:
     out = Transcript()
     plain = _normalise(message, spoken=speaker != "tool")
     node = Cursor(plain, out, "", "a message")
-    read_message(out, node, speaker)
+    read_message(node, speaker)
     node.close()
     text = "".join([one.text for one in out.messages if one.text != HIDDEN])
     calls = tuple([drop_hidden(step.call) for step in out.steps])
@@ -169,22 +169,15 @@ def _list_unread(left: Iterable[Leftover], message: JsonObject) -> Iterator[Unre
         if isinstance(one, Rest):
             if one.path.startswith("/content"):
                 yield one._replace(calls=False)
-        elif (
-            isinstance(one, UnreadablePart)
-            and one.kind != "other"
-            and not (one.kind == "call" and _is_call(message, one.path))
-        ):
-            yield one.kind, one.reason.removesuffix(" is not read")
+        elif isinstance(one, UnreadablePart) and one.kind != "other":
+            here: JsonValue = dict(message)
+            for token in split_pointer(one.path):
+                here = list_items(here)[int(token)] if token.isdecimal() else find_object({"": here}, "").get(token)
+            if one.kind != "call" or not any(find_calls(here, one.path)):
+                yield one.kind, one.reason.removesuffix(" is not read")
     content = message.get("content")
     if HIDDEN in (content, *[part.get("text", part.get("content")) for part in read_items(content)]):
         yield "text", "a text that was hidden"
-
-
-def _is_call(message: JsonObject, path: str) -> bool:
-    here: JsonValue = dict(message)
-    for token in split_pointer(path):
-        here = list_items(here)[int(token)] if token.isdecimal() else find_object({"": here}, "").get(token)
-    return any(find_calls(here, path))
 
 
 def drop_hidden(call: ToolCall) -> ToolCall:
@@ -240,7 +233,7 @@ def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
 def _list_catalogues(span: Span) -> Iterator[JsonValue]:
     for name in _CATALOGUES:
         holder, _, inner = name.rpartition(".")
-        raw = get_definitions(span) if name == _CATALOGUES[0] else span.get(name)
+        raw = get_stated(span, name)
         if (
             raw is None
             and isinstance(packed := span.get(holder), str)

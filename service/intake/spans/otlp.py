@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, as_text
+from service.core.json.members import JsonObject, as_text, list_objects
 from service.core.json.parsing import UnreadableError, parse
 from service.errors import InputError
 
@@ -234,7 +234,12 @@ def _read_span(path: str, raw: JsonObject, before: int) -> Span:
         failed=_is_error(code) or bool(look_up(tree, "error.type")) or look_up(tree, "tool.status") == "error",
         message=as_text(_pick_first(outcome, "message", "description") or raw.get("status_message")),
         attributes=tree,
-        events=tuple(_list_events(raw.get("events"))),
+        events=tuple(
+            [
+                SpanEvent(as_text(event.get("name")) or "", _read_attributes(event.get("attributes")))
+                for event in list_objects(raw.get("events"))
+            ]
+        ),
         timed=started is not None and ended is not None,
         dropped=_count_dropped(raw) + _count_dropped(tree),
     )
@@ -254,12 +259,6 @@ _DROPPED = frozenset(
         "dropped_events_count",
     )
 )
-
-
-def _list_events(raw: JsonValue) -> Iterator[SpanEvent]:
-    for event in raw if isinstance(raw, list) else ():
-        if isinstance(event, dict):
-            yield SpanEvent(as_text(event.get("name")) or "", _read_attributes(event.get("attributes")))
 
 
 def _pick_first(raw: JsonObject, *keys: str) -> JsonValue:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -60,31 +60,25 @@ class Run(NamedTuple):
         if self.output is not None:
             return replace(self.output, is_error=self.output.is_error or (reported is not None and reported.is_error))
         if self.span.failed:
-            return ToolResult(reported.content if reported else self.span.message or _find_exception(self.span), True)
+            raised = (one.attributes.get("exception.message") for one in self.span.events if one.name == "exception")
+            return ToolResult(reported.content if reported else self.span.message or next(raised, None), True)
         return reported
-
-
-def _find_exception(span: Span) -> JsonValue:
-    return next((event.attributes.get("exception.message") for event in span.events if event.name == "exception"), None)
 
 
 def read_runs(spans: Sequence[Span]) -> list[Run]:
     """Return the calls that spans record, in order, each once, without those that an exporter made up."""
     runs = {span.order: _read_run(span) for span in spans if classify_span(span) == "tool" and not is_copy(span)}
     enclosing = Enclosing(spans, {run.span.id: order for order, run in runs.items() if run.span.id})
-    outers = {order: outer for order, run in runs.items() if (outer := _find_outer(run, runs, enclosing)) is not None}
+    outers: dict[int, int] = {}
+    for order, run in runs.items():  # within a run of the same tool, unless their ids differ: both record one call
+        outer = enclosing.find(run.span)
+        if outer is not None and run.call.name == runs[outer].call.name:
+            ids = {run.call.id, runs[outer].call.id} - {None, ""}
+            outers |= {order: outer} if len(ids) < 2 else {}
     for inner in sorted(outers, reverse=True):
         outermost = _climb(outers, inner)
         runs[outermost] = _merge(runs[outermost], runs.pop(inner))
     return list(runs.values())
-
-
-def _find_outer(run: Run, runs: Mapping[int, Run], enclosing: Enclosing[int]) -> int | None:
-    """Return the run of the same tool that a run stands within, innermost first: both record one call."""
-    outer = enclosing.find(run.span)
-    if outer is None or run.call.name != runs[outer].call.name:
-        return None
-    return outer if len({call_id for call_id in (run.call.id, runs[outer].call.id) if call_id}) < 2 else None
 
 
 def _climb(outers: dict[int, int], inner: int) -> int:

@@ -70,14 +70,9 @@ def _find_first(sources: Sequence[JsonValue]) -> list[JsonObject]:
     return next((found for raw in sources if (found := find_messages(raw))), _NONE)
 
 
-def get_instructions(span: Span) -> JsonValue:
-    """Return the instructions that OTel GenAI keeps beside the messages."""
-    return span.get("gen_ai.system_instructions") or _get(span, _DETAILS, "gen_ai.system_instructions")
-
-
-def get_definitions(span: Span) -> JsonValue:
-    """Return the tools on offer, as OTel GenAI lists them."""
-    return span.get("gen_ai.tool.definitions") or _get(span, _DETAILS, "gen_ai.tool.definitions")
+def get_stated(span: Span, name: str) -> JsonValue:
+    """Return what OTel GenAI keeps beside the messages: an attribute of the span, or of its event with the details."""
+    return span.get(name) or _get(span, _DETAILS, name)
 
 
 def find_messages(raw: JsonValue, depth: int = 0) -> list[JsonObject]:

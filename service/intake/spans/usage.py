@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from service.core.trace import ResourceUsage
 from service.intake.spans.otlp import Span
@@ -29,7 +29,7 @@ def _sum(duration: float | None, models: Sequence[Span]) -> ResourceUsage | None
     """Return the duration, and each number if every span states it: a partial sum would look complete."""
     sums: list[float | None] = []
     for names in (_INPUT_TOKENS, _OUTPUT_TOKENS, _COSTS):
-        found = [_read_number(span, names) for span in models]
+        found = [next(_list_numbers(span, names), None) for span in models]
         known = [number for number in found if number is not None]
         sums.append(math.fsum(known) if known and len(known) == len(found) else None)
     read, written, cost = sums
@@ -39,9 +39,7 @@ def _sum(duration: float | None, models: Sequence[Span]) -> ResourceUsage | None
     return None if usage == ResourceUsage() else usage
 
 
-def _read_number(span: Span, names: Sequence[str]) -> float | None:
-    for name in names:
-        value = span.get(name)
+def _list_numbers(span: Span, names: Sequence[str]) -> Iterator[float]:
+    for value in map(span.get, names):
         if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
-            return value
-    return None
+            yield value

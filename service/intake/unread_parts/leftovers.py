@@ -7,7 +7,7 @@ the rest is ignored.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -115,7 +115,13 @@ class Judge:
                 kinds = {part.kind for part in (*unread, *ends) if part.turn == one.turn}
                 if one.ending.reason != EMPTY or not kinds & {"call", "text"}:
                     ends += _list_lost(one.ending, one.turn, called=one.called or "call" in kinds)
-        return list(_drop_second_losses([*ends, *unread])), list(_list_ignored(self._ignored))
+        return list(_drop_second_losses([*ends, *unread])), list(self._list_ignored())
+
+    def _list_ignored(self) -> Iterator[UnreadablePart]:
+        for reason, (path, count) in islice(self._ignored.items(), MAX_NAMED):
+            yield UnreadablePart("other", path, reason if count == 1 else f"{reason}, in {count} places", 0)
+        if (more := len(self._ignored) - MAX_NAMED) > 0:
+            yield UnreadablePart("other", "", f"{more} more sorts of members and parts are not read", 0)
 
     def _judge_rest(self, rest: Rest) -> Iterator[UnreadablePart]:
         holds = rest.holds
@@ -234,10 +240,3 @@ def _list_losses(value: JsonValue, name: str, path: str, level: int) -> Iterator
     elif isinstance(value, dict) and level < _MAX_LOSS_LEVELS and not _ASIDE.search(name):
         for inner, item in value.items():
             yield from _list_losses(item, inner, f"{path}/{escape_token(inner)}", level + 1)
-
-
-def _list_ignored(ignored: Mapping[str, tuple[str, int]]) -> Iterator[UnreadablePart]:
-    for reason, (path, count) in islice(ignored.items(), MAX_NAMED):
-        yield UnreadablePart("other", path, reason if count == 1 else f"{reason}, in {count} places", 0)
-    if len(ignored) > MAX_NAMED:
-        yield UnreadablePart("other", "", f"{len(ignored) - MAX_NAMED} more sorts of members and parts are not read", 0)

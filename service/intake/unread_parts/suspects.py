@@ -296,7 +296,8 @@ def _walk(value: JsonValue, path: str, holder: str, around: JsonObject, known: K
         calls = [one for one in _walk(value, path, "", around, known, level + 1) if one.kind == "call"]
         yield from calls or [Suspect("result", path)]
         return
-    value = _parse_packed(value) if isinstance(value, str) else value
+    if isinstance(value, str):  # JSON text that could hold calls
+        value = parse_or_none(value) if value.lstrip()[:1] in ("{", "[") and _PACKED.search(value) else None
     if isinstance(value, list):
         for index, item in enumerate(value):
             if isinstance(item, (dict, list, str)):
@@ -330,11 +331,6 @@ def list_below(raw: JsonObject) -> Iterator[tuple[str, JsonValue]]:
 _PACKED = re.compile(
     r"""["'](?:[^"']{0,40}(?:""" + _TOOL + r"""|call|arg|action)[^"']{0,40}|name)["']\s*:""", re.IGNORECASE
 )
-
-
-def _parse_packed(text: str) -> JsonValue:
-    """Return what JSON text that could hold calls encodes; None for any other text."""
-    return parse_or_none(text) if text.lstrip()[:1] in ("{", "[") and _PACKED.search(text) else None
 
 
 def find_calls(value: JsonValue, path: str) -> Iterator[str]:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from service.core.json.members import JsonObject
-from service.intake.build import Transcript
 from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.tools import read_tools
 
 
-def _read(record: Cursor, out: Transcript) -> Tools:
+def _read(record: Cursor) -> Tools:
     for line in record.items("lines", of="a line"):
         who, _, what = str(line.raw).partition(": ")
         if who == "call":
-            out.call(build_tool_call(None, what, None))
+            record.out.call(build_tool_call(None, what, None))
         else:
-            out.say("user" if who == "user" else "assistant", what)
+            record.out.say("user" if who == "user" else "assistant", what)
     return read_tools(record.take("tools"))
 
 
