@@ -73,12 +73,10 @@ class Service:
         """The batch as it stands."""
         return self.batches.find("", batch)
 
-    def start(self, *command: str, module: str | None = None, anew: bool = False, **more: str) -> Process:
-        """A new worker process, by default one that does without litellm; of another `module` for one that behaves strangely.
+    def start(self, *command: str, odd: str = "", anew: bool = False, **more: str) -> Process:
+        """A new worker process, by default one that does without litellm; an `odd` one behaves strangely (`tests.jobs.odd`).
 
         With a `command`, that of callgrade; `anew`: it is not forked but loads what it needs, as everybody's does.
-
-        Its log is a file in the home folder, by the number of the start.
         """
         environ = {name: value for name, value in os.environ.items() if not name.startswith("CALLGRADE_")}
         environ |= {
@@ -90,8 +88,10 @@ class Service:
             **self.settings,
             **more,
         }
-        started = module or ("service.cli" if command else "tests.jobs.plain")
-        called = Command(started, command, environ, self.home / f"worker-{len(self.workers)}.log")
+        module = "service.cli" if command else "tests.jobs.odd" if odd else "tests.jobs.plain"
+        called = Command(
+            module, command or ((odd,) if odd else ()), environ, self.home / f"worker-{len(self.workers)}.log"
+        )
         self.workers.append(called.anew() if anew else Forked(called))
         return self.workers[-1]
 

@@ -22,7 +22,7 @@ def test_a_pause_ends_when_it_should_whatever_the_clock_says(tmp_path: Path, set
     settings = {"CALLGRADE_JUDGE_MODEL": "openai/fault-503-s6", "CALLGRADE_BATCH_CHUNK": "20"}
     with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider, **settings) as run:
         batch = run.submit([request(n) for n in range(60)], size=20)
-        worker = run.start(module="tests.jobs.shifting")
+        worker = run.start(odd="shifting")
         run.until(lambda: run.find(batch).status == "paused_provider")
         with_signal(worker, set_clock)
         assert run.ended(batch, patience=60).request_counts.completed == 60

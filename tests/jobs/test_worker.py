@@ -105,31 +105,16 @@ def test_a_container_has_the_cores_that_it_is_given(tmp_path: Path, quota: str |
     assert count_cores(file) == (cores or len(os.sched_getaffinity(0)))
 
 
-def test_a_long_batch_does_not_keep_a_short_one_waiting(tmp_path: Path, slow: Provider) -> None:
-    slow.latency = 0.02
-    with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
-        long = run.submit([request(n) for n in range(1_000)], size=50)
-        short = run.submit([request(n) for n in range(1_000, 1_050)], size=50)
-        run.start()
-        run.ended(short)
-        assert run.find(long).request_counts.completed < 500
-        run.batches.cancel("", long)
-        ended = run.ended(long)
-        counts = ended.request_counts
-        assert ended.status == "cancelled"
-        assert counts.completed + counts.failed + counts.cancelled == counts.total == 1_000
-
-
 @pytest.mark.chaos
 def test_the_worker_of_a_server_that_was_killed_makes_room_for_the_next(tmp_path: Path, slow: Provider) -> None:
     slow.latency = 1.0  # the first one has something to finish, and keeps the store meanwhile
     with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
         batch = run.submit([request(n) for n in range(100)])
-        first = run.start(module="tests.jobs.parent")
+        first = run.start(odd="parent")
         run.until(lambda: len(slow.requests) > 0)
         first.kill()
         first.wait()
-        run.start(module="tests.jobs.parent")
+        run.start(odd="parent")
         slow.latency = 0.0
         assert run.ended(batch).request_counts.completed == 100
         assert numbers(run.results(batch)) == list(range(100))
