@@ -59,7 +59,6 @@ class Driver:
         self._folder = folder if cached else None
 
     def submit(self, requests: Sequence[dict[str, Any]], *, size: int = 20, **more: Any) -> str:
-        """The id of a new batch."""
         submission = JobSubmission(tenant="", fingerprint="", hours=24, **more)
         return self.batches.submit(submission, chunks(requests, size)).id
 

@@ -46,7 +46,6 @@ class Idle(Runner):
 
 
 def over(database: Database) -> str:
-    """A batch that has ended, and whose end is to be told."""
     given = JobSubmission(tenant="t", fingerprint="f", hours=1.0, webhook="https://receiver/")
     batch = Batches(database).submit(given, [Chunk(0, 1, b"")]).id
     recorded(database, batch, [0])
@@ -62,7 +61,6 @@ def wait_for(database: Database, batch: str) -> float | None:
 
 
 def due(database: Database, batch: str) -> Duty:
-    """The notice, once its time has come."""
     with database.begin() as connection:
         connection.execute(CHUNKS.update().where(CHUNKS.c.batch == batch).values(due_at=0.0))
     duty = claim_duty(database, "w", ["notice"])

@@ -25,7 +25,6 @@ KEYS = ("OPENAI", "AZURE", "MISTRAL", "ANTHROPIC", "GEMINI")
 
 @contextmanager
 def running(folder: Path, endpoints: Endpoints, url: str | None = None) -> Iterator[Service]:
-    """A store and workers over a provider's endpoints."""
     with playing(endpoints):
         settings = {f"{name}_API_KEY": "sk-test" for name in KEYS} | {
             "CALLGRADE_JUDGE_MODEL": endpoints.model,
@@ -125,12 +124,10 @@ def test_a_worker_that_dies_at_any_step_loses_nothing(tmp_path: Path, name: str,
 
 
 def odd(number: int) -> bool:
-    """Whether a line is one of every two."""
     return number % 2 == 1
 
 
 def never(_: int) -> bool:
-    """Whether a line is one of none."""
     return False
 
 

@@ -13,7 +13,6 @@ ITEMS, LIMIT = 100, 60
 
 
 def paused(run: Service, batch: str) -> Batch:
-    """The batch when it has asked all that it may."""
     run.until(lambda: run.find(batch).status == "paused_budget")
     return run.find(batch)
 

@@ -20,7 +20,6 @@ LINES = {"content-type": "application/x-ndjson"}
 
 
 def address(run: Service) -> str:
-    """Where the server of a service listens."""
     run.until(lambda: '"listening"' in run.log())
     first = next(line for line in run.log().splitlines() if '"listening"' in line)
     return f"http://127.0.0.1:{json.loads(first)['port']}"

@@ -22,7 +22,7 @@ from service.store.database import Database
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.leases import ChunkItem, ClaimedChunk, OutcomeRow
 from service.store.jobs.workers import Workers
-from service.store.tables import BATCH_USAGE, WORKERS
+from service.store.tables import WORKERS
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import numbers, request, service, until, with_signal
 
@@ -48,18 +48,6 @@ def test_a_worker_that_is_told_to_stop_pays_nothing_twice(tmp_path: Path, slow: 
         assert numbers(run.results(batch)) == list(range(120))
 
 
-def test_workers_share_a_store_on_sqlite(tmp_path: Path, slow: Provider) -> None:
-    with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow, CALLGRADE_BATCH_CHUNK="20") as run:
-        for _ in range(2):
-            run.start()
-        run.until(lambda: run.logs().count('"working"') == 2)
-        batch = run.submit([request(n) for n in range(400)], size=20)
-        assert run.ended(batch).request_counts.completed == 400
-        assert set(run.paid().values()) == {1}
-        with run.database.read() as connection:
-            assert len(connection.execute(sa.select(BATCH_USAGE.c.owner)).all()) == 2
-
-
 def test_further_processes_of_a_worker_give_the_same_results_and_end_with_it(tmp_path: Path, slow: Provider) -> None:
     found: list[list[tuple[int, bool, str]]] = []
     for workers in ("1", "2"):
@@ -79,7 +67,6 @@ def test_further_processes_of_a_worker_give_the_same_results_and_end_with_it(tmp
 
 
 def find_children(pid: int) -> list[int]:
-    """The processes that a process has started."""
     files = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for file in files for child in file.read_text().split()]
 

@@ -30,7 +30,6 @@ def audit(database: Database) -> Audit:
 
 
 def told(audit: Audit) -> list[tuple[str, str, str, str, str]]:
-    """All entries, the oldest first."""
     found = audit.page(limit=1_000).data
     return [(one.who, one.origin, one.act, one.tenant, one.target) for one in reversed(found)]
 

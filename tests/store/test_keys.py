@@ -44,7 +44,6 @@ def test_the_secret_is_not_kept(keys: Keys, database: Database) -> None:
 
 
 def swapped(text: str, place: int) -> str:
-    """The key with one character changed."""
     return text[:place] + ("a" if text[place] != "a" else "b") + text[place + 1 :]
 
 

@@ -28,7 +28,7 @@ from service.store.jobs.submission import JobSubmission
 from service.store.jobs.workers import WorkerRecord, Workers, WorkerWatch
 from service.store.tables import CHUNKS, RESULTS
 from tests.jobs.process import chunks, request
-from tests.store.played import ends, ready, rows_of
+from tests.store.played import ends, rows_of
 
 
 class Stage:
@@ -119,12 +119,6 @@ def test_tenants_take_turns_and_so_do_the_batches_of_each(stage: Stage) -> None:
     taken = [stage.claim(f"w{n % 3}").lease.batch for n in range(40)]
     assert taken.count(small) == 20
     assert {taken.count(one) for one in giants} <= {6, 7}
-
-
-def test_of_one_tenant_alone_nothing_is_held_back(stage: Stage) -> None:
-    batch = stage.submit(12)
-    assert [stage.claim().lease.first for _ in range(3)] == [0, 4, 8]
-    assert ready(stage.database, batch) == []
 
 
 def test_a_worker_that_asks_no_judges_leaves_what_waits_for_them(stage: Stage) -> None:
@@ -245,30 +239,15 @@ def test_a_chunk_that_is_put_off_pauses_its_batch_until_something_of_it_is_recor
     assert stage.claim().lease == Lease(batch, 0, 2)
 
 
-def test_a_cancelled_batch_ends_with_the_chunk_that_was_under_way(stage: Stage) -> None:
-    batch = stage.submit(12)
-    lease = stage.claim().lease
-    stage.batches.cancel("t", batch)
-    assert stage.worker().find_stopped([batch]) == {batch}
-    assert stage.record(lease, 0)
-    assert ends(stage.database, batch) == []
-    assert stage.worker().put_off(lease)
-    assert not stage.worker().put_off(lease)
-    assert not stage.record(lease, 1)
-    assert ends(stage.database, batch) == [batch]
-    finish = claim_duty(stage.database, "w", ["finish"])
-    assert finish is not None
-    end_job(stage.database, finish.lease)
-    counts = stage.find(batch).request_counts
-    assert (counts.completed, counts.cancelled) == (1, 11)
-
-
 @pytest.mark.parametrize("pause", ["paused_budget", "paused_provider", None])
 def test_what_is_put_off_in_the_moment_of_the_end_is_closed(stage: Stage, pause: Pause | None) -> None:
     batch = stage.submit(4, budget_usd=1.0)
     lease = stage.claim().lease
     stage.batches.cancel("t", batch)
+    assert stage.record(lease, 0)
     assert stage.worker().put_off(lease, delay=9.0, used=UsageAmount(cost_usd=0.25), pause=pause)
+    assert not stage.worker().put_off(lease)
+    assert not stage.record(lease, 1)
     assert (ends(stage.database, batch), stage.find(batch).status) == ([batch], "finalizing")
     assert stage.find(batch).cost_usd == 0.25
 

@@ -233,7 +233,6 @@ class Chunks:
             return True
 
     def _is_reserved(self, connection: sa.Connection, batch: str) -> bool:
-        """Whether another worker has reserved something of a batch."""
         usage = BATCH_USAGE.c
         held = (usage.batch == batch, usage.owner != self.owner, (usage.held_questions > 0) | (usage.held_usd > 0))
         return connection.execute(sa.select(usage.owner).where(*held).limit(1)).one_or_none() is not None

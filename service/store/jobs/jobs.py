@@ -298,7 +298,6 @@ class Jobs(ABC, Generic[J]):
         return UnknownJobError(f"no {ID_PREFIXES[self.kind]} of that id")
 
     def _read_earlier(self, connection: sa.Connection, tenant: str, key: str, fingerprint: str) -> J | None:
-        """Read the job of an earlier submission; None if there is none."""
         own = (SUBMISSIONS.c.tenant == tenant, SUBMISSIONS.c.key_hash == _hash_key(key))
         earlier = connection.execute(sa.select(SUBMISSIONS).where(*own)).one_or_none()
         if earlier is None:
