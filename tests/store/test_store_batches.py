@@ -30,9 +30,9 @@ from service.store.database import Database, open_database
 from service.store.jobs.batches import Batch, Batches
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.job import ENDED_STATUSES, PAUSED_STATUSES, Rejected, SkippedItems
+from service.store.jobs.jobs import Room, count_queued
 from service.store.jobs.leases import ClaimedChunk, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.results import find_window, read_error_pages, read_result_pages
-from service.store.jobs.room import Room, count_queued
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import BATCHES, CHUNKS, METADATA, RESULTS, SUBMISSIONS
 from tests.bulk import examples

@@ -21,14 +21,14 @@ from service.store.database import Database
 from service.store.jobs.backlog import read_backlog
 from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.duties import claim_duty, end_job, record_notice
+from service.store.jobs.duties import claim_duty, end_job
 from service.store.jobs.job import Job
 from service.store.jobs.leases import ClaimedChunk, Lease, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.submission import JobSubmission
 from service.store.jobs.workers import WorkerRecord, Workers, WorkerWatch
 from service.store.tables import CHUNKS, RESULTS
 from tests.jobs.process import chunks, request
-from tests.store.played import ends, rows_of
+from tests.store.played import ends
 
 
 class Stage:
@@ -195,30 +195,6 @@ def test_two_chunks_that_end_in_one_commit_end_the_batch_once(stage: Stage) -> N
     groups = [OutcomeRows(second, [row(4)]), OutcomeRows(first, [row(n) for n in range(4)])]
     assert stage.worker().record(groups) == [True, True]
     assert ends(stage.database, batch) == [batch]
-
-
-def test_an_ended_batch_is_told_of_where_that_is_wanted(stage: Stage) -> None:
-    batch = stage.submit(1, webhook="https://example.org/hook")
-    assert stage.record(stage.claim().lease, 0)
-    finish = claim_duty(stage.database, "w", ["finish", "notice"])
-    assert finish is not None
-    end_job(stage.database, finish.lease)
-
-    def told() -> Any:
-        webhook = stage.find(batch).webhook
-        return webhook and webhook.status
-
-    assert told() == "pending"
-    first = claim_duty(stage.database, "w", ["notice"])
-    assert first is not None
-    record_notice(stage.database, first.lease, "pending", delay=-1.0)
-    second = claim_duty(stage.database, "w", ["notice"])
-    assert second is not None
-    assert (first.lease.attempt, second.lease.attempt) == (1, 2)
-    record_notice(stage.database, first.lease, "failed")  # by one that was frozen
-    assert told() == "pending"
-    record_notice(stage.database, second.lease, "delivered")
-    assert (told(), rows_of(stage.database, batch, "notice")) == ("delivered", [])
 
 
 # Later, or never.

@@ -11,19 +11,14 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Generic, TypeVar, cast
 
 import sqlalchemy as sa
 from pydantic import JsonValue, TypeAdapter
 
-from service.errors import (
-    InputError,
-    JobGoneError,
-    JobStateError,
-    KeyReusedError,
-    UnknownJobError,
-)
+from service.errors import InputError, JobGoneError, JobStateError, KeyReusedError, QueueFullError, UnknownJobError
 from service.store.access.audit import SERVICE, Act, Actor, record
 from service.store.database import Database, build_page, insert_new
 from service.store.jobs.chunks import close_chunks
@@ -42,7 +37,6 @@ from service.store.jobs.job import (
     select_jobs,
 )
 from service.store.jobs.leases import QUARANTINE_DEATHS
-from service.store.jobs.room import Room
 from service.store.jobs.submission import DEFLATE_LEVEL, Chunk, JobSubmission
 from service.store.labelling.labels import count_labels
 from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, ITEMS, LABEL_ITEMS, RESULTS, SUBMISSIONS
@@ -50,6 +44,32 @@ from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, ITEMS, LABEL_ITE
 J = TypeVar("J", bound=Job)
 
 DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many items may wait: in all, and for one tenant. 0: unlimited."""
+
+    max_items: int = 0
+    max_tenant_items: int = 0
+
+    def check(self, connection: sa.Connection, tenant: str, items: int = 0) -> None:
+        """Raise QueueFullError if more items would wait, after adding so many."""
+        for most, whose, scope in ((self.max_items, None, "in all"), (self.max_tenant_items, tenant, "of yours")):
+            if most and (waiting := count_queued(connection, whose) + items) > most:
+                raise QueueFullError(f"{waiting} items would wait {scope}; at most {most} may")
+
+
+def count_queued(connection: sa.Connection, tenant: str | None = None) -> int:
+    """Count the items that wait or are under way: of one tenant, or of all."""
+    waiting = (
+        sa.select(sa.func.coalesce(sa.func.sum(CHUNKS.c.size - CHUNKS.c.completed - CHUNKS.c.failed), 0))
+        .join_from(BATCHES, CHUNKS, CHUNKS.c.batch == BATCHES.c.id)
+        .where(BATCHES.c.status.not_in(ENDED_STATUSES), CHUNKS.c.state != "done")
+    )
+    if tenant is not None:
+        waiting = waiting.where(BATCHES.c.tenant == tenant)
+    return int(connection.execute(waiting).scalar_one())
 
 
 class Jobs(ABC, Generic[J]):
@@ -84,10 +104,8 @@ class Jobs(ABC, Generic[J]):
         with self.database.begin() as connection:
             now: float = connection.execute(sa.select(self.database.now())).scalar_one()
             milliseconds = int(now * 1_000)
-            job_id, made_at = (
-                f"{ID_PREFIXES[self.kind]}_{milliseconds:012x}{secrets.token_hex(10)}",
-                milliseconds / 1_000,
-            )
+            job_id = f"{ID_PREFIXES[self.kind]}_{milliseconds:012x}{secrets.token_hex(10)}"
+            made_at = milliseconds / 1_000
             if submission.key is not None:
                 key = {"tenant": submission.tenant, "key_hash": _hash_key(submission.key)}
                 own = {"fingerprint": submission.fingerprint, "batch": job_id, "created_at": now}
