@@ -33,8 +33,8 @@ from service.settings import Settings
 from service.store.access.audit import Audit
 from service.store.access.usage import DAY_S, UsageStore
 from service.store.database import Database, is_transient
-from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
+from service.store.jobs.jobs import Batches
 from service.store.jobs.provider_batches import ProviderBatches
 from service.store.jobs.workers import SILENT_S, Workers, is_of_this_machine, make_name
 from service.store.labelling.labels import Labels

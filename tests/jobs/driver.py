@@ -22,9 +22,9 @@ from service.jobs.runner import Runner
 from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.store.database import Database
-from service.store.jobs.batches import Batch, Batches
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.duties import claim_duty, end_job
+from service.store.jobs.jobs import Batch, Batches
 from service.store.jobs.leases import ClaimedChunk
 from service.store.jobs.submission import JobSubmission
 from service.store.tables import CHUNKS

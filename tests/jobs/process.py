@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from service.store.database import Database
-from service.store.jobs.batches import Batch, Batches
+from service.store.jobs.jobs import Batch, Batches
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import CHUNKS, RESULTS, WORKERS
 from tests.faults.provider import Provider

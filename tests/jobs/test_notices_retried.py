@@ -12,9 +12,9 @@ from service.errors import BusyError, CallgradeError, InputError, WebhookError
 from service.jobs.runner import Runner
 from service.jobs.worker import Worker
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.duties import Duty, claim_duty
+from service.store.jobs.jobs import Batches
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import CHUNKS
 from tests.store.played import ended, recorded

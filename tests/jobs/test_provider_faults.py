@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.jobs.pauses import read_pause
-from service.store.jobs.batches import Batch
+from service.store.jobs.jobs import Batch
 from service.store.tables import RESULTS
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from service.jobs.recorder import CALLS_AHEAD, QUESTIONS_SPENT
-from service.store.jobs.batches import Batch
+from service.store.jobs.jobs import Batch
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, numbers, request, service
 

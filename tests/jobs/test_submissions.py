@@ -38,10 +38,9 @@ from service.reading.request import read_request
 from service.reading.strict_json import Limits, parse_strictly
 from service.registry import Registry
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations
 from service.store.jobs.job import SkippedItems
-from service.store.jobs.jobs import Jobs
+from service.store.jobs.jobs import Batches, Jobs
 from tests.labelled import item as labelled
 
 ENGINE = Engine(Registry())

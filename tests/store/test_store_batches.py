@@ -27,10 +27,9 @@ from service.errors import (
 from service.problems import Place
 from service.store.access.keys import Keys
 from service.store.database import Database, open_database
-from service.store.jobs.batches import Batch, Batches
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.job import ENDED_STATUSES, PAUSED_STATUSES, Rejected, SkippedItems
-from service.store.jobs.jobs import Room, count_queued
+from service.store.jobs.jobs import Batch, Batches, Room, count_queued
 from service.store.jobs.leases import ClaimedChunk, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.results import find_window, read_error_pages, read_result_pages
 from service.store.jobs.submission import Chunk, JobSubmission

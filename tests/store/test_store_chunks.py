@@ -19,10 +19,10 @@ from service.registry import Registry
 from service.store.access.usage import UsageAmount
 from service.store.database import Database
 from service.store.jobs.backlog import read_backlog
-from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.duties import claim_duty, end_job
 from service.store.jobs.job import Job
+from service.store.jobs.jobs import Batches
 from service.store.jobs.leases import ClaimedChunk, Lease, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.submission import JobSubmission
 from service.store.jobs.workers import WorkerRecord, Workers, WorkerWatch

@@ -13,7 +13,7 @@ from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import sqlalchemy as sa
 from pydantic import JsonValue, TypeAdapter
@@ -32,8 +32,10 @@ from service.store.jobs.job import (
     Job,
     JobList,
     Kind,
+    Rejected,
     Status,
     parse_made_at,
+    read_job,
     select_jobs,
 )
 from service.store.jobs.leases import QUARANTINE_DEATHS
@@ -326,6 +328,30 @@ class Jobs(ABC, Generic[J]):
             return self._read_job(connection, tenant, earlier.batch)
         except UnknownJobError:
             raise JobGoneError("the batch that was made under this Idempotency-Key was deleted") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Job):
+    """A batch. Times are RFC 3339 in UTC, null where there is none."""
+
+    rejected: tuple[Rejected, ...]
+    """The first thousand lines that `skip_invalid` left out."""
+
+
+BatchList: TypeAlias = JobList[Batch]
+
+BATCH: TypeAdapter[Batch] = TypeAdapter(Batch)
+BATCH_LIST: TypeAdapter[BatchList] = TypeAdapter(BatchList)
+
+
+class Batches(Jobs[Batch]):
+    """The batches in a database."""
+
+    kind, adapter = "scores", BATCH
+
+    def build(self, row: sa.RowMapping) -> Batch:
+        """Build the batch from a row of `select`."""
+        return read_job(Batch, row, rejected=SKIPPED_ITEMS.validate_json(row["rejected"]).lines)
 
 
 _COPIED = ("tenant", "name", "budget_usd", "max_questions", "webhook")

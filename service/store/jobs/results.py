@@ -16,7 +16,7 @@ from service.errors import UnknownJobError
 from service.problem_types import NO_REPORT
 from service.problems import PROBLEM, ProblemDetails
 from service.store.database import Database
-from service.store.jobs.batches import Batch
+from service.store.jobs.jobs import Batch
 from service.store.labelling.items import unpack_lines
 from service.store.tables import BATCHES, CHUNKS, RESULTS
 
