@@ -78,19 +78,6 @@ def poison() -> None:
     run_worker(model=Deadly, kind=Poisoned)
 
 
-def shift() -> None:
-    hours = {signal.SIGUSR1: -2, signal.SIGUSR2: 2}
-    real, shifts = time.time, [0.0]
-
-    def set_clock(number: int, _: object) -> None:
-        shifts.append(hours[signal.Signals(number)] * 3_600.0)
-
-    for one in hours:
-        signal.signal(one, set_clock)
-    time.time = lambda: real() + sum(shifts)
-    run_worker()
-
-
 def sweep() -> None:
     worker.SWEEP_INTERVAL_S = 0.2
     run_worker()
@@ -139,7 +126,6 @@ WAYS = {
     "later": come_later,  # of a later version of callgrade, which has changed the tables
     "parent": be_parent,  # a process with a worker beside it, as `callgrade serve` is one
     "poisoned": poison,  # items with the tag `poison`, and the question about order 66, take it down
-    "shifting": shift,  # its clock is set back by two hours on SIGUSR1, forward on SIGUSR2
     "sweeping": sweep,  # looks for what has expired five times a second
 }
 

@@ -19,7 +19,7 @@ from service.registry import Registry
 from service.store.access.usage import UsageAmount
 from service.store.database import Database
 from service.store.jobs.backlog import read_backlog
-from service.store.jobs.chunks import Chunks
+from service.store.jobs.chunks import SHORTLY_S, Chunks
 from service.store.jobs.duties import claim_duty, end_job
 from service.store.jobs.job import Job
 from service.store.jobs.jobs import Batches
@@ -60,6 +60,13 @@ class Stage:
         rows = [row(n, ok=ok) for n in positions]
         (kept,) = self.worker().record([OutcomeRows(lease, rows, used)])
         return kept
+
+    def delay_of(self, batch: str, first: int) -> float:
+        chosen = sa.select(CHUNKS.c.due_at - self.database.now()).where(
+            CHUNKS.c.batch == batch, CHUNKS.c.first == first
+        )
+        with self.database.read() as connection:
+            return connection.execute(chosen).scalar_one()
 
     def find(self, batch: str) -> Job:
         return self.batches.find("t", batch)
@@ -211,8 +218,18 @@ def test_a_chunk_that_is_put_off_pauses_its_batch_until_something_of_it_is_recor
     assert stage.record(other.lease, 4)
     going = stage.find(batch)
     assert (going.status, going.reason, going.resume_at) == ("in_progress", None, None)
-    stage.worker().make_due(batch, 0)
-    assert stage.claim().lease == Lease(batch, 0, 2)
+    assert stage.worker().claim() is None
+    assert 0 < stage.delay_of(batch, 0) <= SHORTLY_S
+
+
+@pytest.mark.parametrize(("delay", "is_due"), [(3_500.0, False), (3_700.0, True)])
+def test_a_clock_that_is_set_back_makes_nobody_wait_longer_than_anything_is_put_off(
+    stage: Stage, delay: float, is_due: bool
+) -> None:
+    stage.submit(4)
+    with stage.database.begin() as connection:
+        connection.execute(CHUNKS.update().values(due_at=stage.database.now() + delay))
+    assert (stage.worker().claim() is not None) is is_due
 
 
 @pytest.mark.parametrize("pause", ["paused_budget", "paused_provider", None])
