@@ -42,10 +42,9 @@ from service.store.jobs.leases import QUARANTINE_DEATHS
 from service.store.jobs.submission import DEFLATE_LEVEL, Chunk, JobSubmission
 from service.store.labelling.labels import count_labels
 from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, ITEMS, LABEL_ITEMS, RESULTS, SUBMISSIONS
+from service.store.times import DAY_S
 
 J = TypeVar("J", bound=Job)
-
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
