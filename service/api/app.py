@@ -48,9 +48,8 @@ from service.store.access.keys import Keys
 from service.store.access.sessions import Sessions
 from service.store.database import Database
 from service.store.jobs.backlog import read_backlog
-from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations
-from service.store.jobs.room import Room
+from service.store.jobs.jobs import Batches, Room
 from service.store.kept_scores import KeptScores
 from service.wiring import build_engine, build_limits, build_webhooks, load_judges, load_rubrics
 

@@ -19,9 +19,9 @@ from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
-from service.store.jobs.batches import Batch
 from service.store.jobs.calibrations import Calibration
 from service.store.jobs.job import ENDED_STATUSES, JobList
+from service.store.jobs.jobs import Batch
 
 
 def _count_done(job: AnyJob) -> int:

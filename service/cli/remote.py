@@ -20,8 +20,8 @@ from service.client.jobs import BatchClient, CalibrationClient, SubmittedJob, bu
 from service.errors import BusyError, CallgradeError, InputError, Problem, SettingsError
 from service.problems import ProblemDetails
 from service.reading.places import RecordPlace
-from service.store.jobs.batches import Batch
 from service.store.jobs.job import ID_PREFIXES
+from service.store.jobs.jobs import Batch
 
 T = TypeVar("T")
 

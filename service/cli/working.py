@@ -31,13 +31,14 @@ from service.logs.lines import log_warnings
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
 from service.store.access.audit import Audit
-from service.store.access.usage import DAY_S, UsageStore
+from service.store.access.usage import UsageStore
 from service.store.database import Database, is_transient
-from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
+from service.store.jobs.jobs import Batches
 from service.store.jobs.provider_batches import ProviderBatches
 from service.store.jobs.workers import SILENT_S, Workers, is_of_this_machine, make_name
 from service.store.labelling.labels import Labels
+from service.store.times import DAY_S
 from service.wiring import build_database, build_engine, build_limits, build_webhooks, build_wire
 
 LOG = logging.getLogger("callgrade.serve")

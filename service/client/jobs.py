@@ -24,9 +24,9 @@ from service.client.connection import (
 from service.client.failures import ForeignError, UnreachableError
 from service.errors import CallgradeError
 from service.jobs.quotes import QUOTE, Quote
-from service.store.jobs.batches import BATCH, BATCH_LIST, Batch
 from service.store.jobs.calibrations import CALIBRATION, CALIBRATION_LIST, Calibration
 from service.store.jobs.job import JobList
+from service.store.jobs.jobs import BATCH, BATCH_LIST, Batch
 
 AnyJob = Batch | Calibration
 J = TypeVar("J", Batch, Calibration)

@@ -114,7 +114,6 @@ class CalibrationDraft:
         return AskSettings(self._engine.registry.find(fields["rubric"]), mode, options.repeats)
 
     def _cut(self, settings: AskSettings, cutter: Cutter) -> None:
-        """Cut the questions, as items of a batch."""
         questions = settings.list_questions(list(self._items.values()))
         if len(questions) > self._max_items:
             raise TooLargeError.at("", f"more than {self._max_items} questions in one calibration")

@@ -10,10 +10,9 @@ import sqlalchemy as sa
 from service.errors import WebhookError
 from service.outbound.webhooks import Webhooks
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations
 from service.store.jobs.job import ID_PREFIXES
-from service.store.jobs.jobs import Jobs
+from service.store.jobs.jobs import Batches, Jobs
 from service.store.tables import BATCHES
 
 

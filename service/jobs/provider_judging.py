@@ -145,7 +145,6 @@ class ProviderJudging:
             return False
 
     async def _send(self, row: ProviderBatch, collected: Collector, *, again: bool) -> None:
-        """Submit the questions of a row."""
         dialect, lines = await open_batches(self._wire, row.model), collected.lines.get(row.model)
         if dialect is None or not lines:
             return await self._run(partial(self._store.end, row))

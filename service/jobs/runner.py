@@ -33,9 +33,6 @@ MAX_ROUNDS = 4
 WATCH_S = 0.5
 """Seconds between checks whether a batch was paused or cancelled."""
 
-REMINDER_LAG_S = 1.0
-"""Seconds that the database's clock has to make a chunk due by itself."""
-
 
 @dataclass(eq=False)
 class _Attempt:
@@ -93,8 +90,6 @@ class Runner:
         self._recorder = Recorder(chunks, in_flight=in_flight, stopped=lambda: self._ended)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="items")
         self._running: dict[Lease, _Attempt] = {}
-        self._later: dict[tuple[str, int], tuple[float, float]] = {}
-        """The chunks that were put off here: since when, and until when, on the loop's clock."""
         self._draining = False
         self._ended = False
 
@@ -137,16 +132,9 @@ class Runner:
                 self._running[lease].supersede()
 
     async def watch(self) -> None:
-        """Notice for ever which batches were paused or are over, and which chunks that were put off here have waited enough.
-
-        The database would make these due by the wall clock, which may be set back by hours.
-        """
+        """Notice for ever which batches were paused or are over."""
         while True:
             await asyncio.sleep(WATCH_S)
-            now = asyncio.get_running_loop().time()
-            for key in [key for key, (_, until) in self._later.items() if until <= now]:
-                del self._later[key]
-                await self._run_in_database(partial(self._chunks.make_due, *key))
             if batches := {lease.batch for lease in self._running}:
                 stopped = await self._run_in_database(partial(self._chunks.find_stopped, batches))
                 for lease, attempt in self._running.items():
@@ -203,7 +191,6 @@ class Runner:
     async def _finish_item(self, attempt: _Attempt, waiting: WaitingItem, *, last: bool) -> None:
         outcome = await attempt.scorer.finish(waiting, attempt.chunk.tenant, attempt.account.spending, last=last)
         if isinstance(outcome, OutcomeRow):
-            self._wake(attempt.chunk.lease.batch)
             await self._record(attempt, [outcome])
         elif outcome.all_wait:
             attempt.defer(outcome)
@@ -228,17 +215,7 @@ class Runner:
         if deferral is not None:
             delay, pause = deferral.delay, "paused_budget" if deferral.of_budget else "paused_provider"
             options = {} if deferral.of_provider else {"pause": pause, "reason": deferral.reason}
-        put_off = await self._recorder.put_off(lease, attempt.account, delay=delay, **options)
-        if put_off and options:
-            now = asyncio.get_running_loop().time()
-            self._later[lease.batch, lease.first] = now, now + delay + REMINDER_LAG_S
-
-    def _wake(self, batch: str) -> None:
-        """Make due the chunks of a batch whose judge answers again, except those put off just now."""
-        before = asyncio.get_running_loop().time() - REMINDER_LAG_S
-        for key, (since, _) in self._later.items():
-            if key[0] == batch and since < before:
-                self._later[key] = since, 0.0
+        await self._recorder.put_off(lease, attempt.account, delay=delay, **options)
 
     async def _run_in_database(self, work: Callable[[], T]) -> T:
         """Retry a database call for as long as the database is out of reach."""

@@ -262,7 +262,6 @@ class BatchDraft:
             cutter.add(to_json({"custom_id": custom_id, "request": request}), waits=waits)
 
     def _complete(self, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Complete the request of a parsed item with the batch's options."""
         own = {name: field for name, field in value.items() if name != "custom_id"}
         tags = own.get("tags")
         merged = {**self._options.tags, **(tags if isinstance(tags, dict) else {})}

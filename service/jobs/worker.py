@@ -191,7 +191,6 @@ class Worker:
         return beat
 
     def _list_held(self) -> frozenset[Lease]:
-        """List what was claimed here and is worked on."""
         return frozenset([one.lease for one in (*self._running, *self._duties)])
 
 

@@ -9,6 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.elements import ColumnElement
 
+DAY_S = 86_400
+
 
 class Now(ColumnElement[float]):
     """The clock of the database, in seconds since 1970."""

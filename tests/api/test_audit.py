@@ -13,7 +13,7 @@ from service.settings import Settings
 from service.store.access.audit import Actor, Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
-from service.store.jobs.batches import Batches
+from service.store.jobs.jobs import Batches
 from tests.api.asgi_caller import JSON, Answer, Ask
 from tests.jobs.process import until
 from tests.store.test_store_batches import chunks, submission

@@ -122,12 +122,6 @@ def test_a_batch_is_taken_and_can_be_found(client: Client, store: Database) -> N
     assert listed == {"data": [batch], "has_more": False, "next": None}
 
 
-@pytest.mark.parametrize("body", [FIVE, gzip.compress(FIVE), gzip.compress(FIVE[:99]) + gzip.compress(FIVE[99:])])
-def test_gzip_is_taken(client: Client, body: bytes) -> None:
-    packed = {**LINES, "content-encoding": "gzip"} if body != FIVE else LINES
-    assert client.submit(body, packed)["request_counts"]["total"] == 5
-
-
 def test_bad_lines_are_all_named_and_nothing_is_kept(client: Client, store: Database) -> None:
     body = jsonl(item(custom_id="a"), {}, item(custom_id="a"), 1, {"messages": []}, {"request": {}}) + b"{nope}\n"
     found = client.refused(400, body)

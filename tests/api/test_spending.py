@@ -21,8 +21,9 @@ from service.engine import Engine, plan
 from service.registry import Registry
 from service.settings import Settings
 from service.store.access.keys import Keys
-from service.store.access.usage import DAY_S, Caps, UsageStore
+from service.store.access.usage import Caps, UsageStore
 from service.store.database import Database
+from service.store.times import DAY_S
 from tests.api.asgi_caller import JSON, exchange
 from tests.api.asgi_caller import Answer as Answered
 from tests.faults.clock import Clock

@@ -16,8 +16,8 @@ from service.api.app import create_app
 from service.api.metrics import FRESH_S, BacklogCollector
 from service.store.database import Database
 from service.store.jobs.backlog import Backlog, read_backlog
-from service.store.jobs.batches import Batches
 from service.store.jobs.job import STATUSES
+from service.store.jobs.jobs import Batches
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.jobs.workers import SILENT_S, Workers
 from service.store.tables import WORKERS

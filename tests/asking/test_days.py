@@ -16,8 +16,9 @@ from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
 from service.errors import DaySpentError, JudgeError
-from service.store.access.usage import DAY_S, Caps, UsageAmount, UsageStore, format_day
+from service.store.access.usage import Caps, UsageAmount, UsageStore, format_day
 from service.store.database import Database, open_database
+from service.store.times import DAY_S
 from tests.bulk import examples
 from tests.faults.disk import fill, small
 from tests.stores import open_new_store

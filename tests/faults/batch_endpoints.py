@@ -93,12 +93,10 @@ class Endpoints:
 
     @property
     def base(self) -> str:
-        """The api_base for litellm."""
         return f"http://127.0.0.1:{self.port}{PROVIDERS[self.name].base}"
 
     @property
     def model(self) -> str:
-        """The model's name in litellm."""
         return PROVIDERS[self.name].model
 
     def billed(self) -> Counter[int]:
@@ -126,18 +124,15 @@ class Endpoints:
         return result
 
     def step(self, step: str) -> None:
-        """Notes a step, and lets the test hook in."""
         self.steps.append(step)
         self.hook(step)
 
     def live_call(self, *_: str, body: bytes, **__: Any) -> Json:
-        """A usual call."""
         asked = json.loads(body)
         self.live[order_of(asked)] += 1
         return reply_to(asked)
 
     def upload_file(self, *, body: bytes, kind: str, **_: Any) -> Json:
-        """A file arrives in multipart."""
         parts = message_from_bytes(b"Content-Type: " + kind.encode() + b"\r\n\r\n" + body).get_payload()
         [part] = [one for one in parts if one.get_filename()]  # type: ignore[union-attr]
         name = f"file-{len(self.files)}"
@@ -151,14 +146,12 @@ class Endpoints:
         }
 
     def list_files(self, *, query: Mapping[str, list[str]], **_: Any) -> Json:
-        """The files, the newest first."""
         rows = [
             {"id": name, "filename": file[0], "created_at": 1 + int(time.time())} for name, file in self.files.items()
         ]
         return self._page(rows[::-1], query)
 
     def create_batch(self, *_: str, body: bytes, **__: Any) -> Json:
-        """A batch is taken, in any dialect."""
         asked, model = json.loads(body), ""
         file, label = "", ""
         if "requests" in asked:
@@ -200,7 +193,6 @@ class Endpoints:
         return {"data": rows[start:end], "has_more": end < len(rows)}
 
     def look_at(self, name: str, **_: Any) -> Json:
-        """One batch, which may have ended."""
         self.batches[name].looks += 1
         return self._show(self.batches[name])
 
@@ -282,7 +274,6 @@ _ROUTES = (
 
 
 def order_of(body: Json) -> int:
-    """The number of the order that a request is about."""
     found = re.search(r"Refund order (\d+)", json.dumps(body))
     return int(found[1]) if found else -1
 
@@ -337,8 +328,6 @@ def _judge(turns: list[str], schema: Json, *, broken: bool) -> str:
 
 @contextmanager
 def playing(endpoints: Endpoints) -> Iterator[Endpoints]:
-    """The server at a free port of the loopback."""
-
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 

@@ -27,7 +27,6 @@ def small(folder: Path) -> Generator[None]:
 
 
 def fill(file: BinaryIO) -> None:
-    """Writes until there is no space left."""
     with suppress(OSError):
         while True:
             file.write(bytes(4_096))

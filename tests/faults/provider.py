@@ -98,7 +98,6 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """Everything that was said."""
         return "\n".join(str(message.get("content")) for message in self.messages)
 
     @property
@@ -183,7 +182,6 @@ def _json(body: Json, **more: Any) -> Reply:
 
 
 def rate_limit(**headers: str) -> Reply:
-    """A 429."""
     return failure("429 Too Many Requests", "Rate limit reached", "rate_limit_exceeded", **headers)
 
 
@@ -315,10 +313,7 @@ FAULTS: Mapping[str, Behaviour] = {
     "finish-error": lambda asked: _ended(asked, "error"),
     "finish-abort": lambda asked: _ended(asked, "abort"),
     "off-menu": lambda asked: said(asked, asked.verdict(label="splendid")),
-    "out-of-range": lambda asked: said(asked, asked.verdict(label=7)),
     "not-json": lambda asked: said(asked, "The label is yes."),
-    "prose-and-json": lambda asked: said(asked, f"Here it is:\n{asked.verdict()}"),
-    "two-objects": lambda asked: said(asked, asked.verdict() + "\n" + asked.verdict()),
     "two-calls": _two_calls,
     "two-choices": _two_choices,
     "text-and-call": _text_and_call,
@@ -397,11 +392,9 @@ class Provider:
 
     @property
     def counts(self) -> Counter[str]:
-        """Requests by model."""
         return Counter(request.model for request in self.requests)
 
     def times(self, model: str) -> list[float]:
-        """When the requests for a model arrived."""
         return [request.at for request in self.requests if request.model == model]
 
     def reply(self, script: str | None, headers: Mapping[str, str], body: Json) -> Reply:

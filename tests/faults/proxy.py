@@ -21,7 +21,6 @@ class Proxy:
             self.port: int = found.getsockname()[1]
 
     def up(self) -> None:
-        """The server is there."""
         asyncio.run_coroutine_threadsafe(self._up(), self._loop).result()
 
     def down(self) -> None:
@@ -35,7 +34,6 @@ class Proxy:
         self._loop.close()
 
     def stop(self) -> None:
-        """Ends."""
         self.down()
         self._loop.call_soon_threadsafe(self._loop.stop)
 
@@ -67,7 +65,6 @@ class Proxy:
 
 @contextmanager
 def proxied(host: str, port: int) -> Iterator[Proxy]:
-    """A proxy that is up."""
     proxy = Proxy(host, port)
     thread = threading.Thread(target=proxy.run, daemon=True)
     thread.start()

@@ -12,7 +12,6 @@ Behaviour = Callable[[socket.socket], None]
 
 
 def http(body: bytes, head: bytes = b"HTTP/1.1 200 OK\r\n") -> bytes:
-    """A whole answer."""
     return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 

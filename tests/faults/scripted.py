@@ -32,7 +32,6 @@ class Scripted:
 
 @contextmanager
 def scripted(answer: Callable[[str, int], Answer]) -> Iterator[Scripted]:
-    """The server, at a free port of the loopback."""
     script = Scripted(answer)
 
     class Handler(BaseHTTPRequestHandler):

@@ -22,9 +22,9 @@ from service.jobs.runner import Runner
 from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.store.database import Database
-from service.store.jobs.batches import Batch, Batches
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.duties import claim_duty, end_job
+from service.store.jobs.jobs import Batch, Batches
 from service.store.jobs.leases import ClaimedChunk
 from service.store.jobs.submission import JobSubmission
 from service.store.tables import CHUNKS
@@ -59,7 +59,6 @@ class Driver:
         self._folder = folder if cached else None
 
     def submit(self, requests: Sequence[dict[str, Any]], *, size: int = 20, **more: Any) -> str:
-        """The id of a new batch."""
         submission = JobSubmission(tenant="", fingerprint="", hours=24, **more)
         return self.batches.submit(submission, chunks(requests, size)).id
 

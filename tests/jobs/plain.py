@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from functools import partial
+from typing import Any
 
 import httpx
 
@@ -32,7 +33,6 @@ class Plain:
         self._client = httpx.AsyncClient(base_url=base, timeout=60.0, limits=httpx.Limits(max_connections=200))
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """The reply. Raises CallError."""
         form = {"type": "json_schema", "json_schema": {"name": "reply", "schema": prompt.schema}}
         messages = [{"role": turn.role, "content": turn.text} for turn in prompt.turns]
         body = {"model": prompt.model.partition("/")[2], "messages": messages, "response_format": form}
@@ -46,15 +46,16 @@ class Plain:
         return Completion(choice["message"]["content"], body["model"], Usage(1, 1, 0.0))
 
 
-def engine_of(settings: Settings) -> Engine:
-    """The engine with such a model."""
-    caller = ModelCaller(Plain(settings.judge_api_base))
+def run_worker(*, model: type[Plain] = Plain, kind: type[Engine] = Engine, **more: Any) -> None:
+    """Work until a signal comes; `more`: what `work` takes."""
+    configure("INFO")
+    worker.WorkerWatch = partial(WorkerWatch, silent=float(os.environ.get("SILENT", SILENT_S)))  # type: ignore[misc]
+    settings = Settings.from_env(os.environ)
+    caller = ModelCaller(model(settings.judge_api_base))
     judges = Judges(settings.judge_model, api_base=settings.judge_api_base)
-    return Engine(Registry(), judging=Judging(caller, build_cache(settings), judges))
+    built = kind(Registry(), judging=Judging(caller, build_cache(settings), judges))
+    asyncio.run(work(settings, prepare_database(settings), **{"engine": built} | more))
 
 
 if __name__ == "__main__":
-    configure("INFO")
-    worker.WorkerWatch = partial(WorkerWatch, silent=float(os.environ.get("SILENT", SILENT_S)))  # type: ignore[misc]
-    read = Settings.from_env(os.environ)
-    asyncio.run(work(read, prepare_database(read), engine=engine_of(read)))
+    run_worker()

@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from service.store.database import Database
-from service.store.jobs.batches import Batch, Batches
+from service.store.jobs.jobs import Batch, Batches
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import CHUNKS, RESULTS, WORKERS
 from tests.faults.provider import Provider
@@ -41,7 +41,6 @@ def request(number: int, **more: Any) -> dict[str, Any]:
 
 
 def chunks(requests: Sequence[dict[str, Any]], size: int) -> Iterator[Chunk]:
-    """Requests as chunks of a batch."""
     for first in range(0, len(requests), size):
         part = requests[first : first + size]
         lines = [json.dumps({"custom_id": f"item-{first + n}", "request": one}) for n, one in enumerate(part)]
@@ -65,20 +64,16 @@ class Service:
         self.batches = Batches(self.database)
 
     def submit(self, requests: Sequence[dict[str, Any]], *, size: int = 100, tenant: str = "", **more: Any) -> str:
-        """The id of a new batch of these."""
         submission = JobSubmission(tenant=tenant, fingerprint="", hours=24, **more)
         return self.batches.submit(submission, chunks(requests, size)).id
 
     def find(self, batch: str) -> Batch:
-        """The batch as it stands."""
         return self.batches.find("", batch)
 
-    def start(self, *command: str, module: str | None = None, anew: bool = False, **more: str) -> Process:
-        """A new worker process, by default one that does without litellm; of another `module` for one that behaves strangely.
+    def start(self, *command: str, odd: str = "", anew: bool = False, **more: str) -> Process:
+        """A new worker process, by default one that does without litellm; an `odd` one behaves strangely (`tests.jobs.odd`).
 
         With a `command`, that of callgrade; `anew`: it is not forked but loads what it needs, as everybody's does.
-
-        Its log is a file in the home folder, by the number of the start.
         """
         environ = {name: value for name, value in os.environ.items() if not name.startswith("CALLGRADE_")}
         environ |= {
@@ -90,17 +85,17 @@ class Service:
             **self.settings,
             **more,
         }
-        started = module or ("service.cli" if command else "tests.jobs.plain")
-        called = Command(started, command, environ, self.home / f"worker-{len(self.workers)}.log")
+        module = "service.cli" if command else "tests.jobs.odd" if odd else "tests.jobs.plain"
+        called = Command(
+            module, command or ((odd,) if odd else ()), environ, self.home / f"worker-{len(self.workers)}.log"
+        )
         self.workers.append(called.anew() if anew else Forked(called))
         return self.workers[-1]
 
     def log(self, number: int = -1) -> str:
-        """What a worker has written."""
         return (self.home / f"worker-{number % len(self.workers)}.log").read_text()
 
     def logs(self) -> str:
-        """What all workers have written."""
         return "\n".join(self.log(number) for number in range(len(self.workers)))
 
     def results(self, batch: str) -> list[Any]:
@@ -110,12 +105,10 @@ class Service:
             return list(connection.execute(chosen))
 
     def is_idle(self) -> bool:
-        """Whether nothing is ready or runs."""
         with self.database.read() as connection:
             return connection.execute(sa.select(CHUNKS.c.batch).where(CHUNKS.c.state != "done")).first() is None
 
     def paid(self) -> Counter[int]:
-        """How often each order was paid for."""
         return Counter(order_of(one.body) for one in self.provider.requests)
 
     def until(self, holds: Callable[[], bool], *, patience: float = 240.0) -> None:
@@ -136,7 +129,6 @@ class Service:
 
 
 def order_of(body: Any) -> int:
-    """The number of the order that a judge was asked about."""
     text = "\n".join(str(message.get("content")) for message in body["messages"])
     return int(text.partition("Refund order ")[2].partition(".")[0])
 
@@ -164,11 +156,9 @@ def service(url: str, home: Path, provider: Provider, **settings: str) -> Iterat
 
 
 def with_signal(worker: Process, number: signal.Signals) -> None:
-    """Sends a signal to a worker, if it is there."""
     if worker.poll() is None:
         worker.send_signal(number)
 
 
 def numbers(results: Iterable[Any]) -> list[int]:
-    """The positions of recorded rows."""
     return [row.position for row in results]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -40,37 +39,6 @@ def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple
         made = JobAdmission(CalibrationDraft, engine, bounds).admit(sent, kept, cutter)
         assert made is not None
         return kept, made.id
-
-
-def asked_of(provider: Provider) -> Counter[str]:
-    """How often each answer was put to the judge."""
-    texts = ["\n".join(str(message.get("content")) for message in one.body["messages"]) for one in provider.requests]
-    return Counter(text.partition("Order ")[2].partition(" cost")[0] for text in texts)
-
-
-@pytest.mark.chaos
-def test_a_killed_worker_judges_nothing_again(tmp_path: Path) -> None:
-    provider = Provider(latency=0.05)
-    in_flight = {"CALLGRADE_BATCH_IN_FLIGHT": str(IN_FLIGHT)}
-    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider, **in_flight) as run:
-        kept, name = submitted(run)
-        worker = run.start()
-        run.until(lambda: len(provider.requests) >= 100)
-        worker.kill()
-        worker.wait()
-        run.start()
-        run.until(lambda: kept.find("", name).ended_at is not None)
-        found = kept.find("", name)
-        assert (found.status, found.unanswered, found.fits) == ("completed", 0, 1), found
-        assert found.request_counts.completed == ITEMS * REPEATS
-        asked = asked_of(provider)
-        assert set(asked) == {str(n) for n in range(ITEMS)}
-        assert sum(asked.values()) - ITEMS * REPEATS <= IN_FLIGHT
-        [judge] = json.loads(kept.report("", name))["judges"]
-        assert (judge["missing"], judge["retest"]["items"]) == (0, ITEMS)
-        [file] = json.loads(kept.fits("", name))
-        assert file["fit"]["model"] == "gpt-fine"
-        run.until(run.is_idle)
 
 
 def fits_under_way(home: Path) -> list[int]:

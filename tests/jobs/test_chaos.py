@@ -47,7 +47,6 @@ class Chaos:
             self.batches.append(self.run.submit([request(first + n) for n in range(ITEMS)], size=SIZE))
 
     def kill(self) -> None:
-        """One dies, and another begins."""
         number = self.dice.randrange(WORKERS)
         self.workers[number].kill()
         self.workers[number].wait()

@@ -1,8 +1,7 @@
-"""What a machine does to a worker: its clock is set, its disk is full."""
+"""What a machine does to a worker: its disk is full."""
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from random import Random
 
@@ -12,21 +11,7 @@ from service.errors import BusyError
 from service.store.database import insist
 from tests.faults.disk import fill, small
 from tests.faults.provider import Provider, serving
-from tests.jobs.process import numbers, request, service, with_signal
-
-
-@pytest.mark.chaos
-@pytest.mark.parametrize("set_clock", [signal.SIGUSR1, signal.SIGUSR2])
-def test_a_pause_ends_when_it_should_whatever_the_clock_says(tmp_path: Path, set_clock: signal.Signals) -> None:
-    provider = Provider()
-    settings = {"CALLGRADE_JUDGE_MODEL": "openai/fault-503-s6", "CALLGRADE_BATCH_CHUNK": "20"}
-    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider, **settings) as run:
-        batch = run.submit([request(n) for n in range(60)], size=20)
-        worker = run.start(module="tests.jobs.shifting")
-        run.until(lambda: run.find(batch).status == "paused_provider")
-        with_signal(worker, set_clock)
-        assert run.ended(batch, patience=60).request_counts.completed == 60
-        assert numbers(run.results(batch)) == list(range(60))
+from tests.jobs.process import request, service
 
 
 def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:

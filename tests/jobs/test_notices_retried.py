@@ -12,9 +12,9 @@ from service.errors import BusyError, CallgradeError, InputError, WebhookError
 from service.jobs.runner import Runner
 from service.jobs.worker import Worker
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.duties import Duty, claim_duty
+from service.store.jobs.jobs import Batches
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import CHUNKS
 from tests.store.played import ended, recorded
@@ -46,7 +46,6 @@ class Idle(Runner):
 
 
 def over(database: Database) -> str:
-    """A batch that has ended, and whose end is to be told."""
     given = JobSubmission(tenant="t", fingerprint="f", hours=1.0, webhook="https://receiver/")
     batch = Batches(database).submit(given, [Chunk(0, 1, b"")]).id
     recorded(database, batch, [0])
@@ -62,7 +61,6 @@ def wait_for(database: Database, batch: str) -> float | None:
 
 
 def due(database: Database, batch: str) -> Duty:
-    """The notice, once its time has come."""
     with database.begin() as connection:
         connection.execute(CHUNKS.update().where(CHUNKS.c.batch == batch).values(due_at=0.0))
     duty = claim_duty(database, "w", ["notice"])

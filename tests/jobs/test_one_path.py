@@ -124,7 +124,6 @@ PARTS: dict[str, tuple[Changes, ...]] = {
 
 
 def join(some: Sequence[Changes]) -> Changes:
-    """All of them together."""
     found: dict[str, dict[str, Any]] = {"check": {}, "judge": {}, "settings": {}}
     for one in some:
         for name, members in one.items():

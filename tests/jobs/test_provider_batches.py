@@ -25,7 +25,6 @@ KEYS = ("OPENAI", "AZURE", "MISTRAL", "ANTHROPIC", "GEMINI")
 
 @contextmanager
 def running(folder: Path, endpoints: Endpoints, url: str | None = None) -> Iterator[Service]:
-    """A store and workers over a provider's endpoints."""
     with playing(endpoints):
         settings = {f"{name}_API_KEY": "sk-test" for name in KEYS} | {
             "CALLGRADE_JUDGE_MODEL": endpoints.model,
@@ -69,13 +68,13 @@ def live_through(run: Service, endpoints: Endpoints, batch: str, kills: list[str
 
     endpoints.hook = strike
     for _ in kills:
-        worker = run.start(module="tests.jobs.batched")
+        worker = run.start(odd="batched")
         until(
             lambda worker=worker: worker.poll() is not None, patience=90.0, told=lambda: f"{left} {run.log()[-3000:]}"
         )
         take_over(run)
     endpoints.hook = lambda _: None
-    run.start(module="tests.jobs.batched")
+    run.start(odd="batched")
     run.ended(batch)
 
 
@@ -125,12 +124,10 @@ def test_a_worker_that_dies_at_any_step_loses_nothing(tmp_path: Path, name: str,
 
 
 def odd(number: int) -> bool:
-    """Whether a line is one of every two."""
     return number % 2 == 1
 
 
 def never(_: int) -> bool:
-    """Whether a line is one of none."""
     return False
 
 
@@ -153,7 +150,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, int, int, float]] = 
 def test_what_a_batch_does_not_answer(own_postgres_url: str, tmp_path: Path) -> None:
     endpoints = Endpoints("openai")
     with running(tmp_path, endpoints, own_postgres_url) as run:
-        run.start(module="tests.jobs.batched")
+        run.start(odd="batched")
         for place, (name, (behaviour, options, status, lines, calls, coverage)) in enumerate(CASES.items(), start=1):
             endpoints.looks, endpoints.fails, endpoints.breaks, endpoints.refuses = 1, never, never, ""
             for field, value in behaviour.items():
@@ -171,7 +168,7 @@ def test_what_a_batch_does_not_answer(own_postgres_url: str, tmp_path: Path) -> 
 def test_a_cancelled_batch_is_cancelled_at_the_provider(store_url: str, tmp_path: Path) -> None:
     endpoints = Endpoints("anthropic", looks=-1)
     with running(tmp_path, endpoints, store_url) as run:
-        run.start(module="tests.jobs.batched")
+        run.start(odd="batched")
         batch = submit(run, 4, size=4)
         run.until(lambda: "look:done" in endpoints.steps, patience=30.0)
         run.batches.cancel("", batch)

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.jobs.pauses import read_pause
+from service.store.jobs.jobs import Batch
 from service.store.tables import RESULTS
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
@@ -26,74 +27,53 @@ START = 16
 """Requests that are under way at once before anything is known of a provider."""
 
 
+def reports(driver: Driver, batch: str) -> list[dict[str, Any]]:
+    with driver.database.read() as connection:
+        lines = connection.execute(sa.select(RESULTS.c.line).where(RESULTS.c.batch == batch)).scalars()
+        return [json.loads(line)["report"] for line in lines]
+
+
 def outcomes(driver: Driver, batch: str) -> list[dict[str, Any]]:
-    with driver.database.read() as connection:
-        lines = connection.execute(sa.select(RESULTS.c.line).where(RESULTS.c.batch == batch)).scalars()
-        return [json.loads(line)["report"]["steps"][0]["outcomes"]["argument_plausibility"] for line in lines]
+    return [one["steps"][0]["outcomes"]["argument_plausibility"] for one in reports(driver, batch)]
 
 
-def verdicts(driver: Driver, batch: str) -> set[str]:
-    with driver.database.read() as connection:
-        lines = connection.execute(sa.select(RESULTS.c.line).where(RESULTS.c.batch == batch)).scalars()
-        return {json.loads(line)["report"]["verdict"] for line in lines}
-
-
-def kinds(driver: Driver, batch: str) -> set[str]:
-    return {outcome["kind"] for outcome in outcomes(driver, batch)}
-
-
-def test_a_storm_of_429_is_sat_out(tmp_path: Path, provider: Provider, clock: Clock) -> None:
-    driver = Driver(tmp_path, provider, clock, "fault-429-after-2-s60")
-    batch = driver.submit(REQUESTS)
-    ended = driver.run(batch)
-    times = [one.at for one in provider.requests]
-    storm = [at for at in times if at < times[0] + 60]
-    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
-    assert len(storm) <= START + 60 / 2
-    assert all(later - earlier >= 2.0 for earlier, later in pairwise(sorted(set(storm))))
-    assert times[-1] < times[0] + 60 + 10
-
-
-def test_an_outage_of_two_minutes_is_sat_out(tmp_path: Path, provider: Provider, clock: Clock) -> None:
-    driver = Driver(tmp_path, provider, clock, "fault-503-s120")
-    batch = driver.submit(REQUESTS)
-    ended = driver.run(batch)
-    times = [one.at for one in provider.requests]
-    outage = [at for at in times if at < times[0] + 120]
-    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
-    assert len(outage) <= START + 20
-    assert {one.status for one in driver.seen} >= {"paused_provider"}
-    assert times[-1] < times[0] + 120 + 60  # sleeps that overlap add up on the tests' clock
-
-
-def test_a_key_that_is_refused_pauses_the_batch(tmp_path: Path, provider: Provider, clock: Clock) -> None:
-    driver = Driver(tmp_path, provider, clock, "fault-401-s240")
-    batch = driver.submit(REQUESTS)
-    ended = driver.run(batch)
-    times = [one.at for one in provider.requests]
-    refused = [at for at in times if at < times[0] + 240]
-    paused = next(one for one in driver.seen if one.status == "paused_provider")
-    assert read_pause(paused.reason) == ("unauthorized", "openai/fault-401-s240")
-    assert paused.resume_at is not None
-    assert len([at for at in refused if at == times[0]]) <= START
-    assert len(refused) <= START + 240 / 60 + 1
-    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
+def check(driver: Driver, batch: str, ended: Batch, items: int = ITEMS) -> None:
+    """That every item was scored with its judge's answer."""
+    assert (ended.status, ended.request_counts.completed) == ("completed", items)
+    assert {outcome["kind"] for outcome in outcomes(driver, batch)} == {"scored"}
     assert (ended.reason, ended.resume_at) == (None, None)
 
 
-def test_a_model_that_nobody_knows_pauses_the_batch_and_is_named(
-    tmp_path: Path, provider: Provider, clock: Clock
+# model, seconds that it lasts, most requests meanwhile, seconds until the end after it, why the batch pauses
+STORMS = [
+    ("fault-429-after-2-s60", 60, START + 60 / 2, 10, None),
+    ("fault-503-s120", 120, START + 20, 60, "provider_error"),  # sleeps that overlap add up on the tests' clock
+    ("fault-401-s240", 240, START + 240 / 60 + 1, 240, "unauthorized"),
+    ("fault-404-s180", 180, CHUNKS * START * (180 / 60 + 1), 240, "unknown_model"),
+]
+
+
+@pytest.mark.parametrize("storm", STORMS)
+def test_what_lasts_for_a_while_is_sat_out(
+    tmp_path: Path, provider: Provider, clock: Clock, storm: tuple[str, float, float, float, str | None]
 ) -> None:
-    """Whoever watches is told; when the name is right it goes on, and until then it is looked at once a minute."""
-    driver = Driver(tmp_path, provider, clock, "fault-404-s180")
+    """Whoever watches is told why; what only people can mend is looked at once a minute."""
+    model, lasts, most, after, cause = storm
+    driver = Driver(tmp_path, provider, clock, model)
     batch = driver.submit(REQUESTS)
-    ended = driver.run(batch)
+    check(driver, batch, driver.run(batch))
     times = [one.at for one in provider.requests]
-    paused = next(one for one in driver.seen if one.status == "paused_provider")
-    assert read_pause(paused.reason) == ("unknown_model", "openai/fault-404-s180")
-    in_vain = [at for at in times if at < times[0] + 180]
-    assert len(in_vain) <= CHUNKS * START * (180 / 60 + 1)
-    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
+    in_vain = [at for at in times if at < times[0] + lasts]
+    assert len(in_vain) <= most
+    assert times[-1] < times[0] + lasts + after
+    paused = next((one for one in driver.seen if one.status == "paused_provider"), None)
+    if cause is None:
+        assert all(later - earlier >= 2.0 for earlier, later in pairwise(sorted(set(in_vain))))
+    else:
+        assert paused is not None
+        assert paused.resume_at is not None
+        assert (paused.reason or "").startswith(f"{cause}: openai/{model}: ")
+        assert read_pause(paused.reason) == (None if cause == "provider_error" else (cause, f"openai/{model}"))
 
 
 @pytest.mark.parametrize("model", ["fault-503-p30", "fault-reset-p30", "fault-429-after-2-p30"])
@@ -102,35 +82,33 @@ def test_what_fails_by_chance_is_tried_until_it_does_not(
 ) -> None:
     driver = Driver(tmp_path, provider, clock, model)
     batch = driver.submit(REQUESTS)
-    ended = driver.run(batch)
-    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
+    check(driver, batch, driver.run(batch))
     assert len(provider.requests) <= 1.6 * ITEMS + START
 
 
-@pytest.mark.parametrize(
-    ("model", "cause"),
-    [
-        ("fault-refusal", "refused"),
-        ("fault-not-json", "unparseable"),
-        ("fault-400", "provider_error"),
-        ("fault-filter", "filtered"),
-        ("fault-length", "truncated"),
-        ("fault-off-menu", "invalid_judgement"),
-        ("fault-wrong-token", "invalid_judgement"),
-    ],
-)
+CAUSES = {
+    "refusal": "refused",
+    "not-json": "unparseable",
+    "400": "provider_error",
+    "filter": "filtered",
+    "length": "truncated",
+    "wrong-token": "invalid_judgement",
+}
+
+
+@pytest.mark.parametrize("fault", CAUSES)
 def test_what_will_not_pass_is_an_outcome_that_was_paid_for(
-    tmp_path: Path, provider: Provider, clock: Clock, model: str, cause: str
+    tmp_path: Path, provider: Provider, clock: Clock, fault: str
 ) -> None:
-    driver = Driver(tmp_path, provider, clock, model)
+    driver = Driver(tmp_path, provider, clock, f"fault-{fault}")
     batch = driver.submit(REQUESTS[:20])
     ended = driver.run(batch)
     assert ended.status == "completed"
     assert (ended.questions, ended.unpriced_calls) == (len(provider.requests), len(provider.paid))
     assert ended.tokens_in == sum(one.tokens_in for one in provider.paid)
     assert ended.tokens_out == sum(one.tokens_out for one in provider.paid)
-    assert {outcome["cause"] for outcome in outcomes(driver, batch)} == {cause}
-    assert verdicts(driver, batch) == {"undecided"}
+    assert {outcome["cause"] for outcome in outcomes(driver, batch)} == {CAUSES[fault]}
+    assert {one["verdict"] for one in reports(driver, batch)} == {"undecided"}
 
 
 PRICE_IN, PRICE_OUT = 0.15e-6, 0.6e-6
@@ -162,7 +140,7 @@ def test_a_budget_is_kept_to_the_cent_and_can_be_raised(tmp_path: Path, provider
     assert 0.003 - WORST <= billed(provider) <= 0.003
     driver.batches.resume("", batch, budget_usd=10.0)
     ended = driver.run(batch)
-    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", 70, {"scored"})
+    check(driver, batch, ended, 70)
     assert ended.cost_usd == pytest.approx(billed(provider), rel=1e-9)
     assert len(provider.paid) == 2 * 70
 
@@ -177,7 +155,7 @@ def test_no_more_questions_are_asked_than_may_be(tmp_path: Path, provider: Provi
     assert 0 < paused.request_counts.completed < 60
     driver.batches.resume("", batch, max_questions=120)
     ended = driver.run(batch)
-    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", 60, {"scored"})
+    check(driver, batch, ended, 60)
     assert (ended.questions, len(provider.requests)) == (120, 120)
     again = driver.submit(requests, max_questions=0)
     assert driver.run(again).status == "completed"  # what the cache answers is not asked

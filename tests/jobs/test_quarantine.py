@@ -12,7 +12,6 @@ from service.store.jobs.leases import QUARANTINE_DEATHS
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, numbers, request, service, until
 
-POISONED = "tests.jobs.poisoned"
 MOST_DEATHS = QUARANTINE_DEATHS + 1
 ITEMS, POISONED_ITEM, FIRST_ORDER = 30, 16, 50
 """The item is about order 66, which takes down who asks a judge about it."""
@@ -21,7 +20,7 @@ ITEMS, POISONED_ITEM, FIRST_ORDER = 30, 16, 50
 def deaths_until_the_end(run: Service, batch: str) -> int:
     """Starts workers until the batch has ended; how many of them died."""
     for count in range(MOST_DEATHS + 1):
-        worker = run.start(module=POISONED)
+        worker = run.start(odd="poisoned")
         until(lambda worker=worker: run.find(batch).ended or worker.poll() is not None, patience=120.0)
         if run.find(batch).ended:
             return count
@@ -29,9 +28,15 @@ def deaths_until_the_end(run: Service, batch: str) -> int:
     raise AssertionError(f"it goes on dying: {run.logs()[-3000:]}")
 
 
-def check_quarantine(store_url: str, tmp_path: Path, poison: dict[str, object], size: int) -> None:
+POISONS = [pytest.param({"tags": {"poison": "code"}}, ITEMS, marks=pytest.mark.chaos), ({}, 10)]
+
+
+@pytest.mark.parametrize(("poison", "size"), POISONS)
+def test_a_poison_item_is_given_up_and_the_others_are_scored(
+    tmp_path: Path, poison: dict[str, object], size: int
+) -> None:
     provider = Provider(latency=0.01)
-    with serving(provider), service(store_url, tmp_path, provider) as run:
+    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider) as run:
         requests = [request(FIRST_ORDER + n, **(poison if n == POISONED_ITEM else {})) for n in range(ITEMS)]
         batch = run.submit(requests, size=size)
         deaths = deaths_until_the_end(run, batch)
@@ -48,24 +53,3 @@ def check_quarantine(store_url: str, tmp_path: Path, poison: dict[str, object], 
         (told,) = [json.loads(line) for line in run.logs().splitlines() if "it is quarantined" in line]
         assert (told["level"].upper(), told["batch"], told["item"]) == ("ERROR", batch, POISONED_ITEM)
         assert read_backlog(run.database).quarantined == 1
-
-
-OF_CODE: dict[str, object] = {"tags": {"poison": "code"}}
-OF_A_JUDGE: dict[str, object] = {}
-
-
-@pytest.mark.parametrize(("poison", "size"), [pytest.param(OF_CODE, ITEMS, marks=pytest.mark.chaos), (OF_A_JUDGE, 10)])
-def test_a_poison_item_is_given_up_and_the_others_are_scored(
-    tmp_path: Path, poison: dict[str, object], size: int
-) -> None:
-    check_quarantine(f"sqlite:///{tmp_path}/store.db", tmp_path, poison, size)
-
-
-@pytest.mark.chaos
-@pytest.mark.needs_postgres
-@pytest.mark.parametrize(("poison", "size"), [(OF_A_JUDGE, 10), (OF_CODE, ITEMS)])
-def test_a_poison_item_is_given_up_on_postgres_too(
-    own_postgres_url: str, tmp_path: Path, poison: dict[str, object], size: int
-) -> None:
-    """A dead worker is taken for dead after ten seconds there, so this takes its time."""
-    check_quarantine(own_postgres_url, tmp_path, poison, size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from service.jobs.recorder import CALLS_AHEAD, QUESTIONS_SPENT
-from service.store.jobs.batches import Batch
+from service.store.jobs.jobs import Batch
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, numbers, request, service
 
@@ -13,7 +13,6 @@ ITEMS, LIMIT = 100, 60
 
 
 def paused(run: Service, batch: str) -> Batch:
-    """The batch when it has asked all that it may."""
     run.until(lambda: run.find(batch).status == "paused_budget")
     return run.find(batch)
 

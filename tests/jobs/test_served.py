@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ LINES = {"content-type": "application/x-ndjson"}
 
 
 def address(run: Service) -> str:
-    """Where the server of a service listens."""
     run.until(lambda: '"listening"' in run.log())
     first = next(line for line in run.log().splitlines() if '"listening"' in line)
     return f"http://127.0.0.1:{json.loads(first)['port']}"
@@ -92,34 +90,3 @@ def test_who_watches_does_not_hold_up_the_end_of_the_service(tmp_path: Path, wor
                 server.terminate()
                 server.wait(60)
                 assert '"status":"in_progress"' in "".join(lines)  # its end as that of a stream
-
-
-@pytest.mark.needs_postgres
-def test_one_key_makes_one_batch_however_often_and_at_whatever_replica_it_comes(
-    postgres_url: str, tmp_path: Path
-) -> None:
-    provider = Provider()
-    with serving(provider), service(postgres_url, tmp_path, provider, CALLGRADE_WORKER="false") as run:
-        run.start("serve", "--port", "0")
-        first = address(run)
-        run.start("serve", "--port", "0")
-        second = address(run)
-        with httpx.Client(timeout=120) as client, ThreadPoolExecutor(100) as pool:
-
-            def known() -> set[str]:
-                return {one["id"] for one in client.get(f"{second}/v1/batches").json()["data"]}
-
-            def post(number: int) -> httpx.Response:
-                server, headers = (first, second)[number % 2], LINES | {"idempotency-key": "once"}
-                return client.post(f"{server}/v1/batches", content=body(20), headers=headers)
-
-            before = known()
-            answers = list(pool.map(post, range(100)))
-            assert {answer.status_code for answer in answers} == {202}
-            (batch,) = {answer.json()["id"] for answer in answers}
-            other = client.post(f"{first}/v1/batches", content=body(21), headers=LINES | {"idempotency-key": "once"})
-            assert other.status_code == 422
-            assert known() - before == {batch}
-        run.start()
-        assert run.ended(batch).request_counts.completed == 20
-        assert set(run.paid().values()) == {1}

@@ -80,14 +80,12 @@ class Soak:
             self.over.wait(dice.random() / 5)
 
     def kill(self, dice: random.Random) -> None:
-        """A worker dies, and another begins."""
         self.over.wait(20 + 20 * dice.random())
         self.run.workers[-1].kill()
         self.run.workers[-1].wait()
         self.run.start("worker")
 
     def storm(self, dice: random.Random) -> None:
-        """The provider is slow for a while."""
         self.run.provider.latency = dice.choice([0.0, 0.02, 0.5])
         self.over.wait(5 + 5 * dice.random())
 

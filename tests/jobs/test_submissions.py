@@ -38,10 +38,9 @@ from service.reading.request import read_request
 from service.reading.strict_json import Limits, parse_strictly
 from service.registry import Registry
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations
 from service.store.jobs.job import SkippedItems
-from service.store.jobs.jobs import Jobs
+from service.store.jobs.jobs import Batches, Jobs
 from tests.labelled import item as labelled
 
 ENGINE = Engine(Registry())
@@ -126,12 +125,6 @@ DAMAGED = [
 def test_damaged_gzip_is_malformed(body: bytes, told: str, step: int) -> None:
     with pytest.raises(MalformedError, match=told):
         spooled(body, packed=True, step=step)
-
-
-def test_a_body_that_is_too_large_is_refused_as_soon_as_it_is() -> None:
-    with pytest.raises(TooLargeError, match="100 bytes"):
-        spooled(b"x" * 101, packed=False, max_bytes=100)
-    assert len(spooled(b"x" * 100, packed=False, max_bytes=100)[0]) == 100
 
 
 def test_a_bomb_is_never_unpacked_whole() -> None:

@@ -4,93 +4,53 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+import sqlalchemy as sa
 
-from service.errors import UnknownJobError
 from service.store.access.audit import Audit
 from service.store.access.keys import Keys
-from service.store.database import Database
-from service.store.tables import AUDIT, BATCHES, CHUNKS, RESULTS
+from service.store.tables import AUDIT, BATCHES
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, request, service
 from tests.store.played import overdue, paused
 
 DAY = 86_400.0
+KEPT = {"CALLGRADE_BATCH_DAYS": "1", "CALLGRADE_AUDIT_DAYS": "3"}
 
 
-@pytest.fixture
-def provider() -> Provider:
-    return Provider()
+def age(run: Service, name: str, *, days: float) -> None:
+    """A batch has ended some days ago, or what became of a key is as old."""
+    for column, which in ((BATCHES.c.ended_at, BATCHES.c.id), (AUDIT.c.at, AUDIT.c.target)):
+        with run.database.begin() as connection:
+            aged = sa.update(column.table).where(which == name)
+            connection.execute(aged.values({column.name: run.database.now() - days * DAY}))
 
 
-def ended_ago(run: Service, batch: str, *, days: float) -> None:
-    """The batch has ended some days ago."""
-    ago = BATCHES.update().where(BATCHES.c.id == batch, BATCHES.c.ended_at.is_not(None))
-    with run.database.begin() as connection:
-        changed = connection.execute(ago.values(ended_at=run.database.now() - days * DAY))
-        assert changed.rowcount == 1
-
-
-def rows(database: Database, batch: str) -> list[int]:
-    """How many rows each table has of a batch."""
-    columns = (BATCHES.c.id, CHUNKS.c.batch, RESULTS.c.batch)
-    with database.read() as connection:
-        return [len(connection.execute(column.table.select().where(column == batch)).all()) for column in columns]
-
-
-def is_gone(run: Service, batch: str) -> bool:
-    try:
-        run.find(batch)
-    except UnknownJobError:
-        return True
-    return False
-
-
-def test_what_ended_longer_ago_than_it_is_kept_is_gone(tmp_path: Path, provider: Provider) -> None:
-    url = f"sqlite:///{tmp_path}/store.db"
-    with serving(provider), service(url, tmp_path, provider, CALLGRADE_BATCH_DAYS="1") as run:
-        old, fresh = (run.submit([request(n)]) for n in range(2))
-        run.start(module="tests.jobs.sweeping")
-        for batch in (old, fresh):
-            assert run.ended(batch).status == "completed"
-        ended_ago(run, fresh, days=0.5)
-        ended_ago(run, old, days=2.0)
-        run.until(lambda: is_gone(run, old))
-        assert rows(run.database, old) == [0, 0, 0]
-        assert rows(run.database, fresh) == [1, 1, 1]
-
-
-def test_an_entry_of_the_audit_log_is_kept_for_so_many_days(tmp_path: Path, provider: Provider) -> None:
-    url = f"sqlite:///{tmp_path}/store.db"
-    with serving(provider), service(url, tmp_path, provider, CALLGRADE_AUDIT_DAYS="3") as run:
-        keys = Keys(run.database)
-        ids = [keys.create(name=f"{days}")[0].id for days in (4, 2)]
-        for key, days in zip(ids, (4, 2), strict=True):
-            aged = AUDIT.update().where(AUDIT.c.target == key)
-            with run.database.begin() as connection:
-                connection.execute(aged.values(at=run.database.now() - days * DAY))
-        run.start(module="tests.jobs.sweeping")
-        run.until(lambda: [entry.target for entry in Audit(run.database).page(limit=9).data] == ids[1:])
-
-
-def test_what_is_not_done_by_its_deadline_ends(tmp_path: Path, provider: Provider) -> None:
-    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider) as run:
-        waiting, early = (run.submit([request(n) for n in range(2)]) for _ in range(2))
+def test_what_is_old_is_forgotten_and_what_is_late_ends(tmp_path: Path) -> None:
+    provider = Provider()
+    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider, **KEPT) as run:
+        keys = [Keys(run.database).create(name=f"{days}")[0].id for days in (4, 2)]
+        for key, days in zip(keys, (4.0, 2.0), strict=True):
+            age(run, key, days=days)
+        waiting, early, old, fresh = (run.submit([request(n) for n in range(2)]) for _ in range(4))
         for batch in (waiting, early):
             paused(run.database, batch, "paused_provider")
         overdue(run.database, waiting)
-        run.start(module="tests.jobs.sweeping")
+        run.start(odd="sweeping")
         ended = run.ended(waiting)
         assert (ended.status, ended.request_counts.expired) == ("expired", 2)
-        assert run.find(early).status == "paused_provider"
-    assert provider.requests == []
+        assert [run.ended(batch).status for batch in (old, fresh)] == ["completed"] * 2
+        age(run, fresh, days=0.5)
+        age(run, old, days=2.0)
+        run.until(lambda: old not in [one.id for one in run.batches.page("", limit=9).data])
+        run.until(lambda: [entry.target for entry in Audit(run.database).page(limit=9).data] == keys[1:])
+        assert (len(run.results(old)), len(run.results(fresh)), run.find(early).status) == (0, 2, "paused_provider")
 
 
-def test_what_is_under_way_at_the_deadline_is_stopped(tmp_path: Path, provider: Provider) -> None:
-    provider.latency = 0.05
+def test_what_is_under_way_at_the_deadline_is_stopped(tmp_path: Path) -> None:
+    provider = Provider(latency=0.05)
     with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider) as run:
         batch = run.submit([request(n) for n in range(5_000)], size=5_000)
-        run.start(module="tests.jobs.sweeping")
+        run.start(odd="sweeping")
         run.until(lambda: run.find(batch).request_counts.completed > 100)
         overdue(run.database, batch)
         counts = run.ended(batch).request_counts

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import time
-from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from sqlalchemy.exc import OperationalError
 
 from tests.faults.provider import Provider, serving
 from tests.faults.proxy import proxied
-from tests.jobs.cluster import cluster
-from tests.jobs.process import Service, numbers, request, service, until, with_signal
+from tests.jobs.process import Service, numbers, request, service, with_signal
 
 pytestmark = [pytest.mark.needs_postgres]
 
@@ -35,36 +30,14 @@ def check(run: Service, batch: str, items: int) -> int:
 
 def test_a_dead_workers_work_is_taken_over(postgres_url: str, tmp_path: Path) -> None:
     provider = Provider(latency=0.05)
-    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS, SILENT="3") as run:
         dead, _ = run.start(), run.start()
         run.until(lambda: run.logs().count('"working"') == 2)
         batch = run.submit([request(n) for n in range(200)], size=20)
         run.until(lambda: len(provider.requests) >= 60)
         dead.kill()
-        at = time.time()
         assert check(run, batch, 200) <= IN_FLIGHT
-        taken = next(json.loads(line) for line in run.log(1).splitlines() if "taking over" in line)
-        assert datetime.fromisoformat(taken["time"]).timestamp() - at <= 30
-
-
-@pytest.mark.chaos
-def test_a_frozen_worker_records_nothing_when_it_wakes_up(own_postgres_url: str, tmp_path: Path) -> None:
-    provider = Provider(latency=0.05)
-    with serving(provider), service(own_postgres_url, tmp_path, provider, **SETTINGS) as run:
-        frozen, _ = run.start(), run.start()
-        run.until(lambda: run.logs().count('"working"') == 2)
-        first = run.submit([request(n) for n in range(400)], size=20)
-        run.until(lambda: len(provider.requests) >= 100)
-        with_signal(frozen, signal.SIGSTOP)
-        run.until(lambda: "taking over" in run.log(1))
-        second = run.submit([request(n) for n in range(400, 600)], size=20)
-        with_signal(frozen, signal.SIGCONT)
-        run.ended(first)
-        ended = run.ended(second)
-        assert ended.request_counts.completed == 200
-        assert [numbers(run.results(one)) for one in (first, second)] == [list(range(400)), list(range(200))]
-        assert sum(run.paid().values()) - 600 <= 2 * IN_FLIGHT
-        run.until(run.is_idle)
+        assert "taking over" in run.log(1)
 
 
 @pytest.mark.chaos
@@ -72,31 +45,13 @@ def test_a_frozen_worker_records_nothing_when_it_wakes_up(own_postgres_url: str,
 def test_a_worker_frozen_in_a_bad_moment_stops_nobody(own_postgres_url: str, tmp_path: Path, moment: str) -> None:
     provider = Provider(latency=0.2)
     with serving(provider), service(own_postgres_url, tmp_path, provider, **SETTINGS) as run:
-        frozen = run.start(module="tests.jobs.freezing", FREEZE=moment)
+        frozen = run.start(odd=f"frozen-at-{moment}")
         batch = run.submit([request(n) for n in range(400)], size=20)
         run.until(lambda: "frozen" in run.log(0))
         run.start()
         run.until(lambda: "taking over" in run.log(1) and len(provider.requests) > 20)
         with_signal(frozen, signal.SIGCONT)
         assert check(run, batch, 400) <= 2 * IN_FLIGHT
-
-
-@pytest.mark.chaos
-def test_nobody_is_taken_for_dead_when_the_database_was_away(own_postgres_url: str, tmp_path: Path) -> None:
-    parts = urlsplit(own_postgres_url)
-    provider = Provider(latency=0.05)
-    with proxied(parts.hostname or "", parts.port or 5432) as proxy, serving(provider):
-        through = own_postgres_url.replace(f":{parts.port}/", f":{proxy.port}/").replace("+psycopg", "")
-        with service(own_postgres_url, tmp_path, provider, **SETTINGS) as run:
-            for _ in range(2):
-                run.start(CALLGRADE_DATABASE_URL=through)
-            batch = run.submit([request(n) for n in range(6_000)], size=20)
-            run.until(lambda: len(provider.requests) >= 1_000)
-            proxy.down()
-            time.sleep(25)
-            proxy.up()
-            assert check(run, batch, 6_000) <= 2 * IN_FLIGHT
-            assert "taking over" not in run.logs()
 
 
 def test_a_database_that_goes_away_is_waited_for(postgres_url: str, tmp_path: Path) -> None:
@@ -116,32 +71,6 @@ def test_a_database_that_goes_away_is_waited_for(postgres_url: str, tmp_path: Pa
             assert check(run, batch, 200) <= 2 * IN_FLIGHT
 
 
-@pytest.mark.chaos
-def test_a_server_that_is_restarted_is_waited_for(tmp_path: Path) -> None:
-    provider = Provider(latency=0.05)
-    with cluster() as server, serving(provider), service(server.url, tmp_path, provider, **SETTINGS) as run:
-        for _ in range(2):
-            run.start()
-        run.until(lambda: run.logs().count('"working"') == 2)
-        batch = run.submit([request(n) for n in range(3_000)], size=20)
-        for moment, mode in ((300, "fast"), (900, "immediate"), (1_500, "immediate")):
-            run.until(lambda moment=moment: len(provider.requests) >= moment)
-            server.stop(mode)
-            time.sleep(3)
-            server.start()
-        until(lambda: answers(run, batch))
-        assert check(run, batch, 3_000) <= 3 * 2 * IN_FLIGHT
-        assert "taking over" not in run.logs()
-
-
-def answers(run: Service, batch: str) -> bool:
-    """Whether the database is there again for this process too."""
-    try:
-        return bool(run.find(batch).id)
-    except OperationalError:
-        return False
-
-
 def test_workers_are_replaced_by_those_of_a_later_version_one_after_the_other(
     own_postgres_url: str, tmp_path: Path
 ) -> None:
@@ -152,7 +81,7 @@ def test_workers_are_replaced_by_those_of_a_later_version_one_after_the_other(
         batch = run.submit([request(n) for n in range(120)], size=20)
         for number, one in enumerate(old):
             run.until(lambda number=number: len(provider.requests) >= 30 * (number + 1))
-            run.start(module="tests.jobs.later")
+            run.start(odd="later")
             run.until(lambda number=number: run.logs().count('"working"') == 3 + number)
             one.terminate()
             one.wait(30)

@@ -9,8 +9,8 @@ from service.asking.budget.reservations import Spending
 from service.jobs.items import Deferral, WaitingItem
 from service.jobs.runner import Runner
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
+from service.store.jobs.jobs import Batches
 from service.store.jobs.leases import ChunkItem, ClaimedChunk, OutcomeRow
 from service.store.jobs.submission import JobSubmission
 from service.store.jobs.workers import Workers

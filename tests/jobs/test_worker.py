@@ -22,7 +22,7 @@ from service.store.database import Database
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.leases import ChunkItem, ClaimedChunk, OutcomeRow
 from service.store.jobs.workers import Workers
-from service.store.tables import BATCH_USAGE, WORKERS
+from service.store.tables import WORKERS
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import numbers, request, service, until, with_signal
 
@@ -48,18 +48,6 @@ def test_a_worker_that_is_told_to_stop_pays_nothing_twice(tmp_path: Path, slow: 
         assert numbers(run.results(batch)) == list(range(120))
 
 
-def test_workers_share_a_store_on_sqlite(tmp_path: Path, slow: Provider) -> None:
-    with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow, CALLGRADE_BATCH_CHUNK="20") as run:
-        for _ in range(2):
-            run.start()
-        run.until(lambda: run.logs().count('"working"') == 2)
-        batch = run.submit([request(n) for n in range(400)], size=20)
-        assert run.ended(batch).request_counts.completed == 400
-        assert set(run.paid().values()) == {1}
-        with run.database.read() as connection:
-            assert len(connection.execute(sa.select(BATCH_USAGE.c.owner)).all()) == 2
-
-
 def test_further_processes_of_a_worker_give_the_same_results_and_end_with_it(tmp_path: Path, slow: Provider) -> None:
     found: list[list[tuple[int, bool, str]]] = []
     for workers in ("1", "2"):
@@ -79,7 +67,6 @@ def test_further_processes_of_a_worker_give_the_same_results_and_end_with_it(tmp
 
 
 def find_children(pid: int) -> list[int]:
-    """The processes that a process has started."""
     files = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for file in files for child in file.read_text().split()]
 
@@ -105,31 +92,16 @@ def test_a_container_has_the_cores_that_it_is_given(tmp_path: Path, quota: str |
     assert count_cores(file) == (cores or len(os.sched_getaffinity(0)))
 
 
-def test_a_long_batch_does_not_keep_a_short_one_waiting(tmp_path: Path, slow: Provider) -> None:
-    slow.latency = 0.02
-    with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
-        long = run.submit([request(n) for n in range(1_000)], size=50)
-        short = run.submit([request(n) for n in range(1_000, 1_050)], size=50)
-        run.start()
-        run.ended(short)
-        assert run.find(long).request_counts.completed < 500
-        run.batches.cancel("", long)
-        ended = run.ended(long)
-        counts = ended.request_counts
-        assert ended.status == "cancelled"
-        assert counts.completed + counts.failed + counts.cancelled == counts.total == 1_000
-
-
 @pytest.mark.chaos
 def test_the_worker_of_a_server_that_was_killed_makes_room_for_the_next(tmp_path: Path, slow: Provider) -> None:
     slow.latency = 1.0  # the first one has something to finish, and keeps the store meanwhile
     with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
         batch = run.submit([request(n) for n in range(100)])
-        first = run.start(module="tests.jobs.parent")
+        first = run.start(odd="parent")
         run.until(lambda: len(slow.requests) > 0)
         first.kill()
         first.wait()
-        run.start(module="tests.jobs.parent")
+        run.start(odd="parent")
         slow.latency = 0.0
         assert run.ended(batch).request_counts.completed == 100
         assert numbers(run.results(batch)) == list(range(100))

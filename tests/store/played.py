@@ -33,7 +33,6 @@ def ready(database: Database, batch: str) -> list[int]:
 
 
 def ends(database: Database, *batches: str) -> list[str]:
-    """Those of the batches that a worker is to end."""
     return [batch for batch in batches if rows_of(database, batch, "finish")]
 
 
@@ -56,22 +55,21 @@ def _take(database: Database, row: sa.Row[Any]) -> bool:
 
 
 def recorded(database: Database, batch: str, positions: Iterable[int], *, ok: bool = True, report: object = 1) -> None:
-    """The items have an outcome. A chunk that is finished is done, and the last of them ends the batch."""
-    for position in positions:
-        rows = rows_of(database, batch)
-        (number,) = [n for n, one in enumerate(rows) if one.first <= position < one.first + one.size]
-        if rows[number].state == "ready":
+    """The items have an outcome, at 0.25 USD each. A finished chunk is done, and the last of them ends the batch."""
+    told = {"report": report} if ok else {"error": {"title": "Unprocessable Content"}}
+    wanted, player = set(positions), Chunks(database, PLAYER)
+    for number, chunk in enumerate(rows_of(database, batch)):
+        mine = sorted(wanted & set(range(chunk.first, chunk.first + chunk.size)))
+        if mine and chunk.state == "ready":
             opened(database, batch, number)
-        told = {"report": report} if ok else {"error": {"title": "Unprocessable Content"}}
-        row = OutcomeRow(position, ok, json.dumps({"custom_id": f"c{position}", "index": position, **told}))
-        lease = hold(rows_of(database, batch)[number])
-        player = Chunks(database, PLAYER)
+        rows = [OutcomeRow(n, ok, json.dumps({"custom_id": f"c{n}", "index": n, **told})) for n in mine]
         used = player.read_used(batch)
-        assert player.record([OutcomeRows(lease, [row], replace(used, cost_usd=used.cost_usd + 0.25))]) == [True]
+        used = replace(used, cost_usd=used.cost_usd + 0.25 * len(rows))
+        if rows:
+            assert player.record([OutcomeRows(hold(rows_of(database, batch)[number]), rows, used)]) == [True]
 
 
 def closed(database: Database, batch: str) -> None:
-    """Whoever was at the batch has stopped."""
     for row in rows_of(database, batch):
         if row.state == "running":
             assert Chunks(database, PLAYER).put_off(hold(row))
@@ -87,7 +85,6 @@ def paused(database: Database, batch: str, status: Pause) -> None:
 
 
 def ended(database: Database, batch: str, *, days_ago: float = 0.0, fit_outcome: FitOutcome | None = None) -> None:
-    """The batch is over."""
     [row] = rows_of(database, batch, "finish")
     assert _take(database, row)
     end_job(database, Lease(batch, row.first, row.attempt + 1), fit_outcome=fit_outcome)
@@ -98,11 +95,9 @@ def ended(database: Database, batch: str, *, days_ago: float = 0.0, fit_outcome:
 
 
 def hold(row: sa.Row[Any]) -> Lease:
-    """The lease of a row that is running."""
     return Lease(row.batch, row.first, row.attempt)
 
 
 def overdue(database: Database, batch: str) -> None:
-    """The deadline of the batch has passed."""
     with database.begin() as connection:
         connection.execute(BATCHES.update().where(BATCHES.c.id == batch).values(deadline_at=database.now() - 1.0))

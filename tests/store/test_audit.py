@@ -14,9 +14,8 @@ from service.settings import Settings
 from service.store.access.audit import Actor, Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations
-from service.store.jobs.jobs import Jobs
+from service.store.jobs.jobs import Batches, Jobs
 from service.store.jobs.submission import Material
 from service.store.tables import AUDIT
 from tests.store.test_store_batches import chunks, ended, recorded, submission
@@ -30,7 +29,6 @@ def audit(database: Database) -> Audit:
 
 
 def told(audit: Audit) -> list[tuple[str, str, str, str, str]]:
-    """All entries, the oldest first."""
     found = audit.page(limit=1_000).data
     return [(one.who, one.origin, one.act, one.tenant, one.target) for one in reversed(found)]
 

@@ -13,8 +13,8 @@ from service.labelling.standings import measure_judge
 from service.store.access.audit import Actor, Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
+from service.store.jobs.jobs import Batches
 from service.store.jobs.leases import OutcomeRow, OutcomeRows
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.kept_scores import KeptScores

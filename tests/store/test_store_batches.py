@@ -27,12 +27,11 @@ from service.errors import (
 from service.problems import Place
 from service.store.access.keys import Keys
 from service.store.database import Database, open_database
-from service.store.jobs.batches import Batch, Batches
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.job import ENDED_STATUSES, PAUSED_STATUSES, Rejected, SkippedItems
+from service.store.jobs.jobs import Batch, Batches, Room, count_queued
 from service.store.jobs.leases import ClaimedChunk, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.results import find_window, read_error_pages, read_result_pages
-from service.store.jobs.room import Room, count_queued
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import BATCHES, CHUNKS, METADATA, RESULTS, SUBMISSIONS
 from tests.bulk import examples
@@ -289,24 +288,17 @@ def test_only_what_has_ended_is_deleted_and_with_all_that_is_of_it(batches: Batc
             assert connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one() == 0
 
 
-def test_what_ended_long_ago_is_forgotten(batches: Batches, database: Database) -> None:
-    old, fresh, running = [batches.submit(submission(), chunks(1)).id for _ in range(3)]
+def test_what_ended_long_ago_is_forgotten_and_its_key_is_free_again(batches: Batches, database: Database) -> None:
+    old, fresh, running = [batches.submit(submission(key=key), chunks(1)).id for key in ("old", "fresh", "running")]
     for batch, days in ((old, 31.0), (fresh, 29.0)):
         recorded(database, batch, [0])
         ended(database, batch, days_ago=days)
-    assert batches.forget_old(days=30) == 1
-    assert {batch.id for batch in batches.page("t", limit=9).data} == {fresh, running}
-
-
-def test_a_key_is_free_again_when_its_batch_is_long_gone(batches: Batches, database: Database) -> None:
-    gone, kept = (batches.submit(submission(key=key), chunks(1)).id for key in ("gone", "kept"))
-    recorded(database, gone, [0])
-    ended(database, gone, days_ago=31.0)
     with database.begin() as connection:
         connection.execute(SUBMISSIONS.update().values(created_at=database.now() - 31 * 86_400.0))
-    batches.forget_old(days=30)
-    assert batches.submit(submission(key="gone"), chunks(1)).id != gone
-    assert batches.submit(submission(key="kept"), chunks(1)).id == kept
+    assert batches.forget_old(days=30) == 1
+    assert {batch.id for batch in batches.page("t", limit=9).data} == {fresh, running}
+    assert batches.submit(submission(key="old"), chunks(1)).id != old
+    assert batches.submit(submission(key="running"), chunks(1)).id == running
 
 
 # Results.

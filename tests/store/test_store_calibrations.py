@@ -9,10 +9,10 @@ import sqlalchemy as sa
 
 from service.errors import JobStateError, UnknownJobError
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations, FitOutcome, find_pending_fit
 from service.store.jobs.chunks import FINISH
 from service.store.jobs.duties import end_job
+from service.store.jobs.jobs import Batches
 from service.store.jobs.leases import Lease
 from service.store.jobs.submission import JobSubmission, Material
 from service.store.tables import BATCHES, CALIBRATIONS

@@ -19,16 +19,16 @@ from service.registry import Registry
 from service.store.access.usage import UsageAmount
 from service.store.database import Database
 from service.store.jobs.backlog import read_backlog
-from service.store.jobs.batches import Batches
-from service.store.jobs.chunks import Chunks
-from service.store.jobs.duties import claim_duty, end_job, record_notice
+from service.store.jobs.chunks import SHORTLY_S, Chunks
+from service.store.jobs.duties import claim_duty, end_job
 from service.store.jobs.job import Job
+from service.store.jobs.jobs import Batches
 from service.store.jobs.leases import ClaimedChunk, Lease, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.submission import JobSubmission
 from service.store.jobs.workers import WorkerRecord, Workers, WorkerWatch
 from service.store.tables import CHUNKS, RESULTS
 from tests.jobs.process import chunks, request
-from tests.store.played import ends, ready, rows_of
+from tests.store.played import ends
 
 
 class Stage:
@@ -60,6 +60,13 @@ class Stage:
         rows = [row(n, ok=ok) for n in positions]
         (kept,) = self.worker().record([OutcomeRows(lease, rows, used)])
         return kept
+
+    def delay_of(self, batch: str, first: int) -> float:
+        chosen = sa.select(CHUNKS.c.due_at - self.database.now()).where(
+            CHUNKS.c.batch == batch, CHUNKS.c.first == first
+        )
+        with self.database.read() as connection:
+            return connection.execute(chosen).scalar_one()
 
     def find(self, batch: str) -> Job:
         return self.batches.find("t", batch)
@@ -119,12 +126,6 @@ def test_tenants_take_turns_and_so_do_the_batches_of_each(stage: Stage) -> None:
     taken = [stage.claim(f"w{n % 3}").lease.batch for n in range(40)]
     assert taken.count(small) == 20
     assert {taken.count(one) for one in giants} <= {6, 7}
-
-
-def test_of_one_tenant_alone_nothing_is_held_back(stage: Stage) -> None:
-    batch = stage.submit(12)
-    assert [stage.claim().lease.first for _ in range(3)] == [0, 4, 8]
-    assert ready(stage.database, batch) == []
 
 
 def test_a_worker_that_asks_no_judges_leaves_what_waits_for_them(stage: Stage) -> None:
@@ -203,30 +204,6 @@ def test_two_chunks_that_end_in_one_commit_end_the_batch_once(stage: Stage) -> N
     assert ends(stage.database, batch) == [batch]
 
 
-def test_an_ended_batch_is_told_of_where_that_is_wanted(stage: Stage) -> None:
-    batch = stage.submit(1, webhook="https://example.org/hook")
-    assert stage.record(stage.claim().lease, 0)
-    finish = claim_duty(stage.database, "w", ["finish", "notice"])
-    assert finish is not None
-    end_job(stage.database, finish.lease)
-
-    def told() -> Any:
-        webhook = stage.find(batch).webhook
-        return webhook and webhook.status
-
-    assert told() == "pending"
-    first = claim_duty(stage.database, "w", ["notice"])
-    assert first is not None
-    record_notice(stage.database, first.lease, "pending", delay=-1.0)
-    second = claim_duty(stage.database, "w", ["notice"])
-    assert second is not None
-    assert (first.lease.attempt, second.lease.attempt) == (1, 2)
-    record_notice(stage.database, first.lease, "failed")  # by one that was frozen
-    assert told() == "pending"
-    record_notice(stage.database, second.lease, "delivered")
-    assert (told(), rows_of(stage.database, batch, "notice")) == ("delivered", [])
-
-
 # Later, or never.
 
 
@@ -241,26 +218,18 @@ def test_a_chunk_that_is_put_off_pauses_its_batch_until_something_of_it_is_recor
     assert stage.record(other.lease, 4)
     going = stage.find(batch)
     assert (going.status, going.reason, going.resume_at) == ("in_progress", None, None)
-    stage.worker().make_due(batch, 0)
-    assert stage.claim().lease == Lease(batch, 0, 2)
+    assert stage.worker().claim() is None
+    assert 0 < stage.delay_of(batch, 0) <= SHORTLY_S
 
 
-def test_a_cancelled_batch_ends_with_the_chunk_that_was_under_way(stage: Stage) -> None:
-    batch = stage.submit(12)
-    lease = stage.claim().lease
-    stage.batches.cancel("t", batch)
-    assert stage.worker().find_stopped([batch]) == {batch}
-    assert stage.record(lease, 0)
-    assert ends(stage.database, batch) == []
-    assert stage.worker().put_off(lease)
-    assert not stage.worker().put_off(lease)
-    assert not stage.record(lease, 1)
-    assert ends(stage.database, batch) == [batch]
-    finish = claim_duty(stage.database, "w", ["finish"])
-    assert finish is not None
-    end_job(stage.database, finish.lease)
-    counts = stage.find(batch).request_counts
-    assert (counts.completed, counts.cancelled) == (1, 11)
+@pytest.mark.parametrize(("delay", "is_due"), [(3_500.0, False), (3_700.0, True)])
+def test_a_clock_that_is_set_back_makes_nobody_wait_longer_than_anything_is_put_off(
+    stage: Stage, delay: float, is_due: bool
+) -> None:
+    stage.submit(4)
+    with stage.database.begin() as connection:
+        connection.execute(CHUNKS.update().values(due_at=stage.database.now() + delay))
+    assert (stage.worker().claim() is not None) is is_due
 
 
 @pytest.mark.parametrize("pause", ["paused_budget", "paused_provider", None])
@@ -268,7 +237,10 @@ def test_what_is_put_off_in_the_moment_of_the_end_is_closed(stage: Stage, pause:
     batch = stage.submit(4, budget_usd=1.0)
     lease = stage.claim().lease
     stage.batches.cancel("t", batch)
+    assert stage.record(lease, 0)
     assert stage.worker().put_off(lease, delay=9.0, used=UsageAmount(cost_usd=0.25), pause=pause)
+    assert not stage.worker().put_off(lease)
+    assert not stage.record(lease, 1)
     assert (ends(stage.database, batch), stage.find(batch).status) == ([batch], "finalizing")
     assert stage.find(batch).cost_usd == 0.25
 

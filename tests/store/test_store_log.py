@@ -48,13 +48,6 @@ def size(store: Database) -> int:
     return Path(f"{store.engine.url.database}-wal").stat().st_size
 
 
-def test_the_log_does_not_grow_with_what_is_written(store: Database) -> None:
-    for number in range(20):
-        write(store, number)
-        assert size(store) < CHECKPOINT_BYTES + 2 * ROW
-    assert numbers(store) == list(range(20))
-
-
 def test_the_file_of_the_log_shrinks_again(store: Database) -> None:
     with store.begin() as connection:
         connection.exec_driver_sql("INSERT INTO kept VALUES (0, randomblob(?))", (3 * CHECKPOINT_BYTES,))

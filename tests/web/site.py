@@ -18,8 +18,8 @@ from service.jobs.items import ItemScorer, WaitingItem
 from service.reading.strict_json import Limits
 from service.settings import Settings
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
+from service.store.jobs.jobs import Batches
 from service.store.jobs.leases import ChunkItem, OutcomeRows
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.wiring import build_engine

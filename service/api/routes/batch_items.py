@@ -16,7 +16,6 @@ from service.api.store_access import JobStore
 from service.core.rubric import Stage
 from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
 from service.store.database import Database
-from service.store.jobs.batches import Batch
 from service.store.jobs.items import (
     FailureGroup,
     ItemChoice,
@@ -27,6 +26,7 @@ from service.store.jobs.items import (
     group_failures,
     list_items,
 )
+from service.store.jobs.jobs import Batch
 
 DEFAULT_LIMIT = 50
 """Items in a list if the query does not say."""

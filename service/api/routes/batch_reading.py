@@ -26,7 +26,7 @@ from service.reporting.summaries import (
     summarize_reports,
 )
 from service.reporting.summary import Summary, SummaryOptions
-from service.store.jobs.batches import BATCH, Batch
+from service.store.jobs.jobs import BATCH, Batch
 from service.store.jobs.results import Window, find_window, read_error_pages, read_result_pages
 
 POLL_S = 0.5

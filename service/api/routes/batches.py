@@ -14,7 +14,7 @@ from service.api.routes.batch_reading import BatchReading
 from service.api.routes.jobs import IdempotencyKey, JobRoutes
 from service.jobs.quotes import Quote
 from service.jobs.submissions import BatchDraft, BatchOptions
-from service.store.jobs.batches import Batch, BatchList
+from service.store.jobs.jobs import Batch, BatchList
 
 EXAMPLE = {
     "custom_id": "greeting",

@@ -16,10 +16,9 @@ from service.api.store_access import JobStore
 from service.core.report import STAND_IN
 from service.engine import Engine
 from service.labelling.standings import JudgeStandings, list_standings
-from service.store.jobs.batches import Batch
 from service.store.jobs.calibrations import Calibration
 from service.store.jobs.job import ENDED_STATUSES, STATUSES
-from service.store.jobs.jobs import J
+from service.store.jobs.jobs import Batch, J
 
 MAX_JOBS = 5
 """Most jobs of a kind in each list: those that are running, and the last ones."""

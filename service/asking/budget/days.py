@@ -13,8 +13,9 @@ from functools import partial
 from service.asking.budget.accounts import Account, Cover
 from service.asking.budget.reservations import Spending
 from service.errors import BusyError, DaySpentError
-from service.store.access.usage import DAY_S, Caps, UsageStore
+from service.store.access.usage import Caps, UsageStore
 from service.store.database import insist
+from service.store.times import DAY_S
 
 LOG = logging.getLogger("callgrade.usage")
 

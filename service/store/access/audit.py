@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from service.store.database import Database, Page, build_from_row, build_page
 from service.store.tables import AUDIT
-from service.store.times import format_rfc3339
+from service.store.times import DAY_S, format_rfc3339
 
 Act = Literal[
     "key.create",
@@ -43,8 +43,6 @@ Act = Literal[
     "session.create",
     "session.end",
 ]
-
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)

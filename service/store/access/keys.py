@@ -217,7 +217,6 @@ def _adopt(connection: sa.Connection, tenant: str) -> None:
 
 
 def _parse_scopes(text: str) -> tuple[Scope, ...]:
-    """Parse the scopes that this version knows."""
     names = text.split()
     return tuple([one for one in SCOPES if one in names])
 

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from service.core.money import Cost
 from service.store.database import Database, build_from_row, insert_new
 from service.store.tables import USAGE
+from service.store.times import DAY_S
 
-DAY_S = 86_400
 KEPT_DAYS = 31
 """Days before today whose usage is kept."""
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from service.store.access.usage import DAY_S, DayUsage, UsageStore
+from service.store.access.usage import DayUsage, UsageStore
 from service.store.database import Database
 from service.store.jobs.job import ENDED_STATUSES, STATUSES
+from service.store.jobs.jobs import count_queued
 from service.store.jobs.leases import QUARANTINE_DEATHS
-from service.store.jobs.room import count_queued
 from service.store.jobs.workers import SILENT_S, Workers
 from service.store.tables import BATCHES, CHUNKS
+from service.store.times import DAY_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@
 
 Every write of a worker names the attempt that it belongs to, and is refused if the chunk is no longer its own: one that was
 frozen and wakes up cannot write over the one that took over its work. Locks are taken in one order, chunks before their batch;
-what users do (`Jobs`) locks the batch first, and no chunk that is running.
+what users do (`Jobs`) locks the batch first, and no chunk that is running; so does what makes the others due.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ SPLIT_DEATHS = 2
 """Deaths after which a chunk is replaced by chunks of one item: the second death was its own."""
 
 SHORTLY_S = 1.0
-"""Seconds until a chunk is tried again that waits for what other workers have reserved of a budget."""
+"""Seconds until a chunk is tried again that waits for what others have reserved of a budget, or whose judge answers again."""
+
+MAX_DELAY_S = 3_600.0
+"""The longest that a chunk is put off, in seconds: one that is due even later was put off before the clock was set back."""
 
 FINISH, NOTICE = -1, -2
 """The `first` of the rows that end a batch and that tell of its end."""
@@ -93,7 +96,8 @@ class Chunks:
         return chosen.order_by(of_tenant, of_batch, BATCHES.c.id).limit(1)
 
     def _match_due(self) -> list[sa.ColumnElement[bool]]:
-        due = [CHUNKS.c.state == "ready", CHUNKS.c.due_at <= self.database.now()]
+        now = self.database.now()
+        due = [CHUNKS.c.state == "ready", (CHUNKS.c.due_at <= now) | (CHUNKS.c.due_at > now + MAX_DELAY_S)]
         return due if self._judges else [*due, ~CHUNKS.c.waits]
 
     def _claim(self, connection: sa.Connection, name: str, *, idle: bool) -> ClaimedChunk | Literal["alone"] | None:
@@ -146,7 +150,9 @@ class Chunks:
                     full += [lease.batch] * _count(connection, lease, new)
             for batch in sorted({lease.batch for lease, new in found.items() if new}):
                 waits = sa.update(BATCHES).where(BATCHES.c.id == batch, BATCHES.c.status == "paused_provider")
-                connection.execute(waits.values(status="in_progress", reason=None, resume_at=None))  # it answers again
+                if connection.execute(waits.values(status="in_progress", reason=None, resume_at=None)).rowcount:
+                    soon, own = self.database.now() + SHORTLY_S, (CHUNKS.c.batch == batch, CHUNKS.c.state == "ready")
+                    connection.execute(sa.update(CHUNKS).where(*own, CHUNKS.c.due_at > soon).values(due_at=soon))
                 if batch in full:
                     close_chunks(connection, batch, full.count(batch))
             return [found[group.lease] is not None for group in given]
@@ -233,15 +239,9 @@ class Chunks:
             return True
 
     def _is_reserved(self, connection: sa.Connection, batch: str) -> bool:
-        """Whether another worker has reserved something of a batch."""
         usage = BATCH_USAGE.c
         held = (usage.batch == batch, usage.owner != self.owner, (usage.held_questions > 0) | (usage.held_usd > 0))
         return connection.execute(sa.select(usage.owner).where(*held).limit(1)).one_or_none() is not None
-
-    def make_due(self, batch: str, first: int) -> None:
-        """Make a chunk that was put off due now, whatever the clock says."""
-        waits = (CHUNKS.c.batch == batch, CHUNKS.c.first == first, CHUNKS.c.state == "ready")
-        self.database.change(sa.update(CHUNKS).where(*waits).values(due_at=0.0))
 
     def find_stopped(self, batches: Iterable[str]) -> set[str]:
         """Return which of these batches must not be worked on now: they are paused, over or gone."""

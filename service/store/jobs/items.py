@@ -17,8 +17,8 @@ from pydantic import JsonValue
 
 from service.core.rubric import STAGES, Stage
 from service.store.database import Database, Page, build_from_row, build_page
-from service.store.labelling.items import unpack_line
-from service.store.tables import CHUNKS, ITEMS, RESULTS
+from service.store.labelling.items import select_batch_item, unpack_line
+from service.store.tables import ITEMS
 
 MAX_GROUPS = 200
 """Most groups of failures that are returned, the largest first."""
@@ -154,18 +154,10 @@ def group_rows(database: Database, table: sa.Table, own: sa.ColumnElement[bool])
 
 def find_item(database: Database, batch: str, index: int, choice: ItemChoice = ALL_ITEMS) -> WholeItem | None:
     """Find a whole item, with its neighbours among the chosen ones; None if there is no such item."""
-    within = (CHUNKS.c.batch == batch, CHUNKS.c.first <= index, CHUNKS.c.first + CHUNKS.c.size > index)
-    result = (RESULTS.c.batch == CHUNKS.c.batch) & (RESULTS.c.position == index)
     place, chosen = ITEMS.c.position, (ITEMS.c.batch == batch, *choice.match())
-    row = database.read_row(
-        sa.select(
-            *(CHUNKS.c.first, CHUNKS.c.payload, RESULTS.c.line),
-            sa.select(sa.func.max(place)).where(*chosen, place < index).scalar_subquery().label("previous"),
-            sa.select(sa.func.min(place)).where(*chosen, place > index).scalar_subquery().label("next"),
-        )
-        .outerjoin_from(CHUNKS, RESULTS, result)
-        .where(*within)
-    )
+    before = sa.select(sa.func.max(place)).where(*chosen, place < index).scalar_subquery().label("previous")
+    after = sa.select(sa.func.min(place)).where(*chosen, place > index).scalar_subquery().label("next")
+    row = database.read_row(select_batch_item(batch, index).add_columns(before, after))
     if row is None:
         return None
     sent: dict[str, Any] = json.loads(unpack_line(row["payload"], index - row["first"]) or b"{}")

@@ -11,19 +11,14 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import sqlalchemy as sa
 from pydantic import JsonValue, TypeAdapter
 
-from service.errors import (
-    InputError,
-    JobGoneError,
-    JobStateError,
-    KeyReusedError,
-    UnknownJobError,
-)
+from service.errors import InputError, JobGoneError, JobStateError, KeyReusedError, QueueFullError, UnknownJobError
 from service.store.access.audit import SERVICE, Act, Actor, record
 from service.store.database import Database, build_page, insert_new
 from service.store.jobs.chunks import close_chunks
@@ -37,19 +32,45 @@ from service.store.jobs.job import (
     Job,
     JobList,
     Kind,
+    Rejected,
     Status,
     parse_made_at,
+    read_job,
     select_jobs,
 )
 from service.store.jobs.leases import QUARANTINE_DEATHS
-from service.store.jobs.room import Room
 from service.store.jobs.submission import DEFLATE_LEVEL, Chunk, JobSubmission
 from service.store.labelling.labels import count_labels
 from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, ITEMS, LABEL_ITEMS, RESULTS, SUBMISSIONS
+from service.store.times import DAY_S
 
 J = TypeVar("J", bound=Job)
 
-DAY_S = 86_400.0
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many items may wait: in all, and for one tenant. 0: unlimited."""
+
+    max_items: int = 0
+    max_tenant_items: int = 0
+
+    def check(self, connection: sa.Connection, tenant: str, items: int = 0) -> None:
+        """Raise QueueFullError if more items would wait, after adding so many."""
+        for most, whose, scope in ((self.max_items, None, "in all"), (self.max_tenant_items, tenant, "of yours")):
+            if most and (waiting := count_queued(connection, whose) + items) > most:
+                raise QueueFullError(f"{waiting} items would wait {scope}; at most {most} may")
+
+
+def count_queued(connection: sa.Connection, tenant: str | None = None) -> int:
+    """Count the items that wait or are under way: of one tenant, or of all."""
+    waiting = (
+        sa.select(sa.func.coalesce(sa.func.sum(CHUNKS.c.size - CHUNKS.c.completed - CHUNKS.c.failed), 0))
+        .join_from(BATCHES, CHUNKS, CHUNKS.c.batch == BATCHES.c.id)
+        .where(BATCHES.c.status.not_in(ENDED_STATUSES), CHUNKS.c.state != "done")
+    )
+    if tenant is not None:
+        waiting = waiting.where(BATCHES.c.tenant == tenant)
+    return int(connection.execute(waiting).scalar_one())
 
 
 class Jobs(ABC, Generic[J]):
@@ -84,10 +105,8 @@ class Jobs(ABC, Generic[J]):
         with self.database.begin() as connection:
             now: float = connection.execute(sa.select(self.database.now())).scalar_one()
             milliseconds = int(now * 1_000)
-            job_id, made_at = (
-                f"{ID_PREFIXES[self.kind]}_{milliseconds:012x}{secrets.token_hex(10)}",
-                milliseconds / 1_000,
-            )
+            job_id = f"{ID_PREFIXES[self.kind]}_{milliseconds:012x}{secrets.token_hex(10)}"
+            made_at = milliseconds / 1_000
             if submission.key is not None:
                 key = {"tenant": submission.tenant, "key_hash": _hash_key(submission.key)}
                 own = {"fingerprint": submission.fingerprint, "batch": job_id, "created_at": now}
@@ -298,7 +317,6 @@ class Jobs(ABC, Generic[J]):
         return UnknownJobError(f"no {ID_PREFIXES[self.kind]} of that id")
 
     def _read_earlier(self, connection: sa.Connection, tenant: str, key: str, fingerprint: str) -> J | None:
-        """Read the job of an earlier submission; None if there is none."""
         own = (SUBMISSIONS.c.tenant == tenant, SUBMISSIONS.c.key_hash == _hash_key(key))
         earlier = connection.execute(sa.select(SUBMISSIONS).where(*own)).one_or_none()
         if earlier is None:
@@ -309,6 +327,30 @@ class Jobs(ABC, Generic[J]):
             return self._read_job(connection, tenant, earlier.batch)
         except UnknownJobError:
             raise JobGoneError("the batch that was made under this Idempotency-Key was deleted") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Job):
+    """A batch. Times are RFC 3339 in UTC, null where there is none."""
+
+    rejected: tuple[Rejected, ...]
+    """The first thousand lines that `skip_invalid` left out."""
+
+
+BatchList: TypeAlias = JobList[Batch]
+
+BATCH: TypeAdapter[Batch] = TypeAdapter(Batch)
+BATCH_LIST: TypeAdapter[BatchList] = TypeAdapter(BatchList)
+
+
+class Batches(Jobs[Batch]):
+    """The batches in a database."""
+
+    kind, adapter = "scores", BATCH
+
+    def build(self, row: sa.RowMapping) -> Batch:
+        """Build the batch from a row of `select`."""
+        return read_job(Batch, row, rejected=SKIPPED_ITEMS.validate_json(row["rejected"]).lines)
 
 
 _COPIED = ("tenant", "name", "budget_usd", "max_questions", "webhook")

@@ -16,7 +16,7 @@ from service.errors import UnknownJobError
 from service.problem_types import NO_REPORT
 from service.problems import PROBLEM, ProblemDetails
 from service.store.database import Database
-from service.store.jobs.batches import Batch
+from service.store.jobs.jobs import Batch
 from service.store.labelling.items import unpack_lines
 from service.store.tables import BATCHES, CHUNKS, RESULTS
 
@@ -95,7 +95,6 @@ def _match_between(batch_id: str, start: int, end: int) -> tuple[sa.ColumnElemen
 
 
 def _read_pages(database: Database, batch_id: str, ok: bool, start: int, end: int) -> Generator[bytes]:  # noqa: FBT001
-    """Yield pages of recorded lines."""
     lines = sa.select(RESULTS.c.position, RESULTS.c.line).order_by(RESULTS.c.position).limit(PAGE_LINES)
     while start < end:
         rows = database.read_rows(lines.where(*_match_between(batch_id, start, end), RESULTS.c.ok == ok))

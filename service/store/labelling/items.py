@@ -128,22 +128,20 @@ def read_subject(connection: sa.Connection, tenant: str, item: str, criterion: s
     if place.kept is not None:
         request, report = read_kept(connection, tenant, place.kept)
         return LabelSubject(json.loads(request), json.loads(report))
-    within = (
-        CHUNKS.c.batch == place.batch,
-        CHUNKS.c.first <= place.position,
-        CHUNKS.c.first + CHUNKS.c.size > place.position,
-    )
-    result = (RESULTS.c.batch == CHUNKS.c.batch) & (RESULTS.c.position == place.position)
-    chosen = sa.select(CHUNKS.c.payload, CHUNKS.c.first, RESULTS.c.line, RESULTS.c.ok).outerjoin_from(
-        CHUNKS, RESULTS, result
-    )
-    row = connection.execute(chosen.where(*within)).one_or_none()
+    batch, position = cast("tuple[str, int]", (place.batch, place.position))
+    row = connection.execute(select_batch_item(batch, position)).one_or_none()
     if row is None:
         raise _build_unknown_error()
-    line = unpack_line(row.payload, cast("int", place.position) - row.first)
-    return LabelSubject(
-        json.loads(line)["request"] if line else None, json.loads(row.line)["report"] if row.ok else None
-    )
+    line, report = unpack_line(row.payload, position - row.first), json.loads(row.line)["report"] if row.ok else None
+    return LabelSubject(json.loads(line)["request"] if line else None, report)
+
+
+def select_batch_item(batch: str, position: int) -> sa.Select[Any, Any, Any, Any]:
+    """Select the outcome of a batch item, and its chunk; no row if the batch has no such item."""
+    within = (CHUNKS.c.batch == batch, CHUNKS.c.first <= position, CHUNKS.c.first + CHUNKS.c.size > position)
+    result = (RESULTS.c.batch == CHUNKS.c.batch) & (RESULTS.c.position == position)
+    columns = (CHUNKS.c.payload, CHUNKS.c.first, RESULTS.c.line, RESULTS.c.ok)
+    return sa.select(*columns).outerjoin_from(CHUNKS, RESULTS, result).where(*within)
 
 
 def read_kept(connection: sa.Connection, tenant: str, score: str) -> tuple[bytes, bytes]:

@@ -27,9 +27,7 @@ from service.store.labelling.items import (
     read_subject,
 )
 from service.store.tables import LABEL_ITEMS, LABEL_REVEALS, LABELS, SCORES
-from service.store.times import format_rfc3339
-
-DAY_S = 86_400.0
+from service.store.times import DAY_S, format_rfc3339
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from service.errors import InputError, JobStateError
 from service.problems import find_status
 from service.reporting.summaries import read_summary_request
 from service.reporting.summary import Summary
-from service.store.jobs.batches import Batch
+from service.store.jobs.jobs import Batch
 from service.web.page import PageSet, build_twin, page, redirect, render
 
 MAX_INLINE_REPORTS = 400
