@@ -14,10 +14,10 @@ from typing import Final
 from pydantic import JsonValue
 
 from service.core.json.members import as_text, read_type
-from service.core.trace import ToolCall, ToolDef, ToolResult, UnreadKind
+from service.core.trace import CUSTOM_TOOL, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
 from service.intake.build import Transcript
-from service.intake.calls import build_custom_call, build_tool_call, read_result_content
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 from service.intake.hosted_tools import HOSTED, read_hosted
 from service.intake.speech import Sink
@@ -227,7 +227,7 @@ def take_call(part: Cursor) -> ToolCall:
             part.path, 'a call needs a name: {"name", "arguments"}, or {"function": {"name", "arguments"}}'
         )
     if custom:
-        return build_custom_call(call_id, name, body.take("input"))
+        return ToolCall(call_id or None, name, None, body.take("input"), CUSTOM_TOOL)
     problem = part.text("parse_error")
     if problem:
         body.take(*ARGUMENTS)

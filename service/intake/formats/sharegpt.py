@@ -21,8 +21,7 @@ from service.intake.build import Transcript
 from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.tags import split_tags
-from service.intake.texts import parse_text, unfence
+from service.intake.texts import parse_text, split_tags, unfence
 from service.intake.tools import read_tools
 from service.intake.unread_parts.suspects import find_calls
 
