@@ -5,7 +5,7 @@ Adjacent calls, and calls right after an assistant's text, were made by one mess
 
 from __future__ import annotations
 
-from service.core.json.members import JsonObject, list_objects
+from service.core.json.members import list_objects
 from service.errors import InputError
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
@@ -42,13 +42,9 @@ def _note_ending(record: Cursor) -> None:
         record.out.end_with(Ending(status, "/status"))
 
 
-def _recognise(record: JsonObject) -> bool:
-    return any(name in record for name in ("output", "items", "input"))
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: any(name in record for name in ("output", "items", "input")),
     score=30,
     summary="A conversation in the form of the Responses API: any of `input`, `output` and `items`, in this order.",
     hint="input, output or items",

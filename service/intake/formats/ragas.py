@@ -47,13 +47,9 @@ def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     return {"format": "calls", "calls": calls, "ordered": True}
 
 
-def _recognise(record: JsonObject) -> bool:
-    return isinstance(record.get("user_input"), (str, list))
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: isinstance(record.get("user_input"), (str, list)),
     score=73,
     summary="A ragas sample: a conversation in `user_input`, or a question with its `response`.",
     hint="user_input",

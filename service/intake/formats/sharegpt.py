@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, as_text, find_object, find_text, list_objects
+from service.core.json.members import as_text, find_object, find_text, list_objects
 from service.core.json.parsing import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
@@ -187,13 +187,11 @@ def _find_tools_in_text(record: Cursor, system: str) -> Tools:
     return None
 
 
-def _recognise(record: JsonObject) -> bool:
-    return any("from" in turn or "role" in turn for turn in list_objects(record.get("conversations")))
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: any(
+        "from" in turn or "role" in turn for turn in list_objects(record.get("conversations"))
+    ),
     score=74,
     summary="A line of a ShareGPT data set: `conversations` with calls.",
     hint="conversations",
