@@ -25,7 +25,7 @@ def _read(record: Cursor) -> Tools:
         speaker = find_speaker(message, "type", "role")
         if speaker is not None and "text" in content:  # `to_dict` puts text and calls into the content
             inner, speech = message.child("content"), Speech(record.out)
-            speech.say(inner.text("text"))
+            speech.add_text(inner.text("text"))
             for call in inner.items("tool_calls", of="a call"):
                 speech.call(take_call(call))
             speech.end()
