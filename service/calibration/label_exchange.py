@@ -15,7 +15,7 @@ from service.calibration.labelling import cut_after, read_subject_trace
 from service.calibration.labels import AnnotatorLabel, LabelledItem
 from service.calibration.predictions import JudgedSet, Prediction
 from service.errors import InputError
-from service.intake.writing.own_form import write_record
+from service.intake.writing import write_record
 from service.store.labelling.drafts import LabelDraft, LabelItem
 from service.store.labelling.items import LabelSubject
 from service.store.labelling.labels import HumanLabel

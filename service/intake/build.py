@@ -90,10 +90,14 @@ class Transcript:
             self._replied = role == "assistant"
         self.messages.append(Message(role, text, self._turn, self.agent, to))
 
-    def call(self, call: ToolCall, *, parallel: bool = False) -> None:
+    def add_text(self, text: str) -> None:
+        """Add a message of the assistant."""
+        self.say("assistant", text)
+
+    def call(self, call: ToolCall, result: ToolResult | None = None, *, parallel: bool = False) -> None:
         """Add a call, made by the assistant message just added or, if there is none, by a new message without text.
 
-        `parallel`: made by the same message as the call before it.
+        `result`: what it returned, if that stands beside it; `parallel`: made by the same message as the call before it.
         """
         if not parallel and not (self._speaking and self.messages[-1].agent == self.agent):
             self.say("assistant", "")
@@ -101,6 +105,8 @@ class Transcript:
         self.call_ids.add(call.id)
         self.called_tools.add(call.name)
         self.steps.append(Step(len(self.steps), self._turn, call, None, len(self.messages) - 1, None, self.agent))
+        if result is not None:
+            self.answer(result)
 
     def add_result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None

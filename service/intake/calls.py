@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from service.core.json.members import list_objects, read_type
 from service.core.json.parsing import UnreadableError, parse, read_structure
-from service.core.trace import CUSTOM_TOOL, ToolCall
+from service.core.trace import ToolCall
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
@@ -40,11 +40,6 @@ _KINDS: Mapping[type, str] = {
     float: "a number",
     type(None): "null",
 }
-
-
-def build_custom_call(call_id: str | None, name: str, text: JsonValue) -> ToolCall:
-    """Build a call of a custom tool, which takes free text."""
-    return ToolCall(call_id or None, name, None, text, CUSTOM_TOOL)
 
 
 def read_result_content(raw: JsonValue) -> JsonValue:

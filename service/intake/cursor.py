@@ -7,6 +7,7 @@ the members of an API that it does not need, and none can lose a call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import cast
 
@@ -19,11 +20,15 @@ from service.core.trace import UnreadKind
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.unread_parts.leftovers import About, Rest
-from service.intake.unread_parts.members import clip, is_reference
+from service.intake.unread_parts.members import clip
 from service.intake.unread_parts.suspects import looks_like_call
 
 _NO_MEMBERS: JsonObject = {}
 _EMPTY: tuple[JsonValue, ...] = (None, "", False, 0, [], {})
+_REFERENCE = re.compile(
+    r"(?i:expected|gold|golden|reference|ground_?truth|few_?shot|example)(?i:s?)(?:$|[_A-Z-].*)", re.DOTALL
+)
+"""Members of a record that hold what should have been done, or was done elsewhere: calls in them were not made here."""
 
 
 def pick_sample(chosen: object, count: int, name: str) -> int:
@@ -237,7 +242,7 @@ class Cursor:
             return
         for name, value in rest.items():
             what, place = f"the member {clip(name)!r} of {self._name()}", f"{self.path}/{escape_token(name)}"
-            if is_reference(name, self.path):
+            if not self.path and _REFERENCE.fullmatch(name):
                 self.out.note_unread("other", place, what)
             else:
                 self.out.leave(Rest(value, place, what, name, self._about, by_id=self.path != "", silent=self._silent))

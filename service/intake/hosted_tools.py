@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.members import list_objects
 from service.core.trace import ToolDef, ToolResult
 from service.errors import InputError
 from service.intake.calls import build_tool_call, read_result_content
@@ -47,11 +46,6 @@ _OUTPUTS = frozenset([f"{kind}_output" for kind in _CALLS] + ["tool_search_outpu
 _MCP = frozenset({"mcp_call", "mcp_approval_request", "mcp_list_tools"})
 HOSTED: Final = frozenset(_CALLS) | _OUTPUTS | _MCP
 """Types of parts that are read here."""
-
-
-def list_hosted(tools: JsonValue) -> list[str]:
-    """List the names of the hosted tools on offer. A function has a name of its own; a hosted tool goes by its type."""
-    return [str(tool.get("type")) for tool in list_objects(tools) if not tool.keys() & {"name", "function", "custom"}]
 
 
 def read_hosted(sink: Sink, kind: str, item: Cursor) -> None:

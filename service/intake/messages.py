@@ -30,7 +30,7 @@ from service.intake.parts import (
     take_call,
     take_text,
 )
-from service.intake.speech import Items, Speech
+from service.intake.speech import Speech
 from service.intake.ui_parts import is_idle_ui, read_ui_result
 
 Speaker = Literal["system", "user", "assistant", "tool"]
@@ -71,7 +71,7 @@ def read_messages(
     With `error_prefix`, a tool's message whose text starts with it is an error. A message of an unknown role is left;
     with `strict`, it is an error. Raises InputError: that, a message with neither role nor type, a call without a name.
     """
-    items, problems = Items(out), list[Problem]()
+    problems = list[Problem]()
     for message in messages:
         try:
             speaker = find_speaker(message)
@@ -80,7 +80,7 @@ def read_messages(
                     raise InputError.at(
                         message.path, "a message needs a role, such as user; other items name their type"
                     )
-                add_part(items, message)
+                add_part(out, message)
             elif speaker is None and strict and message.members:
                 raise InputError.at(f"{message.path}/role", f"expected one of {', '.join(_ROLES)}")
             elif speaker is None and strict:
@@ -160,7 +160,7 @@ def read_reply_message(message: Cursor) -> None:
     spoken = name != "" and isinstance(message.members[name], str)
     beside = CallsBeside([call for call, _ in listed]) if listed and not (plain and (spoken or not name)) else None
     if spoken:
-        speech.say(message.text(name))
+        speech.add_text(message.text(name))
     else:
         for part in message.parts(name) if name else ():
             add_part(speech, part, beside)
@@ -187,7 +187,7 @@ def _read_refusal(message: Cursor, speech: Speech) -> None:
     if not (refusal or speech.said):
         refusal = message.child("additional_kwargs").text("refusal")
     if refusal and refusal != speech.said:
-        speech.say(f"\n{refusal}" if speech.said else refusal)
+        speech.add_text(f"\n{refusal}" if speech.said else refusal)
 
 
 def _list_calls(message: Cursor) -> Iterator[tuple[ToolCall, ToolResult | None]]:

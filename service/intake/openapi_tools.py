@@ -21,11 +21,6 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 _MAX_REFERENCES = 20
 
 
-def is_openapi(raw: JsonObject) -> bool:
-    """Whether a document is an OpenAPI 3 description."""
-    return isinstance(raw.get("openapi"), str) and isinstance(raw.get("paths"), dict)
-
-
 def list_operations(document: JsonObject) -> list[JsonObject]:
     """Return the operations as tool definitions, `{name, description, parameters}`, in order.
 

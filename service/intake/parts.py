@@ -14,13 +14,12 @@ from typing import Final
 from pydantic import JsonValue
 
 from service.core.json.members import as_text, read_type
-from service.core.trace import ToolCall, ToolDef, ToolResult, UnreadKind
+from service.core.trace import CUSTOM_TOOL, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
-from service.intake.build import Transcript
-from service.intake.calls import build_custom_call, build_tool_call, read_result_content
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 from service.intake.hosted_tools import HOSTED, read_hosted
-from service.intake.speech import Sink
+from service.intake.speech import Sink, Speech
 from service.intake.ui_parts import is_idle_ui, is_ui_call, read_ui_call, read_ui_result
 from service.intake.unread_parts.members import clip
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
@@ -149,9 +148,10 @@ def add_part(sink: Sink, part: Cursor, beside: CallsBeside | None = None) -> Non
     elif kind in ("executable_code", "code_execution_result"):
         _read_code(sink, kind, body)
     elif kind == "citations_content":
-        sink.say("".join([piece.text("text") for piece in body.items("content")]))
+        sink.add_text("".join([piece.text("text") for piece in body.items("content")]))
     elif kind == "step_start":
-        sink.cut()
+        if isinstance(sink, Speech):
+            sink.cut()
     elif kind in THOUGHTS:
         part.leave("a thought")
     elif kind in IDLE or is_idle_ui(part):
@@ -159,7 +159,7 @@ def add_part(sink: Sink, part: Cursor, beside: CallsBeside | None = None) -> Non
     else:
         leave_part(body, kind)
     if body is not part and isinstance(part.peek("text"), str) and part.peek("thought") is not True:
-        sink.say(part.text("text"))
+        sink.add_text(part.text("text"))
 
 
 def leave_part(part: Cursor, kind: str, *, of_user: bool = False) -> None:
@@ -184,7 +184,7 @@ def _read_text_part(sink: Sink, part: Cursor) -> None:
     elif isinstance(part.raw, dict) and len(part.raw) > 2 and looks_like_call(part.raw):
         leave_part(part, "call")
     else:
-        sink.say(take_text(part))
+        sink.add_text(take_text(part))
 
 
 def _add_call(sink: Sink, kind: str, part: Cursor, beside: CallsBeside | None) -> None:
@@ -227,7 +227,7 @@ def take_call(part: Cursor) -> ToolCall:
             part.path, 'a call needs a name: {"name", "arguments"}, or {"function": {"name", "arguments"}}'
         )
     if custom:
-        return build_custom_call(call_id, name, body.take("input"))
+        return ToolCall(call_id or None, name, None, body.take("input"), CUSTOM_TOOL)
     problem = part.text("parse_error")
     if problem:
         body.take(*ARGUMENTS)
@@ -238,7 +238,7 @@ def take_call(part: Cursor) -> ToolCall:
     return build_tool_call(call_id, name, body.take(given) if given else None)
 
 
-def add_result(sink: Sink | Transcript, part: Cursor, *, error_prefix: str | None = None) -> None:
+def add_result(sink: Sink, part: Cursor, *, error_prefix: str | None = None) -> None:
     """Add what a call returned, as a part or a message of the tool says."""
     if not any(name in part for name in (*_RETURNED, "error")) and looks_like_call(part.members):
         leave_part(part, "call")

@@ -28,7 +28,7 @@ class Speech:
         self.calls: list[ToolCall] = []
         """What was called so far."""
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """Add a piece of text to the message, or to a new one if a call has returned."""
         if text and self._returned:
             self.cut()
@@ -58,9 +58,7 @@ class Speech:
         if any(self._texts) or self._calls:
             self._out.say("assistant", "".join(self._texts))
         for index, (call, result) in enumerate(self._calls):
-            self._out.call(call, parallel=index > 0)
-            if result is not None:
-                self._out.answer(result)
+            self._out.call(call, result, parallel=index > 0)
         for add_result in self._results:
             add_result()
         self._texts, self._calls, self._results, self._returned = [], [], [], 0
@@ -72,32 +70,5 @@ class Speech:
             self._out.say("assistant", "")
 
 
-class Items:
-    """Takes items that stand beside messages: each call is one of the message before it, if that is the assistant's."""
-
-    __slots__ = ("_out",)
-
-    def __init__(self, out: Transcript) -> None:
-        self._out = out
-
-    def say(self, text: str) -> None:
-        """Add a message of the assistant."""
-        self._out.say("assistant", text)
-
-    def call(self, call: ToolCall, result: ToolResult | None = None) -> None:
-        """Add a call, with its result if that stands beside it."""
-        self._out.call(call)
-        if result is not None:
-            self._out.answer(result)
-
-    def add_result(
-        self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
-    ) -> None:
-        """Add what a call returned."""
-        self._out.add_result(call_id, result, path=path, tool=tool)
-
-    def cut(self) -> None:
-        """Do nothing: items do not share messages."""
-
-
-Sink = Speech | Items
+Sink = Speech | Transcript
+"""A message of the assistant, or what stands beside messages: there each call is one of the assistant's message before it."""

@@ -14,7 +14,7 @@ from service.core.models.validation import list_problems
 from service.core.results.failures.patterns import ANNOTATION, read_patterns
 from service.core.trace import ToolDef
 from service.errors import InputError
-from service.intake.openapi_tools import is_openapi, list_operations
+from service.intake.openapi_tools import list_operations
 
 MAX_CACHED_BYTES = 16_384
 """Of larger definitions, few are cached."""
@@ -45,7 +45,7 @@ def read_tools(raw: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | No
         for name in ("tools", "result"):  # `result` is around what MCP returns
             if name in holder:
                 return read_tools(holder[name], path=f"{path}/{name}")
-        raw = cast("object", list_operations(holder) if is_openapi(holder) else raw)
+        raw = cast("object", list_operations(holder) if "openapi" in holder and "paths" in holder else raw)
     if not isinstance(raw, list):
         raise InputError.at(path, 'expected a list of tools, {"tools": [...]}, or an OpenAPI 3 document')
     tools: dict[str, ToolDef] = {}

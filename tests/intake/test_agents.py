@@ -12,7 +12,7 @@ from service import score
 from service.core.trace import Trace
 from service.errors import InputError
 from service.intake import read_trace
-from service.intake.writing.own_form import write_record
+from service.intake.writing import write_record
 
 SCHEMA = {"type": "object", "properties": {"booking_id": {"type": "string"}}, "required": ["booking_id"]}
 CANCEL: dict[str, Any] = {"name": "cancel_booking", "parameters": SCHEMA}

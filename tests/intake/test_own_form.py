@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from service.core.trace import Trace
 from service.intake import TraceInput, read_trace
-from service.intake.writing.own_form import write_record
+from service.intake.writing import write_record
 from tests.intake.records import CASES
 
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)

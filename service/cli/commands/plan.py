@@ -143,8 +143,7 @@ def convert(
     """
     from service.cli.inputs import print_guesses, read_inputs
     from service.intake.reading import find_second_guess
-    from service.intake.writing.atif_form import write_atif
-    from service.intake.writing.own_form import write_record
+    from service.intake.writing import write_atif, write_record
     from service.reading.places import Layout
     from service.reading.request import read_request_trace
 

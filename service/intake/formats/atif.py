@@ -37,7 +37,7 @@ def _read_step(step: Cursor) -> None:
     speech = Speech(step.out)
     for part in step.parts("message"):
         if isinstance(part.raw, str) or part.peek("type") in ("text", None):
-            speech.say(part.raw if isinstance(part.raw, str) else part.text("text"))
+            speech.add_text(part.raw if isinstance(part.raw, str) else part.text("text"))
         else:
             part.leave("a part", holds="text")
     for call in step.items("tool_calls", of="a call") if step.peek("tool_calls") else ():

@@ -65,7 +65,7 @@ def _check(calls: JsonValue, path: str) -> None:
 
 
 def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
-    category = find_text(record, "category")
+    category = find_text(record, "category")  # in the "relevance" categories no key means that no function fits
     if not record.keys() & set(_KEY) and "relevance" not in (category or ""):
         return None
     answer = record.get("possible_answer", record.get("ground_truth"))
@@ -112,13 +112,9 @@ def _encode_name(name: str, *, dotted: bool) -> str:
     return name.replace(".", "_") if dotted else name
 
 
-def _recognise(record: JsonObject) -> bool:
-    return "question" in record and ("calls" in record or "result" in record)
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: "question" in record and ("calls" in record or "result" in record),
     score=60,
     summary="A question of the Berkeley leaderboard with `functions`, an output and perhaps `possible_answer` (`ground_truth`).",
     hint="question with calls or result",

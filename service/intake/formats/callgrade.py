@@ -110,13 +110,9 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
         transcript.offer(tool, late=True)
 
 
-def _recognise(record: JsonObject) -> bool:
-    return isinstance(record.get("events"), list)
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: isinstance(record.get("events"), list),
     score=90,
     summary="Our own format, for writing by hand: `events`; `output` is what the run returned, `output_schema` its schema.",
     hint="events",

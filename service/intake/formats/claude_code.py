@@ -11,7 +11,6 @@ from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, recognise_lines
 from service.intake.messages import find_speaker, read_message
 from service.intake.parts import add_part
-from service.intake.speech import Items
 from service.intake.unread_parts.endings import Ending
 
 _ASIDE = frozenset(
@@ -63,7 +62,7 @@ def _read_line(line: Cursor, calls: set[str], *, goes_on: bool) -> None:
     elif goes_on:
         message.take("role")
         for part in message.parts("content"):
-            add_part(Items(line.out), part)
+            add_part(line.out, part)
         line.out.end_reply(message.members, message.path)
     else:
         read_message(message, find_speaker(message))

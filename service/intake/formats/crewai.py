@@ -47,13 +47,9 @@ def _is_task(record: JsonObject) -> bool:
     return "raw" in record and "expected_output" in record and "description" in record
 
 
-def _recognise(record: JsonObject) -> bool:
-    return _is_task(record) or any(map(_is_task, list_objects(record.get("tasks_output"))))
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: _is_task(record) or any(map(_is_task, list_objects(record.get("tasks_output")))),
     score=87,
     summary="A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.",
     hint="raw with description and expected_output, or tasks_output with such tasks",

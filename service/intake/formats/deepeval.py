@@ -45,7 +45,7 @@ def _read_reply(holder: Cursor, text: str) -> None:
                 next((key for key in ("output", "result") if raw.peek(key) is not None), ""),
             )
             speech.call(call, ToolResult(read_result_content(raw.take(returned))) if returned else None)
-    speech.say(text)
+    speech.add_text(text)
     speech.end()
 
 

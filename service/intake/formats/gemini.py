@@ -102,13 +102,11 @@ def _lower(schema: JsonValue) -> JsonValue:
     }
 
 
-def _recognise(record: JsonObject) -> bool:
-    return isinstance(record.get("contents"), (list, str)) or isinstance(record.get("candidates"), list)
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: (
+        isinstance(record.get("contents"), (list, str)) or isinstance(record.get("candidates"), list)
+    ),
     score=79,
     summary="A conversation in Gemini's form: `contents`, then the reply's `candidates`.",
     hint="contents or candidates",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.core.json.members import JsonObject, as_text, list_objects
+from service.core.json.members import as_text, list_objects
 from service.errors import InputError
 from service.intake.cursor import Cursor
 from service.intake.format import Format
@@ -50,13 +50,9 @@ def _read_run(node: Cursor, *, outermost: bool) -> LoggedRun:
     )
 
 
-def _recognise(record: JsonObject) -> bool:
-    return any("run_type" in run for run in (record, *list_objects(record.get("runs"))))
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: any("run_type" in run for run in (record, *list_objects(record.get("runs")))),
     score=84,
     summary="A LangSmith run, or all `runs` of a trace.",
     hint="a run_type, or runs that have one",

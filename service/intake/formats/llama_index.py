@@ -79,7 +79,7 @@ def _read_output(event: Cursor) -> None:
     event.out.agent = event.text("current_agent_name") or None
     speech, response = Speech(event.out), event.child("response", of="a message")
     response.take("role")
-    speech.say(_join_text(response))
+    speech.add_text(_join_text(response))
     for call in event.items("tool_calls", of="a call"):
         speech.call(take_call(call))
     speech.end()

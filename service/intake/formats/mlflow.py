@@ -6,7 +6,7 @@ model span, the outermost span is the exchange.
 
 from __future__ import annotations
 
-from service.core.json.members import JsonObject, as_text, find_object
+from service.core.json.members import as_text, find_object
 from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.runs import Located, LoggedRun, locate, read_log
@@ -52,13 +52,9 @@ def _find(span: Cursor, attribute: str, *members: str) -> Located:
     return locate(attributes, attribute) if attribute in attributes or not members else locate(span, *members)
 
 
-def _recognise(record: JsonObject) -> bool:
-    return isinstance(find_object(record, "data").get("spans"), list)
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: isinstance(find_object(record, "data").get("spans"), list),
     score=82,
     summary="An MLflow trace, version 2 or 3.",
     hint="spans below data",

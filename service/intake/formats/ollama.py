@@ -5,7 +5,6 @@ There are no ids: a tool's message names its tool in `tool_name`. `done` is fals
 
 from __future__ import annotations
 
-from service.core.json.members import JsonObject
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_messages, read_reply_message
@@ -25,13 +24,9 @@ def _read(record: Cursor) -> Tools:
     return read_tools(record.take("tools"))
 
 
-def _recognise(record: JsonObject) -> bool:
-    return isinstance(record.get("message"), dict) and isinstance(record.get("done"), bool)
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: isinstance(record.get("message"), dict) and isinstance(record.get("done"), bool),
     score=88,
     summary="A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known.",
     hint="a message with done",

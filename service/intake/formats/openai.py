@@ -6,7 +6,6 @@ marker for a failed tool; the optional `is_error` on a tool message serves as on
 
 from __future__ import annotations
 
-from service.core.json.members import JsonObject
 from service.errors import InputError
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
@@ -32,13 +31,9 @@ def _read(record: Cursor) -> Tools:
     return read_tools(record.take(offered), path=f"/{offered}")
 
 
-def _recognise(record: JsonObject) -> bool:
-    return any(isinstance(record.get(name), list) for name in ("messages", "choices", "chunks"))
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: any(isinstance(record.get(name), list) for name in ("messages", "choices", "chunks")),
     score=40,
     summary="A conversation in the form of Chat Completions: `messages`, then the reply in `choices` or, streamed, in "
     "`chunks`. `sample`: which of several choices is read, from 0.",

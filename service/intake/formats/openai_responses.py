@@ -5,11 +5,10 @@ Adjacent calls, and calls right after an assistant's text, were made by one mess
 
 from __future__ import annotations
 
-from service.core.json.members import JsonObject
+from service.core.json.members import list_objects
 from service.errors import InputError
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.hosted_tools import list_hosted
 from service.intake.messages import read_messages
 from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
@@ -18,7 +17,8 @@ from service.intake.unread_parts.endings import Ending
 def _read(record: Cursor) -> Tools:
     if not any(name in record for name in ("input", "output", "items")):
         raise InputError.at("", "expected at least one of input, output and items")
-    record.out.hosted = list_hosted(record.peek("tools"))
+    tools = list_objects(record.peek("tools"))  # a function has a name of its own; a hosted tool goes by its type
+    record.out.hosted = [str(one.get("type")) for one in tools if not one.keys() & {"name", "function", "custom"}]
     for name, role in (("instructions", "system"), ("input", "user"), ("output", ""), ("items", "")):
         text = record.text(name) if role else ""
         if text:
@@ -42,13 +42,9 @@ def _note_ending(record: Cursor) -> None:
         record.out.end_with(Ending(status, "/status"))
 
 
-def _recognise(record: JsonObject) -> bool:
-    return any(name in record for name in ("output", "items", "input"))
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: any(name in record for name in ("output", "items", "input")),
     score=30,
     summary="A conversation in the form of the Responses API: any of `input`, `output` and `items`, in this order.",
     hint="input, output or items",

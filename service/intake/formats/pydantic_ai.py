@@ -54,7 +54,7 @@ def _read_response_part(speech: Speech, part: Cursor) -> None:
     elif kind == "builtin-tool-return":
         _read_hosted_return(speech, part)
     elif kind == "speech":
-        speech.say(part.text("transcript", "content"))
+        speech.add_text(part.text("transcript", "content"))
     elif kind in _IDLE:
         part.leave("a part")
     else:

@@ -17,7 +17,7 @@ from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import find_speaker, read_message
 from service.intake.python_text import holds_calls, looks_like_calls, parse_calls
-from service.intake.tags import drop_thoughts, split_tags
+from service.intake.texts import drop_thoughts, split_tags
 from service.intake.tools import read_tools
 
 _INPUTS = ("messages", "input", "prompt", "question")

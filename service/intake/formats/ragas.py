@@ -25,7 +25,7 @@ def _read(record: Cursor) -> Tools:
         speaker = find_speaker(message, "type", "role")
         if speaker is not None and "text" in content:  # `to_dict` puts text and calls into the content
             inner, speech = message.child("content"), Speech(record.out)
-            speech.say(inner.text("text"))
+            speech.add_text(inner.text("text"))
             for call in inner.items("tool_calls", of="a call"):
                 speech.call(take_call(call))
             speech.end()
@@ -47,13 +47,9 @@ def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     return {"format": "calls", "calls": calls, "ordered": True}
 
 
-def _recognise(record: JsonObject) -> bool:
-    return isinstance(record.get("user_input"), (str, list))
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: isinstance(record.get("user_input"), (str, list)),
     score=73,
     summary="A ragas sample: a conversation in `user_input`, or a question with its `response`.",
     hint="user_input",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, as_text, find_object, find_text, list_objects
+from service.core.json.members import as_text, find_object, find_text, list_objects
 from service.core.json.parsing import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
@@ -21,8 +21,7 @@ from service.intake.build import Transcript
 from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
-from service.intake.tags import split_tags
-from service.intake.texts import parse_text, unfence
+from service.intake.texts import parse_text, split_tags, unfence
 from service.intake.tools import read_tools
 from service.intake.unread_parts.suspects import find_calls
 
@@ -188,13 +187,11 @@ def _find_tools_in_text(record: Cursor, system: str) -> Tools:
     return None
 
 
-def _recognise(record: JsonObject) -> bool:
-    return any("from" in turn or "role" in turn for turn in list_objects(record.get("conversations")))
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: any(
+        "from" in turn or "role" in turn for turn in list_objects(record.get("conversations"))
+    ),
     score=74,
     summary="A line of a ShareGPT data set: `conversations` with calls.",
     hint="conversations",

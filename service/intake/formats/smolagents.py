@@ -13,7 +13,7 @@ import json
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, as_text, list_objects
+from service.core.json.members import as_text, list_objects
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import Transcript
 from service.intake.calls import build_tool_call
@@ -88,13 +88,11 @@ def _add_answer(out: Transcript, answer: JsonValue) -> None:
         out.say("assistant", text)
 
 
-def _recognise(record: JsonObject) -> bool:
-    return any("step_number" in step and "tool_calls" in step for step in list_objects(record.get("steps")))
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: any(
+        "step_number" in step and "tool_calls" in step for step in list_objects(record.get("steps"))
+    ),
     score=83,
     summary="The steps of a smolagents agent's memory: a list of them, or `steps`.",
     hint="steps with a step_number and tool_calls",

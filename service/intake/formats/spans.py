@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from service.core.json.members import JsonObject, find_text
+from service.core.json.members import find_text
 from service.core.trace import Catalogue, Step, ToolCall, Trace
 from service.errors import InputError
 from service.intake.build import Record, Transcript, add_catalogues
@@ -208,13 +208,9 @@ class _Writer:
             end = max(end, run.span.end)
 
 
-def _recognise(record: JsonObject) -> bool:
-    return isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list)
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list),
     score=80,
     summary="OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
     hint="spans or resourceSpans",

@@ -50,13 +50,9 @@ def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     return {"format": "tau", "actions": listed, "outputs": outputs or [], "state": state}
 
 
-def _recognise(record: JsonObject) -> bool:
-    return "traj" in record or ("task_id" in record and "messages" in record)
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: "traj" in record or ("task_id" in record and "messages" in record),
     score=70,
     summary="A tau-bench run: either `messages` or `traj`.",
     hint="traj, or messages with a task_id",

@@ -74,13 +74,11 @@ def _split(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
     ]
 
 
-def _recognise(record: JsonObject) -> bool:
-    return "termination_reason" in record and "task_id" in record and isinstance(record.get("messages"), list)
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: (
+        "termination_reason" in record and "task_id" in record and isinstance(record.get("messages"), list)
+    ),
     score=71,
     summary="A simulation of tau2-bench; a file of results is a trace for each.",
     hint="messages with a task_id and a termination_reason",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from service.core.json.members import JsonObject
 from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
@@ -19,13 +18,9 @@ def _read(record: Cursor) -> Tools:
     return read_tools(record.take("tools"))
 
 
-def _recognise(record: JsonObject) -> bool:
-    return isinstance(record.get("lines"), list)
-
-
 FORMAT = Format(
     read=_read,
-    recognise=_recognise,
+    recognise=lambda record: isinstance(record.get("lines"), list),
     score=20,
     summary="Lines such as `user: Hi` and `call: look`.",
     hint="lines",

@@ -1,1 +1,0 @@
-"""Write traces in formats that callgrade also reads."""
