@@ -1,9 +1,10 @@
-"""A judge's reply for tests, as plain as can be."""
+"""A judge's reply for tests, as plain as can be, and a cache that keeps replies in memory."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from service.asking.cache.guard import NoCache
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.replies import Judgement
@@ -12,3 +13,16 @@ from service.core.judging.replies import Judgement
 def make_reply(label: str, value: float, model: str = "m", **said: Any) -> JudgeReply:
     """A reply with this label; `said`: more of its judgement."""
     return JudgeReply(Judgement(label, value, "so it is", **said), model, model, "miss", Usage(1, 1, None))
+
+
+class MemoryCache(NoCache):
+    """A cache in memory."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    async def get(self, key: str) -> str | None:
+        return self.texts.get(key)
+
+    async def set(self, key: str, text: str) -> None:
+        self.texts[key] = text

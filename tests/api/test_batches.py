@@ -21,7 +21,6 @@ from service import report_json, score
 from service.api.app import create_app
 from service.api.body import receive
 from service.api.routes.batch_reading import MAX_SUMMARIZED_REPORTS
-from service.asking.cache.guard import NoCache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.core.judging.prompts import Prompt
@@ -38,6 +37,7 @@ from service.store.tables import BATCHES, CHUNKS
 from tests.api.asgi_caller import Answer, Ask, exchange
 from tests.api.test_judged import body as judged_body
 from tests.faults.disk import fill, small
+from tests.replies import MemoryCache
 from tests.store.played import ended, paused, ready, recorded
 from tests.stores import open_new_store
 
@@ -258,26 +258,13 @@ def test_a_body_that_stops_coming_is_not_waited_for() -> None:
 # Dry runs.
 
 
-class Remembering(NoCache):
-    """A cache in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, str] = {}
-
-    async def get(self, key: str) -> str | None:
-        return self.kept.get(key)
-
-    async def set(self, key: str, text: str) -> None:
-        self.kept[key] = text
-
-
 def judging(price: float | None = 0.25) -> Engine:
     """An engine whose calls all cost the same."""
 
     async def priced(_: Prompt) -> float | None:
         return price
 
-    return Engine(Registry(), judging=Judging(DemoJudge(), Remembering(), Judges("stand-in"), pricing=priced))
+    return Engine(Registry(), judging=Judging(DemoJudge(), MemoryCache(), Judges("stand-in"), pricing=priced))
 
 
 JUDGED = [judged_body(n) for n in range(4)]

@@ -16,6 +16,7 @@ from service.core.judging.questions import build_question
 from service.core.report import STAND_IN
 from service.reading.packaged_files import read_yaml
 from service.wiring import build_demo_judging
+from tests.replies import MemoryCache
 
 Json = Any
 
@@ -81,28 +82,13 @@ def cache_keys(body: Json) -> Iterator[tuple[str, str]]:
         yield ask.judge.id, question.key(tenant="t", model="m", api_base="http://127.0.0.1/v1", sample=1)
 
 
-class Memory:
-    """A cache of judgements that forgets nothing."""
-
-    def __init__(self, kept: dict[str, str]) -> None:
-        self.kept = kept
-
-    async def get(self, key: str) -> str | None:
-        return self.kept.get(key)
-
-    async def set(self, key: str, text: str) -> None:
-        self.kept[key] = text
-
-    async def close(self) -> None:
-        pass
-
-
 def replies_kept(body: Json, before: dict[str, str]) -> tuple[dict[str, str], int]:
     """What the cache holds once a request is scored with the stand-in, and how many replies came out of it."""
-    cache = Memory(dict(before))
+    cache = MemoryCache()
+    cache.texts.update(before)
     engine = Engine(Registry(), judging=Judging(DemoJudge(), cache, Judges(STAND_IN)))
     report = asyncio.run(engine.score_async({**body, "judges": "live"}))
-    return cache.kept, report.provenance.cache_hits
+    return cache.texts, report.provenance.cache_hits
 
 
 def run_command(*args: str) -> int:
