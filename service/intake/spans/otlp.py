@@ -6,6 +6,7 @@ themselves, so all forms read alike. Whatever a span lacks is None; attribute va
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, cast
@@ -146,23 +147,27 @@ def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
 def _cut_circles(spans: Sequence[Span]) -> list[Span]:
     """Return the spans without the parents that close a circle: nothing stands within itself.
 
-    Of spans that share an id, all stand within the parent of the first, or in none.
+    Several spans may share an id; no choice of one of them for each id leaves a circle.
     """
-    parents: dict[str | None, str | None] = {}
-    for span in spans:
-        if span.id:
-            parents.setdefault(span.id, span.parent)
+    by_id: defaultdict[str | None, list[int]] = defaultdict(list)
+    for n, span in enumerate(spans):
+        if span.id and span.parent:
+            by_id[span.id].append(n)
+    cut: set[int] = set()
     seen: set[str | None] = set()
-    for start in parents:
-        path: set[str | None] = set()
-        here = start
-        while here in parents and here not in seen:
+    for start in by_id:
+        path: dict[str | None, Iterator[int]] = {} if start in seen else {start: iter(by_id[start])}
+        while path:
+            here, remaining = next(reversed(path.items()))
             seen.add(here)
-            path.add(here)
-            if parents[here] in path:
-                parents[here] = None
-            here = parents[here]
-    return [span._replace(parent=None) if span.id and span.parent != parents[span.id] else span for span in spans]
+            n = next(remaining, None)
+            if n is None:
+                path.popitem()
+            elif spans[n].parent in path:
+                cut.add(n)
+            elif spans[n].parent in by_id and spans[n].parent not in seen:
+                path[spans[n].parent] = iter(by_id[spans[n].parent])
+    return [span._replace(parent=None) if n in cut else span for n, span in enumerate(spans)]
 
 
 def read_trace_id(raw: JsonObject) -> str | None:
