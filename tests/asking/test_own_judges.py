@@ -18,7 +18,7 @@ from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.notes import JudgeReply
 from service.core.outcome import Errored, Skipped
 from tests.asking.test_votes import Scripted
-from tests.frozen.doors import Memory
+from tests.replies import MemoryCache
 
 ANSWER = "It cost $54. It came on Monday."
 CLAIMS = ["It cost $54.", "It came on Monday."]
@@ -41,7 +41,7 @@ def register(answer: Any, criterion: str = "it", **options: Any) -> None:
 
 
 def ask(
-    *, cache: Memory | None = None, script: tuple[Any, ...] = (), who: str = "", mode: Any = "live", **judge: Any
+    *, cache: MemoryCache | None = None, script: tuple[Any, ...] = (), who: str = "", mode: Any = "live", **judge: Any
 ) -> list[Any]:
     """The votes on one question, of a judge with claims where `judge` does not say otherwise."""
     fields = {
@@ -56,7 +56,7 @@ def ask(
     rubric["criteria"] = [{"id": "it", "stage": "integrate", "check": {"kind": "judge", "judge": "j"}}]
     made = plan({"rubric": rubric, "trace": {"format": "callgrade", "events": EVENTS}})
     calls = Scripted(*script)
-    judging = Judging(calls, cache or Memory({}), Judges(who))
+    judging = Judging(calls, cache or MemoryCache(), Judges(who))
     [votes] = asyncio.run(judging.answer(made.asks, made.trace, mode=mode, spending=Spending(None))).values()
     assert not calls.script
     return list(votes)
@@ -122,7 +122,7 @@ FAULTS: list[tuple[str, Any, str, str]] = [
 @pytest.mark.parametrize(("answer", "cause", "words"), [one[1:] for one in FAULTS], ids=[one[0] for one in FAULTS])
 def test_a_fault_is_an_error_and_no_score(answer: Any, cause: str, words: str) -> None:
     register(answer)
-    cache = Memory({})
+    cache = MemoryCache()
     [vote] = ask(cache=cache)
     assert isinstance(vote, Errored)
     assert vote.cause == cause
@@ -154,7 +154,7 @@ def test_it_answers_only_its_criterion() -> None:
 
 
 def test_an_answer_is_cached_until_the_function_changes() -> None:
-    cache = Memory({})
+    cache = MemoryCache()
     register("yes")
     assert [ask(cache=cache)[0].cache for _ in range(2)] == ["miss", "hit"]
 
@@ -197,7 +197,7 @@ def test_no_more_are_asked_at_once_than_it_bears() -> None:
             return "yes"
 
         register(answer, at_once=at_once)
-        judging = Judging(Scripted(), Memory({}), Judges(""))
+        judging = Judging(Scripted(), MemoryCache(), Judges(""))
         asyncio.run(_ask_both(judging))
         assert max(seen) <= most
 

@@ -18,7 +18,7 @@ from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.core.outcome import Skipped
 from service.errors import JudgeError
-from tests.frozen.doors import Memory
+from tests.replies import MemoryCache
 
 ANSWER = "It cost $54. It came on Monday."
 FIRST, SECOND = "It cost $54.", "It came on Monday."
@@ -49,7 +49,7 @@ def ask(
     script: Sequence[Any],
     provider: type[Scripted] = Scripted,
     *,
-    cache: Memory | None = None,
+    cache: MemoryCache | None = None,
     mode: Any = "live",
     who: Judges = NOBODY_ELSE,
     **judge: Any,
@@ -60,7 +60,7 @@ def ask(
     rubric["criteria"] = [{"id": "it", "stage": "integrate", "check": {"kind": "judge", "judge": "j"}}]
     made = plan({"rubric": rubric, "trace": {"format": "callgrade", "events": [{"user": "?"}, {"assistant": ANSWER}]}})
     calls = provider(*script)
-    judging = Judging(calls, cache or Memory({}), who)
+    judging = Judging(calls, cache or MemoryCache(), who)
     [votes] = asyncio.run(judging.answer(made.asks, made.trace, mode=mode, spending=Spending(None))).values()
     assert not calls.script
     return list(votes), calls
@@ -85,7 +85,7 @@ def test_more_are_asked_where_the_first_do_not_agree(judge: dict[str, Any], scri
 
 
 def test_what_is_cached_of_both_rounds_is_found_again() -> None:
-    cache, judge = Memory({}), {"votes": 2, "most_votes": 3}
+    cache, judge = MemoryCache(), {"votes": 2, "most_votes": 3}
     ask(["yes", "no", "yes"], cache=cache, **judge)
     votes, _ = ask([], cache=cache, mode="cached", **judge)
     assert [vote.cache for vote in votes] == ["hit"] * 3
@@ -96,7 +96,7 @@ def test_what_is_cached_of_both_rounds_is_found_again() -> None:
 
 def test_a_reply_in_another_form_is_not_found() -> None:
     """Fits are bound to the form: one of a forced call would calibrate what was replied by schema."""
-    cache = Memory({})
+    cache = MemoryCache()
     assert ask(["yes"], cache=cache, who=Judges("m", form="schema"))[0][0].cache == "miss"
     assert ask(["no"], cache=cache, who=Judges("m", form="tool"))[0][0].judgement.label == "no"
     assert ask([], cache=cache, who=Judges("m", form="schema"))[0][0].judgement.label == "yes"
@@ -114,7 +114,7 @@ DOCTORED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("change", DOCTORED, ids=str)
 def test_a_row_whose_value_is_not_that_of_its_label_is_a_miss(change: dict[str, Any]) -> None:
     """Cassettes are text in version control, and edited."""
-    cache = Memory({})
+    cache = MemoryCache()
     ask(["yes"], cache=cache)
     [(key, text)] = cache.kept.items()
     row = json.loads(text)
@@ -171,7 +171,7 @@ def claims_of(vote: Any) -> list[str]:
 
 
 def test_sentences_that_no_claim_quotes_are_asked_once_more() -> None:
-    cache = Memory({})
+    cache = MemoryCache()
     [vote], calls = ask([[FIRST], [FIRST, SECOND]], cache=cache, claims="worst")
     assert claims_of(vote) == [FIRST, SECOND]
     assert (vote.judgement.best, vote.usage.cost_usd) == (None, 1.0)

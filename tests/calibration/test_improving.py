@@ -25,7 +25,7 @@ from service.calibration.labels import LabelledItem
 from service.cli.exits import ExitCode
 from service.cli.improving import ImproveOptions, improve
 from service.core.judging.prompts import Completion, Prompt, Usage
-from tests.frozen.doors import Memory
+from tests.replies import MemoryCache
 
 HINT = "A card is no bank account."
 JUDGE = Registry().judges["result_groundedness"]
@@ -77,7 +77,7 @@ class Hinted:
 
 
 def run(tmp_path: Path, model: Hinted, items: list[LabelledItem] = ITEMS, **options: Any) -> ExitCode:
-    engine = Engine(Registry(), judging=Judging(model, Memory({}), Judges("m")))
+    engine = Engine(Registry(), judging=Judging(model, MemoryCache(), Judges("m")))
     chosen = ImproveOptions("result_groundedness", "four_step", tmp_path / "better.yaml", **options)
     return asyncio.run(improve(engine, items, chosen))
 
