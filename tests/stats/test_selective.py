@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from service.stats.selective import compute_lower_bounds, estimate_icc, find_certainty_threshold
+from service.stats.selective import estimate_icc, find_certainty_threshold
 
 ERROR = 0.025
 Level = tuple[float, int, int, bool, str]
@@ -57,13 +57,6 @@ def test_the_order_of_items_changes_nothing() -> None:
     found = rows(level(0.9, 95, 5), level(0.8, 90, 10, side=False), level(0.6, 30, 30, group="one"))
     mixed = np.random.default_rng(2).permutation(len(found[0]))
     assert find_certainty_threshold(*[column[mixed] for column in found], share=0.85, error=ERROR) == 0.8
-
-
-def test_the_bound_is_the_binomial_tail() -> None:
-    from scipy.stats import binom
-
-    (low,) = compute_lower_bounds(np.array([90.0]), np.array([100.0]), ERROR)
-    assert binom.sf(89, 100, low) == pytest.approx(ERROR)
 
 
 def test_likeness() -> None:
