@@ -17,8 +17,10 @@ from service.cli.exits import ExitCode
 from service.cli.fitted import check_calibration
 from service.errors import InputError
 from tests.faults.provider import Json, Provider, Reply, serving
+from tests.labelled import item
 
 COUNT = 120
+NAMES = "abcdefghijk"
 
 
 class Harsh(Provider):
@@ -27,24 +29,6 @@ class Harsh(Provider):
     def reply(self, script: str | None, headers: Mapping[str, str], body: Json) -> Reply:
         found = super().reply(script, headers, body)
         return replace(found, body=found.body.replace(rb"\"grounded\"", rb"\"contradicted\""))
-
-
-def write_labels(folder: Path) -> Path:
-    """Every other answer names another amount than the tool; two people agree on most of them."""
-    rows = [
-        {
-            "id": f"i{n:03}",
-            "criterion": "result_groundedness",
-            "group": f"g{n // 2}",
-            "payload": {"amount_cents": 5400},
-            "answer": f"Dear {'abcdefghijkl'[n // 10]}{'mnopqrstuv'[n % 10]}, it is ${54 if n % 2 else 77}.00.",
-            "labels": [{"annotator": who, "label": bool(n % 2) is not (n % 10 == at)} for at, who in enumerate("ab")],
-        }
-        for n in range(COUNT)
-    ]
-    file = folder / "labels.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return file
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +47,11 @@ def use(monkeypatch: pytest.MonkeyPatch, provider: Provider, home: Path) -> None
 def made(judged: Provider, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with labels, what the judge said of them, and the run."""
     folder = tmp_path_factory.mktemp("made")
-    labels, said = write_labels(folder), folder / "said.jsonl"
+    labels, said = folder / "labels.jsonl", folder / "said.jsonl"
+    rows = [
+        item(n, answer=f"Dear {NAMES[n // 11]}{NAMES[n % 11]}, it is ${54 if n % 3 else 77}.00.") for n in range(COUNT)
+    ]
+    labels.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         use(patch, judged, folder)
         assert judge_labels(labels, said) == ExitCode.PASSED

@@ -53,14 +53,6 @@ def test_by_hand() -> None:
     assert [(one.id, one.b_is_right) for one in found.differing] == [("i008", False), ("i009", False), ("i004", True)]
 
 
-def test_mcnemar_is_the_binomial_tail() -> None:
-    """Nine items that b alone has right, one that a alone has: 2 * (1 + 10) / 2**10."""
-    a = side("a", (True, 0.9), *[(True, 0.1)] * 9)
-    b = side("b", (True, 0.1), *[(True, 0.9)] * 9)
-    (found,) = compare_sides([a], [b], resampling=QUICK)
-    assert found.p_value == pytest.approx(22 / 1024)
-
-
 def test_the_paired_interval_covers_and_is_narrower_than_two_apart() -> None:
     """Judges that share most of their errors, in groups: the true difference of the Brier scores is 0.05."""
     covered, rng = 0, random.Random(11)  # noqa: S311

@@ -131,12 +131,3 @@ def test_no_threshold_is_a_fit_that_accepts_nothing() -> None:
     assert run.fits[0].is_unsure(0.5, 0.5)
     promise = next(one for one in run.report.judges[0].promises if one.guarantee.share == 0.9)
     assert (promise.coverage.value, promise.agreement.value, promise.n) == (0.0, None, 0)
-
-
-def test_a_judge_that_always_says_the_majority_label_is_guaranteed_nothing() -> None:
-    """Of its passes 95 % agree, and it tells nothing."""
-    labels = [item(n, n % 20 > 0, group=str(n)) for n in range(400)]
-    said = [Prediction(id=one.id, criterion="c", raw=0.9, model="m") for one in labels]
-    run = calibrate(build_labelled_set(enumerate(labels, 1), source="s"), said, QUICK)
-    assert run.fits[0].guarantee is None
-    assert (run.report.judges[0].promises, run.report.judges[0].guarantee) == ((), None)
