@@ -17,6 +17,7 @@ from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, Problem
 from service.reading.request import RUBRIC
+from service.stats.rates import Measure
 from service.store.access.audit import Actor
 from service.store.database import Database
 from service.store.labelling.choice import LabelChoice, LabelChooser, LabelProgress
@@ -74,23 +75,14 @@ class RevealedJudge:
 
 
 @dataclass(frozen=True, slots=True)
-class AgreementFigure:
-    """A figure with its 95 % interval; null if it is undefined."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
     """How far annotators agree on a criterion, over the items that two or more of them labelled."""
 
     items: int
-    accuracy: AgreementFigure
+    accuracy: Measure
     """The share of equal labels."""
-    kappa: AgreementFigure
-    alpha: AgreementFigure
+    kappa: Measure
+    alpha: Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,9 +287,7 @@ def _measure(cases: Sequence[LabelledCase]) -> AnnotatorAgreement | None:
     agreement = measure_agreement(cases)
     if agreement is None:
         return None
-    names = ("accuracy", "kappa", "alpha")
-    figures = [AgreementFigure(one.value, one.low, one.high) for one in map(agreement.of, names)]
-    return AnnotatorAgreement(agreement.n, *figures)
+    return AnnotatorAgreement(agreement.n, *map(agreement.of, ("accuracy", "kappa", "alpha")))
 
 
 def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:

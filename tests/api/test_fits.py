@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.calibration.report_predictions import find_evidence
+from service.calibration.report_predictions import find_check
 from service.core.judging.fits import Fit
 from service.core.judging.questions import ASSEMBLY
 from service.core.report import STAND_IN
@@ -41,7 +41,7 @@ def fit(**changes: Any) -> Fit:
         "criterion": "result_groundedness",
         "model": STAND_IN,
         "assembly": ASSEMBLY,
-        "evidence": find_evidence(REGISTRY.find("four_step"), "result_groundedness"),
+        "evidence": find_check(REGISTRY.find("four_step"), "result_groundedness").evidence_digest,
         "threshold": 0.25,
     }
     return make_fit(**{**bound, **changes})

@@ -18,7 +18,7 @@ def test_ppi_by_hand() -> None:
 
     The interval counts four halves of items more: (0, 0), (1, 0), (0, 1) and (1, 1).
     """
-    found = ppi([True, True, False, False], [1, 1, 0, 0], [1, 1, 1, 0])
+    found = ppi([True, True, False, False], [1, 1, 0, 0], [1, 1, 1, 0], ([None] * 4, [None] * 4))
     trust = 28 / 45
     assert found.trust == pytest.approx(trust)
     assert found.value == pytest.approx(0.5 + trust * (0.75 - 0.5))
@@ -32,28 +32,30 @@ def test_ppi_by_hand() -> None:
 
 def test_labels_that_all_agree_have_an_interval_that_holds_their_rate() -> None:
     """Thirty that pass: a mean of 31/32 with a variance of 31/32**3, and Student's t of 29."""
-    found = infer_from_labels([True] * 30)
+    found = infer_from_labels([True] * 30, [None] * 30)
     half = 2.045230 * sqrt(31 / 32**3)
     assert (found.value, found.high) == (1.0, 1.0)
     assert found.low == pytest.approx(31 / 32 - half, abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("labels", "said", "elsewhere", "groups", "why"),
+    ("known", "others", "alone", "corrected"),
     [
-        ([True], [1], [1], None, "1 labels of 1 groups"),
-        ([True, False], [1], [1], None, "2 labels, 1 scores"),
-        ([True, False], [1, 0], [], None, "0 items without a label"),
-        ([True, False], [1, 0], [1, 0], (["a", "a"], ["b", "c"]), "2 labels of 1 groups"),
-        ([True, False], [1, 0], [1, 0], (["a", "b"], ["c", "c"]), "2 items without a label of 1"),
-        ([True, False], [1, 0], [1, 0], (["a"], ["c", "d"]), "2 items, 1 groups"),
+        ([None, None], [None], True, True),
+        (["a", None], ["b"], True, True),
+        ([], [None], False, False),
+        ([None], [None], False, False),
+        ([None, None], [], True, False),
+        (["a", "a"], ["b", "c"], False, False),  # one group shows nothing of how groups differ
+        (["a", "b"], ["c", "c"], True, False),
     ],
 )
-def test_ppi_refuses(
-    labels: list[bool], said: list[float], elsewhere: list[float], groups: tuple[Groups, Groups] | None, why: str
+def test_too_few_items_or_groups_have_no_interval(
+    known: Groups, others: Groups, *, alone: bool, corrected: bool
 ) -> None:
-    with pytest.raises(ValueError, match=why):
-        ppi(labels, said, elsewhere, groups)
+    labels, said, elsewhere = [True] * len(known), [1.0] * len(known), [0.0] * len(others)
+    assert (infer_from_labels(labels, known) is not None) is alone
+    assert (ppi(labels, said, elsewhere, (known, others)) is not None) is corrected
 
 
 def test_the_variance_of_groups_by_hand() -> None:
@@ -96,9 +98,9 @@ def test_items_that_are_alone_in_their_groups_have_the_very_figures_of_items_wit
         data.draw(st.lists(each, min_size=size, max_size=size))
         for each, size in ((st.booleans(), n), (SCORES, n), (SCORES, more))
     )
-    alone: tuple[Groups, Groups] = [f"a{at}" for at in range(n)], [None] * more
-    assert ppi(labels, said, elsewhere, alone) == ppi(labels, said, elsewhere)
-    assert infer_from_labels(labels, alone[0]) == infer_from_labels(labels)
+    alone, unnamed, others = [f"a{at}" for at in range(n)], [None] * n, [None] * more
+    assert ppi(labels, said, elsewhere, (alone, others)) == ppi(labels, said, elsewhere, (unnamed, others))
+    assert infer_from_labels(labels, alone) == infer_from_labels(labels, unnamed)
 
 
 @given(st.data(), st.integers(2, 12), st.integers(2, 12))
@@ -109,7 +111,7 @@ def test_neither_names_of_groups_nor_order_matter_and_no_interval_is_a_point(
     said, elsewhere = (data.draw(st.lists(SCORES, min_size=size, max_size=size)) for size in (n, more))
     known, others = ["z", *data.draw(named(n - 2)), None], ["z", *data.draw(named(more - 2)), None]
     found = ppi(labels, said, elsewhere, (known, others))
-    plain = ppi(labels, said, elsewhere)
+    plain = ppi(labels, said, elsewhere, ([None] * n, [None] * more))
     assert (found.value, found.trust) == (plain.value, plain.trust)
     assert found.low <= found.value <= found.high
     assert found.width > 0

@@ -137,4 +137,6 @@ def test_a_judge_who_knows_narrows_the_interval() -> None:
     for judge, share in (("excellent", 0.7), ("fair", 0.98), ("useless", 1.02)):
         (labels, said), (_, elsewhere) = (draw(rng, Cell(100, 0.5, judge), count, 1) for count in (100, TRAFFIC))
         known = labels.astype(bool).tolist()
-        assert ppi(known, said.tolist(), elsewhere.tolist()).width < share * infer_from_labels(known).width
+        groups = [None] * 100, [None] * TRAFFIC
+        alone = infer_from_labels(known, groups[0]).width
+        assert ppi(known, said.tolist(), elsewhere.tolist(), groups).width < share * alone
