@@ -26,27 +26,12 @@ from service.labelling.predictions import AskSettings, build_request, collect_pr
 from service.registry import Registry
 from service.wiring import build_demo_judging
 from tests.conftest import Run
+from tests.frozen.doors import Memory
 
 T = TypeVar("T")
 
 REGISTRY = Registry()
 STARTER = Path(__file__).parents[2] / "calibration" / "labels" / "starter.jsonl"
-
-
-class Kept:
-    """A cache in memory."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-
-    async def get(self, key: str) -> str | None:
-        return self.texts.get(key)
-
-    async def set(self, key: str, text: str) -> None:
-        self.texts[key] = text
-
-    async def close(self) -> None:
-        pass
 
 
 class Counted:
@@ -168,13 +153,13 @@ TWO = [item(id=name, payload={"amount_cents": 5400}, answer=f"{name}: it is $54.
 
 
 def test_each_repeat_is_an_answer_of_its_own_and_the_cache_knows_them_apart(run: Run):
-    calls, cache = Counted(), Kept()
+    calls, cache = Counted(), Memory({})
     judging = Judging(calls, cache, Judges("openai/m"))
     made, _ = predicted(run, TWO, judging)
     assert [one.sample for one in made] == [0, 0]
     made, missing = predicted(run, TWO, judging, repeats=3)
     assert sorted(one.answer_id for one in made) == [said_of(name, n) for name in ("a", "b") for n in range(3)]
-    assert (calls.asked, len(cache.texts), missing) == (6, 6, [])
+    assert (calls.asked, len(cache.kept), missing) == (6, 6, [])
     predicted(run, TWO, judging, repeats=3)
     assert calls.asked == 6
 
@@ -187,10 +172,10 @@ def test_votes_of_a_judge_are_taken_anew_for_each_repeat(run: Run):
     voting = rubric.model_validate(
         {**{name: getattr(rubric, name) for name in type(rubric).model_fields}, "judges": (*others, judge)}
     )
-    calls, cache = Counted(), Kept()
+    calls, cache = Counted(), Memory({})
     engine = Engine(REGISTRY, judging=Judging(calls, cache, Judges("openai/m")))
     found = run(listed(collect_predictions(engine, TWO[:1], AskSettings(voting, repeats=2))))
-    assert (len(found), calls.asked, len(cache.texts)) == (2, 4, 4)
+    assert (len(found), calls.asked, len(cache.kept)) == (2, 4, 4)
 
 
 def test_a_trace_that_cannot_be_read_is_told_with_its_item_before_anybody_is_asked(run: Run):
