@@ -19,27 +19,18 @@ from service.calibration.fitting import (
 )
 from service.calibration.labels import LabelledItem
 from service.calibration.splits import assign_folds, names_split, read_split
-from service.core.judging.fits import Method, Platt
+from service.core.judging.fits import Platt
 from service.errors import InputError
 from service.stats.tallies import LabelTally, build_confusion_at, build_tally
 from tests.bulk import examples
 from tests.calibration.label_sets import item
 
-METHODS: tuple[Method, ...] = ("identity", "platt", "isotonic")
 ITEMS = st.lists(st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.booleans()), min_size=1, max_size=40)
 Items = list[tuple[float, bool]]
 
 
 def tallied(items: Items) -> LabelTally:
     return build_tally([score for score, _ in items], [label for _, label in items])
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(st.sampled_from(METHODS), ITEMS)
-def test_what_is_fitted_is_monotone_and_stays_in_its_range(method: Method, items: Items) -> None:
-    values = [fit_map(method, tallied(items)).apply(n / 40) for n in range(41)]
-    assert all(0 <= value <= 1 for value in values)
-    assert all(a <= b + 1e-12 for a, b in pairwise(values))
 
 
 def test_platt_on_separated_items_stays_finite_and_on_a_judge_upside_down_is_flat() -> None:

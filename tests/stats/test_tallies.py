@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from service.stats.agreement import build_confusion
 from service.stats.tallies import (
+    BINS,
     TallyRows,
     auroc,
     auroc_within,
@@ -53,14 +54,12 @@ def test_verdicts_at_a_threshold(items: Items, threshold: float) -> None:
     assert build_confusion_at(tallied(items), threshold) == want
 
 
-@given(ITEMS, st.integers(1, 12))
-def test_the_bins_hold_every_item_once_and_give_the_error(items: Items, bins: int) -> None:
-    found = build_reliability(tallied(items), bins)
+@given(ITEMS)
+def test_the_bins_hold_every_item_once_and_give_the_error(items: Items) -> None:
+    found = build_reliability(tallied(items))
     assert sum(one.n for one in found) == len(items)
-    assert len(found) <= bins
-    assert ece(tallied(items), bins) == pytest.approx(
-        sum(one.n * abs(one.mean - one.share) for one in found) / len(items)
-    )
+    assert len(found) <= BINS
+    assert ece(tallied(items)) == pytest.approx(sum(one.n * abs(one.mean - one.share) for one in found) / len(items))
 
 
 @given(ITEMS, st.data())
