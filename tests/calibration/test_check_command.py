@@ -61,15 +61,10 @@ def made(judged: Provider, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def provider(judged: Provider) -> Provider:
-    judged.requests.clear()
-    return judged
-
-
-@pytest.fixture
-def run(made: Path, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(made: Path, judged: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copytree(made, tmp_path, dirs_exist_ok=True)
-    use(monkeypatch, provider, tmp_path)
+    use(monkeypatch, judged, tmp_path)
+    judged.requests.clear()
     return tmp_path / "run"
 
 
@@ -79,14 +74,13 @@ def labels(run: Path) -> Path:
 
 
 def test_a_check_that_holds_and_nights_that_do_not(
-    run: Path, labels: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Path, labels: Path, judged: Provider, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    provider.requests.clear()
     assert check_calibration(run, labels, size=40, output_format="json") == ExitCode.PASSED
     told = capsys.readouterr()
     (found,) = json.loads(told.out)["judges"]
-    assert (len(provider.requests), found["n"], found["fall"]["nights"], found["drifted"], told.err) == (
+    assert (len(judged.requests), found["n"], found["fall"]["nights"], found["drifted"], told.err) == (
         40,
         40,
         1,
@@ -108,12 +102,12 @@ def test_a_check_that_holds_and_nights_that_do_not(
 
 
 def test_what_nobody_answers_is_no_drift(
-    run: Path, labels: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Path, labels: Path, judged: Provider, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", provider.base("fault-refusal"))
+    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", judged.base("fault-refusal"))
     with pytest.raises(InputError, match="none of 5 items was answered"):
         check_calibration(run, labels, size=5)
-    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", provider.base("fault-refusal-x8"))
+    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", judged.base("fault-refusal-x8"))
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/fault-refusal-x8")
     assert check_calibration(run, labels, size=40) == ExitCode.DATA
     told = capsys.readouterr().err
