@@ -192,7 +192,8 @@ class LabelDesk:
             cases = cases[_find_place(cases, after) + 1 :]
         matching = [one for one in cases if (one.is_disputed if between == "annotators" else one.differs_from_judge)]
         page, more = matching[:limit], len(matching) > limit
-        return LabelledPage(tuple(map(_build_disputed, page)), more, _name_case(page[-1]) if more else None)
+        disputed = [DisputedItem(x.item, x.criterion, x.stage, x.labels, build_revealed(x.judge)) for x in page]
+        return LabelledPage(tuple(disputed), more, _name_case(page[-1]) if more else None)
 
     def export(self, tenant: str, criterion: str | None) -> Iterator[bytes]:
         """Yield the lines of a labelled set, reading a few items at a time."""
@@ -297,10 +298,6 @@ def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:
             for name, label in judge.scale.items()
         ]
     )
-
-
-def _build_disputed(case: LabelledCase) -> DisputedItem:
-    return DisputedItem(case.item, case.criterion, case.stage, case.labels, build_revealed(case.judge))
 
 
 def build_revealed(word: JudgeWord | None) -> RevealedJudge | None:
