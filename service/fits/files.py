@@ -114,9 +114,8 @@ class AgingFits(Collection[Fit]):
     def _age_fits(self, day: date) -> tuple[Fit, ...]:
         seen = self._seen
         if seen is None or seen[0] != day:
-            age = self._age or timedelta.max
-            aged = [fit.made is not None and day - fit.made > age for fit in self._fits]
-            pairs = zip(self._fits, aged, strict=True)
+            limit = self._age or timedelta.max
+            pairs = [(fit, fit.made is not None and day - fit.made > limit) for fit in self._fits]
             seen = self._seen = (
                 day,
                 tuple([fit.model_copy(update={"stale": True}) if old else fit for fit, old in pairs]),
