@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from service.calibration.figures import FigureRow, Measure, Resampling, compute_judge_figures, measure_statistics
+from service.calibration.figures import FigureRow, Resampling, measure_statistics
 from service.calibration.labels import LabelledSet
 from service.calibration.options import OWN_THRESHOLD
 from service.calibration.predictions import Prediction, group_by_judge
 from service.calibration.results import CalibrationReport, HeldOutItem
 from service.errors import InputError
 from service.stats.intervals import mcnemar
-from service.stats.tallies import Floats, LabelTally, TallyRows, brier, build_confusion_at
+from service.stats.rates import Measure
+from service.stats.tallies import Floats, TallyRows, brier, build_confusion_at
 
-TallyFigure = Callable[[LabelTally], float | None]
-
-
-def compute_differences(
-    a: Sequence[FigureRow], b: Sequence[FigureRow], figures: Mapping[str, TallyFigure], resampling: Resampling
-) -> dict[str, Measure]:
-    """Compute each figure of b minus that of a. The rows are of the same items in the same order; which order does not matter.
-
-    Whole groups are drawn, the same ones for both sides. None where a figure is undefined on one side.
-    """
-    pairs = sorted(zip(a, b, strict=True))
-    left, right = (TallyRows([pair[at].value for pair in pairs], [pair[at].label for pair in pairs]) for at in (0, 1))
-
-    def statistics(weights: Floats) -> dict[str, float | None]:
-        sides = left.tally(weights), right.tally(weights)
-        values = {name: [figure(side) for side in sides] for name, figure in figures.items()}
-        return {name: None if one is None or other is None else other - one for name, (one, other) in values.items()}
-
-    return measure_statistics(statistics, [one.group for one, _ in pairs], resampling)
+COMPARED_FIGURES = ("accuracy", "kappa", "brier")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +136,10 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
         if one.passed is not other.passed
     ]
     a_right, b_right = right.count((True, False)), right.count((False, True))
+    rows = [
+        [FigureRow(one.group, "", one.value, one.label, one.passed) for one in side]
+        for side in zip(*pairs, strict=True)
+    ]
     return JudgeComparison(
         criterion=a.criterion,
         a=a.name,
@@ -161,7 +148,7 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
         groups=len({one.group for one, _ in pairs}),
         only_a=len(a.items) - len(shared),
         only_b=len(b.items) - len(shared),
-        figures=tuple(_compare_figures(pairs, resampling)),
+        figures=compare_figures(rows[0], rows[1], resampling),
         both_right=right.count((True, True)),
         a_right=a_right,
         b_right=b_right,
@@ -171,20 +158,32 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
     )
 
 
-def _compare_figures(
-    pairs: Sequence[tuple[HeldOutItem, HeldOutItem]], resampling: Resampling
-) -> Iterator[FigureComparison]:
-    rows = [
-        [FigureRow(one.group, "", one.value, one.label, one.passed) for one in side]
-        for side in zip(*pairs, strict=True)
-    ]
-    verdicts = [[row._replace(value=float(row.passed)) for row in side] for side in rows]
-    of_a, of_b = (compute_judge_figures(side, resampling) for side in rows)
-    of_verdicts: dict[str, TallyFigure] = {
-        "accuracy": lambda tally: build_confusion_at(tally, 1.0).accuracy,
-        "kappa": lambda tally: build_confusion_at(tally, 1.0).kappa,
-    }
-    differences = compute_differences(verdicts[0], verdicts[1], of_verdicts, resampling)
-    differences |= compute_differences(rows[0], rows[1], {"brier": brier}, resampling)
-    for name in ("accuracy", "kappa", "brier"):
-        yield FigureComparison(name, of_a.of(name), of_b.of(name), differences[name])
+def compare_figures(
+    a: Sequence[FigureRow], b: Sequence[FigureRow], resampling: Resampling
+) -> tuple[FigureComparison, ...]:
+    """Compare accuracy, kappa and Brier score. The rows are of the same items in the same order; which order does not matter.
+
+    Whole groups are drawn, the same ones for both sides. A difference is None where a figure is undefined on one side.
+    """
+    labels, sides = [row.label for row in a], {"a": a, "b": b}
+    values = {name: TallyRows([row.value for row in rows], labels) for name, rows in sides.items()}
+    verdicts = {name: TallyRows([row.passed for row in rows], labels) for name, rows in sides.items()}
+
+    def statistics(weights: Floats) -> dict[str, float | None]:
+        found: dict[str, float | None] = {}
+        for name in sides:
+            table = build_confusion_at(verdicts[name].tally(weights), 1.0)
+            figures = (table.accuracy, table.kappa, brier(values[name].tally(weights)))
+            found |= {f"{name} {figure}": value for figure, value in zip(COMPARED_FIGURES, figures, strict=True)}
+        for figure in COMPARED_FIGURES:
+            one, other = found[f"a {figure}"], found[f"b {figure}"]
+            found[figure] = None if one is None or other is None else other - one
+        return found
+
+    measures = measure_statistics(statistics, [row.group for row in a], resampling)
+    return tuple(
+        [
+            FigureComparison(name, measures[f"a {name}"], measures[f"b {name}"], measures[name])
+            for name in COMPARED_FIGURES
+        ]
+    )

@@ -12,6 +12,7 @@ from service.calibration.labels import LabelledItem
 from service.core.judging.fits.usefulness import Metric
 from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha
 from service.stats.intervals import DRAWS, SEED, StatisticsFunction, compute_intervals, wilson
+from service.stats.rates import Measure
 from service.stats.tallies import Floats, TallyRows, auroc, auroc_within, brier, build_confusion_at, ece
 
 CONFUSION_FIGURES = (
@@ -28,15 +29,6 @@ class FigureRow(NamedTuple):
     value: float
     label: bool
     passed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A figure with its 95 % interval; None where undefined."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from service.calibration.figures import Measure, Resampling
 from service.core.judging.fits.guarantee import Guarantee
 from service.stats.corrected import code_groups
-from service.stats.intervals import bootstrap
-from service.stats.rates import RatePart
 from service.stats.selective import find_certainty_threshold
 
 GUARANTEE_ERROR = 0.05
@@ -56,12 +53,3 @@ def find_guarantees(items: Sequence[VerdictItem], shares: Sequence[float]) -> di
             fails_to=max([one.raw for one in accepted if not one.passed], default=None),
         )
     return found
-
-
-def measure_share(hits: Iterable[tuple[str, bool]], resampling: Resampling) -> Measure:
-    """Measure the share of hits, each with its group, and its interval by groups if any are drawn; undefined for none."""
-    parts = [RatePart(group, float(hit)) for group, hit in hits]
-    if not parts:
-        return Measure(None)
-    rate = sum(part.hits for part in parts) / len(parts)
-    return Measure(rate, *bootstrap(parts)) if resampling.draws else Measure(rate)

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from pydantic import Field, JsonValue, ValidationError
 
-from service.calibration.comparison import JudgeComparison, JudgeSide, compare_sides
-from service.calibration.figures import Resampling
+from service.calibration.comparison import JudgeSide
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.results import HeldOutItem
@@ -137,12 +136,6 @@ def build_side(trial: Trial, judged: Sequence[Judged], criterion: str) -> JudgeS
         for one in judged
     ]
     return JudgeSide(trial.name, criterion, {one.id: one for one in rows})
-
-
-def compare_trials(before: JudgeSide, after: JudgeSide, resampling: Resampling) -> JudgeComparison:
-    """Compare the judge as it is with a candidate on the same test items. InputError if they share none."""
-    (found,) = compare_sides([before], [after], resampling=resampling)
-    return found
 
 
 class Proposal(FrozenModel):

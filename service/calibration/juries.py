@@ -1,57 +1,47 @@
-"""The judges of a criterion as a jury: a weight for each, and the fit it is served by."""
+"""The models that a judge asks as a jury: a weight for each, and the fit that serves it."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import fsum
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
 
 from service.calibration.bench import Bench, RawValues, build_bench, tally_items
-from service.calibration.comparison import compute_differences
-from service.calibration.figures import FigureRow, Measure, Resampling
+from service.calibration.comparison import compare_figures
 from service.calibration.fitting import explain_too_few
 from service.calibration.labels import LabelledItem
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, JuryId
 from service.calibration.report.held_out import build_judge_report
 from service.calibration.results import JuryMember, JuryReport
-from service.core.judging.fits.fit import Binding, Fit
-from service.stats.tallies import Floats, auroc, brier
+from service.core.judging.fits.fit import Binding, Fit, join_models
+from service.stats.tallies import Floats, auroc
 
 RIDGE = 1.0
 """The strength of the penalty on weights: a weight of about 1.4 costs as much as one item that is completely wrong."""
 
 
-class JuryRun(NamedTuple):
-    """A jury with its fit."""
-
-    jury: JuryReport
-    fit: Fit
-    bench: Bench
-
-
-def build_juries(benches: Sequence[Bench], listed: Collection[JuryId], options: ReportOptions) -> list[JuryRun]:
-    """Build the jury of all judges on each criterion, and the juries that judges list.
+def build_juries(
+    benches: Sequence[Bench], listed: Collection[JuryId], options: ReportOptions
+) -> list[tuple[JuryReport, Fit]]:
+    """Build the jury of all models that one judge asked, by criterion, and the juries that judges list.
 
     `listed`: the latter; their fits are written in any case.
     """
-    runs: list[JuryRun | None] = []
-    for criterion in sorted({bench.recorded.criterion for bench in benches}):
-        candidates = [bench for bench in benches if bench.recorded.criterion == criterion]
+    by_judge: dict[JuryId, list[Bench]] = defaultdict(list)
+    for bench in benches:
+        by_judge[_name_judge(bench.recorded.criterion, bench.recorded.binding)].append(bench)
+    runs: list[tuple[JuryReport, Fit] | None] = []
+    for judge, candidates in sorted(by_judge.items(), key=lambda pair: pair[0]):
         own = [
-            [
-                bench
-                for bench in candidates
-                if bench.recorded.binding.model in jury.binding.models
-                and replace(bench.recorded.binding, model="") == replace(jury.binding, model="")
-            ]
+            [bench for bench in candidates if bench.recorded.binding.model in jury.binding.models]
             for jury in sorted(listed)
-            if jury.criterion == criterion
+            if _name_judge(*jury) == judge
         ]
         runs += [build_jury(members, options, listed=True) for members in own]
         if candidates not in own:
@@ -59,7 +49,13 @@ def build_juries(benches: Sequence[Bench], listed: Collection[JuryId], options: 
     return [one for one in runs if one is not None]
 
 
-def build_jury(members: Sequence[Bench], options: ReportOptions, *, listed: bool = False) -> JuryRun | None:
+def _name_judge(criterion: str, binding: Binding) -> JuryId:
+    return JuryId(criterion, replace(binding, model=""))
+
+
+def build_jury(
+    members: Sequence[Bench], options: ReportOptions, *, listed: bool = False
+) -> tuple[JuryReport, Fit] | None:
     """Build the jury on the items that all members judged; None for a single member, and where too few items can be fitted."""
     bench = build_jury_bench(members, options)
     if bench is None:
@@ -67,7 +63,8 @@ def build_jury(members: Sequence[Bench], options: ReportOptions, *, listed: bool
     # By the AUROC on the fitted items.
     best = max(members, key=lambda one: (auroc(tally_items(one.fitted, one.raw)) or 0.0, one.name))
     shared = bench.raw.keys()
-    gain = measure_gain(bench.build_rows(), best.build_rows(among=shared), options.resampling)
+    figures = compare_figures(bench.build_rows(), best.build_rows(among=shared), options.resampling)
+    gain = next(one.difference for one in figures if one.name == "brier")
     report, fit = build_judge_report(bench, options)
     jury_report = JuryReport(
         criterion=bench.recorded.criterion,
@@ -78,7 +75,7 @@ def build_jury(members: Sequence[Bench], options: ReportOptions, *, listed: bool
         asked=listed,
         members=tuple(_measure_members(members, bench)),
     )
-    return JuryRun(jury_report, fit, bench)
+    return jury_report, fit
 
 
 def build_jury_bench(members: Sequence[Bench], options: ReportOptions) -> Bench | None:
@@ -91,18 +88,15 @@ def build_jury_bench(members: Sequence[Bench], options: ReportOptions) -> Bench 
 
     def rescore(fitted: Sequence[LabelledItem]) -> RawValues:
         weights = _weigh(members, fitted)
-        return {item.key: (average_jury(weights, [one.raw[item.key][0] for one in members]),) for item in items}
+        raw = {item.key: [one.raw[item.key][0] for one in members] for item in items}
+        means = {key: sum(weight * value for weight, value in zip(weights, raw[key], strict=True)) for key in raw}
+        return {key: (min(1.0, max(0.0, mean)),) for key, mean in means.items()}
 
     shared = {item.key for item in items}
     fitted = [item for item in members[0].fitted if item.key in shared]
-    weights, bindings = _weigh(members, fitted), [bench.recorded.binding for bench in members]
-    # Models that one judge asks are that judge with all of them; a jury of several judges binds with its weights.
-    models, own = "+".join(one.model for one in bindings), len({replace(one, model="") for one in bindings}) == 1
-    parts = [f"{one.fingerprint}:{weight:.12f}" for one, weight in zip(bindings, weights, strict=True)]
+    models = [bench.recorded.binding.model for bench in members]
     recorded = JudgePredictions(
-        replace(bindings[0], model=models)
-        if own
-        else Binding("jury", Binding("jury", "+".join(parts), models).fingerprint, models),
+        replace(members[0].recorded.binding, model=join_models(models)),
         members[0].recorded.criterion,
         rescore(fitted),
         f"jury of {len(members)}",
@@ -111,7 +105,7 @@ def build_jury_bench(members: Sequence[Bench], options: ReportOptions) -> Bench 
             for key in shared
             if all(key in one.recorded.costs for one in members)
         },
-        weights=dict(zip([one.model for one in bindings], weights, strict=True)) if own else {},
+        weights=dict(zip(models, _weigh(members, fitted), strict=True)),
     )
     return build_bench(replace(members[0].labels, items=tuple(items)), recorded, options, rescore)
 
@@ -141,16 +135,6 @@ def fit_jury_weights(raw: Sequence[Sequence[float]], labels: Sequence[bool]) -> 
     weights = np.maximum(np.asarray(result.x[:-1], dtype=np.float64), 0.0)  # pyright: ignore
     total = float(weights.sum())
     return tuple([float(weight) / total for weight in weights] if total > 0 else [1 / judges] * judges)
-
-
-def average_jury(weights: Sequence[float], raw: Sequence[float]) -> float:
-    """Return the weighted mean of the judges' values, in [0, 1]."""
-    return min(1.0, max(0.0, sum(weight * value for weight, value in zip(weights, raw, strict=True))))
-
-
-def measure_gain(jury: Sequence[FigureRow], other: Sequence[FigureRow], resampling: Resampling) -> Measure:
-    """Measure how much lower the jury's Brier score is than another's on the same items in the same order; above 0 is better."""
-    return compute_differences(jury, other, {"brier": brier}, resampling)["brier"]
 
 
 def _measure_members(members: Sequence[Bench], jury: Bench) -> Iterator[JuryMember]:

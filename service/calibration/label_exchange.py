@@ -108,7 +108,7 @@ def list_step_places(imported: JudgedSet) -> dict[tuple[str, str], tuple[str, in
     return {item.key: (item.run, item.position) for item in steps}
 
 
-def measure_agreement(cases: Iterable[LabelledCase], *, draws: int = 1_000) -> Figures | None:
+def measure_agreement(cases: Iterable[LabelledCase]) -> Figures | None:
     """Measure how far annotators agree on items that two or more have labelled; None where there are none."""
     items = [
         LabelledItem(
@@ -120,4 +120,4 @@ def measure_agreement(cases: Iterable[LabelledCase], *, draws: int = 1_000) -> F
         for case in cases
         if (own_labels := case.opinions)
     ]
-    return compute_human_figures(items, Resampling(draws))
+    return compute_human_figures(items, Resampling())

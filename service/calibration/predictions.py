@@ -96,7 +96,7 @@ class JudgePredictions:
     raw: Mapping[Key, tuple[float, ...]]
     title: str = ""
     first: Mapping[Key, Prediction] = field(default_factory=dict[Key, Prediction])
-    """The first answer on each item; none for a jury of several judges' answers."""
+    """The first answer on each item; none for a jury."""
     costs: Mapping[Key, float] = field(default_factory=dict[Key, float])
     """The cost of the first answers in dollars, where known."""
     weights: Mapping[str, float] = field(default_factory=dict[str, float])

@@ -46,14 +46,9 @@ def find_criterion(rubric: Rubric, criterion: str) -> Criterion:
     return known[criterion]
 
 
-def find_judge(rubric: Rubric, criterion: str) -> str:
-    """Return the id of the judge that decides a criterion; InputError where none does."""
-    return cast("JudgeCheck", find_criterion(rubric, criterion).check).judge
-
-
-def find_evidence(rubric: Rubric, criterion: str) -> str:
-    """Return the sha256 of how code gathers evidence for the judge of a criterion; empty where it gathers none."""
-    return cast("JudgeCheck", find_criterion(rubric, criterion).check).evidence_digest
+def find_check(rubric: Rubric, criterion: str) -> JudgeCheck:
+    """Return which judge decides a criterion, and on which evidence; InputError where none does."""
+    return cast("JudgeCheck", find_criterion(rubric, criterion).check)
 
 
 def read_prediction(
@@ -127,7 +122,7 @@ def build_prediction(answer_id: AnswerId, outcome: JudgedScore | WithheldJudgeme
         judge_digest=judge.digest,
         model=join_models([member.model for member in members] or [vote.model for vote in note.votes] or [note.model]),
         assembly=ASSEMBLY,
-        evidence=find_evidence(rubric, answer_id.criterion),
+        evidence=find_check(rubric, answer_id.criterion).evidence_digest,
         route=note.route,
         sample=answer_id.sample,
         reason=note.reason,

@@ -8,12 +8,13 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from service.calibration.figures import Figures, Measure
+from service.calibration.figures import Figures
 from service.calibration.fitting import CurvePoint
 from service.core.judging.fits.certificate import Certificate
 from service.core.judging.fits.fit import Fit, Method, Origin
 from service.core.judging.fits.guarantee import Guarantee
 from service.core.judging.fits.usefulness import Discrimination
+from service.stats.rates import Measure
 from service.stats.tallies import Bin
 
 REPORT_VERSION = 5
@@ -165,7 +166,7 @@ class JuryMember:
 
 @dataclass(frozen=True, slots=True)
 class JuryReport:
-    """Several judges as one, against the best of them, on the same held-out items."""
+    """The models of a judge as one, against the best of them, on the same held-out items."""
 
     criterion: str
     best: str

@@ -43,12 +43,12 @@ def calibrate(
             [_build_facts(labels, name, options) for name in sorted({item.criterion for item in labels.items})]
         ),
         judges=tuple([report for report, _ in judge_reports]),
-        juries=tuple([one.jury for one in juries]),
+        juries=tuple([jury for jury, _ in juries]),
         remarks=tuple(_list_remarks(labels, recorded, benches)),
         libraries=list_libraries(),
         given=tuple(sorted({bench.recorded.criterion for bench in benches if bench.given})),
     )
-    fits = [fit for _, fit in judge_reports] + [one.fit for one in juries if one.jury.kept]
+    fits = [fit for _, fit in judge_reports] + [fit for jury, fit in juries if jury.kept]
     return CalibrationRun(report, tuple({fit.fingerprint: fit for fit in fits}.values()))
 
 

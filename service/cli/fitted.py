@@ -12,7 +12,7 @@ import typer
 from service.calibration.drift import CHECK_VERSION, CheckReport, JudgeDrift, check_judge, draw_sample
 from service.calibration.labels import LabelledItem, LabelledSet
 from service.calibration.report.wording import show_number
-from service.calibration.report_predictions import UnansweredItem, find_judge
+from service.calibration.report_predictions import UnansweredItem, find_check
 from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_json
 from service.calibration.splits import SEED
 from service.cli.calibrating import build_judging_engine, collect_answers, read_labelled, read_run
@@ -179,7 +179,7 @@ def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: 
     InputError if there is none, or if several remain and not exactly one has this model.
     """
     criteria = {one.id for one in rubric.criteria} & {one.criterion for one in report.judges}
-    current = {(criterion, find_judge(rubric, criterion)) for criterion in criteria}
+    current = {(criterion, find_check(rubric, criterion).judge) for criterion in criteria}
     digests = {one: judge.digest for one, judge in rubric.judges_by_id.items()}
     named = [one for one in report.judges if name in (None, one.name) and (one.criterion, one.judge) in current]
     fitting = [one for one in named if digests.get(one.judge) == one.judge_digest]

@@ -11,6 +11,7 @@ from typing import Literal
 import yaml
 
 from service.asking.budget.reservations import Spending
+from service.calibration.comparison import compare_sides
 from service.calibration.figures import Resampling
 from service.calibration.improving import (
     Cluster,
@@ -18,7 +19,6 @@ from service.calibration.improving import (
     Trial,
     build_proposal_prompt,
     build_side,
-    compare_trials,
     find_clusters,
     pair_answers,
     read_proposal,
@@ -91,7 +91,7 @@ async def improve(engine: Engine, items: Sequence[LabelledItem], options: Improv
                 build_side(one, pair_answers(test, await _ask(engine, rubric, one.judge, test)), options.criterion)
                 for one in (base, best)
             ]
-            compared = compare_trials(sides[0], sides[1], Resampling())
+            [compared] = compare_sides(sides[:1], sides[1:], resampling=Resampling())
             sections += build_judge_comparison(compared)
             look = 1 + record_look(read_settings().home / "fits", [f"improve {one.id}" for one in test])
             if look > 1:

@@ -114,10 +114,10 @@ class AgingFits(Collection[Fit]):
     def _age_fits(self, day: date) -> tuple[Fit, ...]:
         seen = self._seen
         if seen is None or seen[0] != day:
-            seen = self._seen = day, tuple([self._age_fit(fit, day) for fit in self._fits])
+            limit = self._age or timedelta.max
+            pairs = [(fit, fit.made is not None and day - fit.made > limit) for fit in self._fits]
+            seen = self._seen = (
+                day,
+                tuple([fit.model_copy(update={"stale": True}) if old else fit for fit, old in pairs]),
+            )
         return seen[1]
-
-    def _age_fit(self, fit: Fit, day: date) -> Fit:
-        if not self._age or fit.made is None or day - fit.made <= self._age:
-            return fit
-        return fit.model_copy(update={"stale": True})

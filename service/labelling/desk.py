@@ -17,6 +17,7 @@ from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, Problem
 from service.reading.request import RUBRIC
+from service.stats.rates import Measure
 from service.store.access.audit import Actor
 from service.store.database import Database
 from service.store.labelling.choice import LabelChoice, LabelChooser, LabelProgress
@@ -74,23 +75,14 @@ class RevealedJudge:
 
 
 @dataclass(frozen=True, slots=True)
-class AgreementFigure:
-    """A figure with its 95 % interval; null if it is undefined."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
     """How far annotators agree on a criterion, over the items that two or more of them labelled."""
 
     items: int
-    accuracy: AgreementFigure
+    accuracy: Measure
     """The share of equal labels."""
-    kappa: AgreementFigure
-    alpha: AgreementFigure
+    kappa: Measure
+    alpha: Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +192,8 @@ class LabelDesk:
             cases = cases[_find_place(cases, after) + 1 :]
         matching = [one for one in cases if (one.is_disputed if between == "annotators" else one.differs_from_judge)]
         page, more = matching[:limit], len(matching) > limit
-        return LabelledPage(tuple(map(_build_disputed, page)), more, _name_case(page[-1]) if more else None)
+        disputed = [DisputedItem(x.item, x.criterion, x.stage, x.labels, build_revealed(x.judge)) for x in page]
+        return LabelledPage(tuple(disputed), more, _name_case(page[-1]) if more else None)
 
     def export(self, tenant: str, criterion: str | None) -> Iterator[bytes]:
         """Yield the lines of a labelled set, reading a few items at a time."""
@@ -295,9 +288,7 @@ def _measure(cases: Sequence[LabelledCase]) -> AnnotatorAgreement | None:
     agreement = measure_agreement(cases)
     if agreement is None:
         return None
-    names = ("accuracy", "kappa", "alpha")
-    figures = [AgreementFigure(one.value, one.low, one.high) for one in map(agreement.of, names)]
-    return AnnotatorAgreement(agreement.n, *figures)
+    return AnnotatorAgreement(agreement.n, *map(agreement.of, ("accuracy", "kappa", "alpha")))
 
 
 def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:
@@ -307,10 +298,6 @@ def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:
             for name, label in judge.scale.items()
         ]
     )
-
-
-def _build_disputed(case: LabelledCase) -> DisputedItem:
-    return DisputedItem(case.item, case.criterion, case.stage, case.labels, build_revealed(case.judge))
 
 
 def build_revealed(word: JudgeWord | None) -> RevealedJudge | None:

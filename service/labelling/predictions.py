@@ -13,7 +13,7 @@ from service.asking.budget.reservations import Spending
 from service.asking.judging import Judging
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import AnswerId, Prediction
-from service.calibration.report_predictions import UnansweredItem, find_criterion, find_judge, read_prediction
+from service.calibration.report_predictions import UnansweredItem, find_check, find_criterion, read_prediction
 from service.core.conclusion.conclude import conclude
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
@@ -39,7 +39,7 @@ class AskSettings:
 
     def list_questions(self, items: Sequence[LabelledItem]) -> list[ItemQuestion]:
         """List the questions, all first answers first. Raises InputError for a criterion that no judge decides."""
-        judges = {name: find_judge(self.rubric, name) for name in {item.criterion: None for item in items}}
+        judges = {name: find_check(self.rubric, name).judge for name in {item.criterion: None for item in items}}
         return [
             ItemQuestion(item, AnswerId(*item.key, sample, judges[item.criterion]))
             for sample in range(self.repeats)

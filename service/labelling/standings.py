@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +9,7 @@ from typing import Literal
 from service.core.judging.judges import JudgeCheck
 from service.engine import Engine
 from service.labelling.desk import LabelDesk
-from service.stats.agreement import ConfusionTable
+from service.stats.agreement import build_confusion
 from service.stats.intervals import wilson
 from service.store.labelling.opinions import LabelledCase
 
@@ -99,11 +98,14 @@ def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> 
     if not verdicts:
         return None
     decided = [one for one in verdicts if one[0] is not None]
-    decided_count, sides = len(decided), Counter(decided)
-    table = ConfusionTable(sides[True, True], sides[True, False], sides[False, True], sides[False, False])
+    decided_count = len(decided)
+    table = build_confusion([label for _, label in decided], [bool(verdict) for verdict, _ in decided])
     low, high = wilson(table.tp + table.tn, decided_count) if decided_count else (None, None)
     prevalence = table.prevalence
     easy = None if prevalence is None else max(prevalence, 1 - prevalence)
+    trust: Trust = "unknown"
+    if decided_count >= MIN_LABELLED_ITEMS and low is not None and high is not None and easy is not None:
+        trust = "better" if low > easy else "worse" if high < easy else "undecided"
     return JudgeStanding(
         judge,
         criterion,
@@ -118,11 +120,5 @@ def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> 
         fails=SideCount(round(table.tn + table.fn), round(table.tn)),
         commoner=None if prevalence is None else "pass" if prevalence >= 1 / 2 else "fail",
         easy=easy,
-        trust=_find_trust(decided_count, low, high, easy),
+        trust=trust,
     )
-
-
-def _find_trust(items: int, low: float | None, high: float | None, easy: float | None) -> Trust:
-    if items < MIN_LABELLED_ITEMS or low is None or high is None or easy is None:
-        return "unknown"
-    return "better" if low > easy else "worse" if high < easy else "undecided"

@@ -72,63 +72,31 @@ class _Grouping(NamedTuple):
 
     @property
     def suffices(self) -> bool:
+        """Whether there are groups to differ: several items that are all of one group show nothing."""
         return self.labelled_count > 1 and (len(self.unlabelled) <= 1 or self.unlabelled_count > 1)
 
 
-def has_enough_groups(labelled: Groups, unlabelled: Groups | None = None) -> bool:
-    """Whether items of these groups allow an interval: from labels alone, or from labels and `unlabelled` items.
-
-    Several items that are all of one group do not, because nothing shows how groups differ.
-
-    >>> (
-    ...     has_enough_groups([None, None]),
-    ...     has_enough_groups(["a", "a"]),
-    ...     has_enough_groups(["a", None], ["b"]),
-    ...     has_enough_groups(["a", None], ["b", "b"]),
-    ... )
-    (True, False, True, False)
-    """
-    return _Grouping.of(labelled, unlabelled or ()).suffices and (unlabelled is None or len(unlabelled) > 0)
-
-
-def infer_from_labels(labels: Sequence[bool], groups: Groups | None = None) -> InferredRate:
-    """Estimate the rate from labels alone, with its 95 % interval. ValueError where there are too few for an interval."""
-    grouping = _Grouping.of(_check_groups(groups, len(labels)))
-    if not grouping.suffices:
-        raise ValueError(f"{len(labels)} labels of {grouping.labelled_count} groups; an interval needs 2")
+def infer_from_labels(labels: Sequence[bool], groups: Groups) -> InferredRate | None:
+    """Estimate the rate from labels alone, with its 95 % interval; None for fewer than two groups, which have no interval."""
+    grouping = _Grouping.of(groups)
     y = np.asarray(labels, dtype=np.float64)
-    return _build_rate(y, np.zeros(len(y)), np.empty(0), grouping)
+    return _build_rate(y, np.zeros(len(y)), np.empty(0), grouping) if grouping.suffices else None
 
 
 def ppi(
-    labels: Sequence[bool],
-    judged: Sequence[float],
-    unlabelled: Sequence[float],
-    groups: tuple[Groups, Groups] | None = None,
-) -> InferredRate:
+    labels: Sequence[bool], judged: Sequence[float], unlabelled: Sequence[float], groups: tuple[Groups, Groups]
+) -> InferredRate | None:
     """Estimate the rate of the population that both samples come from, by prediction-powered inference with a tuned weight.
 
     PPI++: Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453, example 6.1. `labels` and `judged` (the judge's values in [0,
     1]) are of the same items, `unlabelled` holds the judge's values of the items without a label; `groups` are those of the
     former and of the latter, which may share some. The 95 % interval covers the sampling error of both. The labelled items, or
-    whole groups of them, must be drawn at random from the same traffic as the others. ValueError for lists of unequal length,
-    and where there are too few items for an interval.
+    whole groups of them, must be drawn at random from the same traffic as the others. None where either side has too few items
+    or groups for an interval.
     """
     y, f, g = (np.asarray(part, dtype=np.float64) for part in (labels, judged, unlabelled))
-    if len(y) != len(f):
-        raise ValueError(f"{len(y)} labels, {len(f)} scores")
-    known, others = groups or (None, None)
-    grouping = _Grouping.of(_check_groups(known, len(y)), _check_groups(others, len(g)))
-    if not (grouping.suffices and len(g)):
-        counts = f"{len(y)} labels of {grouping.labelled_count} groups, {len(g)} items without a label"
-        raise ValueError(f"{counts} of {grouping.unlabelled_count}; an interval needs 2 of each")
-    return _build_rate(y, f, g, grouping)
-
-
-def _check_groups(groups: Groups | None, size: int) -> Groups:
-    if groups is not None and len(groups) != size:
-        raise ValueError(f"{size} items, {len(groups)} groups")
-    return [None] * size if groups is None else groups
+    grouping = _Grouping.of(*groups)
+    return _build_rate(y, f, g, grouping) if grouping.suffices and len(g) else None
 
 
 def _build_rate(y: Floats, f: Floats, g: Floats, groups: _Grouping) -> InferredRate:

@@ -8,6 +8,15 @@ from math import ceil, comb, floor, fsum
 from typing import NamedTuple
 
 
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure with its 95 % interval; null where undefined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
 class RatePart(NamedTuple):
     """What one case adds to a rate: `hits` out of `size`. Cases of one `group` are not independent of each other."""
 
@@ -27,8 +36,6 @@ class PairedCase(NamedTuple):
 Interval = tuple[float, float]
 IntervalMethod = Callable[[Sequence[RatePart]], Interval]
 """Computes the interval of sum(hits) / sum(size) over one or more parts, each of a size above 0."""
-DifferenceMethod = Callable[[Sequence[PairedCase]], Interval]
-"""Computes the interval of mean(b - a) over one or more cases."""
 
 
 @dataclass(frozen=True, slots=True)

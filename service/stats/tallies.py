@@ -108,12 +108,12 @@ def brier(tally: LabelTally) -> float | None:
     return float(lost.sum()) / tally.n
 
 
-def build_reliability(tally: LabelTally, bins: int = BINS) -> tuple[Bin, ...]:
-    """Build the reliability table: at most `bins` bins of about equal size. Equal scores share the bin of their middle rank.
+def build_reliability(tally: LabelTally) -> tuple[Bin, ...]:
+    """Build the reliability table: at most `BINS` bins of about equal size. Equal scores share the bin of their middle rank.
 
     The table therefore does not depend on the order of items, unlike one whose equal-size bins cut through ties.
     """
-    which, kept, found = _assign_bins(tally, bins), tally.sizes > 0, list[Bin]()
+    which, kept, found = _assign_bins(tally), tally.sizes > 0, list[Bin]()
     for number in np.unique(which[kept]):
         at = kept & (which == number)
         scores, sizes = tally.scores[at], tally.sizes[at]
@@ -123,7 +123,7 @@ def build_reliability(tally: LabelTally, bins: int = BINS) -> tuple[Bin, ...]:
     return tuple(found)
 
 
-def ece(tally: LabelTally, bins: int = BINS) -> float | None:
+def ece(tally: LabelTally) -> float | None:
     """Compute the expected calibration error over those bins: the mean distance of mean score and pass rate, weighted by items.
 
     Naeini, Cooper and Hauskrecht 2015, "Obtaining well calibrated probabilities using Bayesian binning", AAAI. None for no
@@ -134,10 +134,10 @@ def ece(tally: LabelTally, bins: int = BINS) -> float | None:
     """
     if not tally.n:
         return None
-    gaps = np.bincount(_assign_bins(tally, bins), weights=tally.sizes * tally.scores - tally.passed)
+    gaps = np.bincount(_assign_bins(tally), weights=tally.sizes * tally.scores - tally.passed)
     return float(np.abs(gaps).sum()) / tally.n
 
 
-def _assign_bins(tally: LabelTally, bins: int) -> NDArray[np.int64]:
+def _assign_bins(tally: LabelTally) -> NDArray[np.int64]:
     middle = np.cumsum(tally.sizes) - tally.sizes / 2
-    return np.minimum(bins - 1, np.floor(middle * bins / (tally.n or 1.0))).astype(np.int64)
+    return np.minimum(BINS - 1, np.floor(middle * BINS / (tally.n or 1.0))).astype(np.int64)

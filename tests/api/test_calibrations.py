@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from service.calibration.labels import read_labels
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import read_predictions
-from service.calibration.report_predictions import find_evidence
+from service.calibration.report_predictions import find_check
 from service.calibration.results import render_json
 from service.calibration.run import calibrate
 from service.core.judging.fits.fit import Binding, Fit, calibrate_value
@@ -110,7 +110,7 @@ def test_judged_items_are_fitted(done: tuple[Client, str], tmp_path: Path) -> No
     binding = Binding(
         read.judge, Registry().judges[read.judge].digest, "callgrade/stand-in", read.assembly, read.evidence
     )
-    assert read.evidence == find_evidence(Registry().find("four_step"), "result_groundedness")
+    assert read.evidence == find_check(Registry().find("four_step"), "result_groundedness").evidence_digest
     assert calibrate_value([read], binding, "result_groundedness", 1.0).status == "calibrated"
 
 

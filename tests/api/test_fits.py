@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.calibration.report_predictions import find_evidence
+from service.calibration.report_predictions import find_check
 from service.core.judging.fits.fit import Fit
 from service.core.judging.questions import ASSEMBLY
 from service.core.report import STAND_IN
@@ -25,7 +25,7 @@ from tests.api.played_client import PlayedClient
 from tests.api.test_calibrations import items
 from tests.api.test_labels import body, dumped
 from tests.faults.clock import Clock
-from tests.fits import make_discrimination, make_fit
+from tests.fits import USES, make_discrimination, make_fit
 
 ANA = Actor("key ana", "")
 
@@ -41,7 +41,7 @@ def fit(**changes: Any) -> Fit:
         "criterion": "result_groundedness",
         "model": STAND_IN,
         "assembly": ASSEMBLY,
-        "evidence": find_evidence(REGISTRY.find("four_step"), "result_groundedness"),
+        "evidence": find_check(REGISTRY.find("four_step"), "result_groundedness").evidence_digest,
         "threshold": 0.25,
     }
     return make_fit(**{**bound, **changes})
@@ -90,14 +90,6 @@ def test_the_fit_of_a_judge_that_is_not_useful_is_refused(processes: Any, use: s
     assert [one["id"] for one in made["data"]] == [fit().id]
     assert made["warnings"][0].startswith(f"{bad.id}: not installed, because its judge is")
     assert [one["id"] for one in processes[0]("GET", "/v1/fits").json["data"]] == [fit().id]
-
-
-def test_a_fit_that_claims_to_be_useful_against_its_figures_is_no_fit(processes: Any) -> None:
-    file = json.loads(fit(discrimination=make_discrimination("useless")).model_dump_json())
-    file["discrimination"]["use"] = "useful"
-    refused = processes[0]("POST", "/v1/fits", dumped({"fits": [file]})).problem
-    assert refused["status"] == 422
-    assert "its figures make the judge 'useless'" in str(refused)
 
 
 def verdict(client: PlayedClient) -> tuple[bool, str]:
@@ -179,6 +171,7 @@ def test_the_fits_of_a_calibration_are_installed_by_its_name(ask: Ask, store: Da
             ({"fits": [{**json.loads(make_fit().model_dump_json()), **wrong}]}, 422)
             for wrong in (
                 {"review_band": [0.9, 0.1]},
+                {"discrimination": {**USES["useless"], "use": "useful"}},
                 {"domain": [1, 0]},
                 {"judge": ""},
                 {"judge": "../../x"},

@@ -127,7 +127,7 @@ def test_a_fault_is_an_error_and_no_score(answer: Any, cause: str, words: str) -
     assert isinstance(vote, Errored)
     assert vote.cause == cause
     assert words in vote.reason
-    assert not cache.kept
+    assert not cache.texts
 
 
 CHOICES: list[tuple[str, dict[str, Any], list[str]]] = [

@@ -89,7 +89,7 @@ def test_what_is_cached_of_both_rounds_is_found_again() -> None:
     ask(["yes", "no", "yes"], cache=cache, **judge)
     votes, _ = ask([], cache=cache, mode="cached", **judge)
     assert [vote.cache for vote in votes] == ["hit"] * 3
-    cache.kept.popitem()
+    cache.texts.popitem()
     votes, _ = ask([], cache=cache, mode="cached", **judge)
     assert isinstance(votes[2], Skipped)
 
@@ -116,12 +116,12 @@ def test_a_row_whose_value_is_not_that_of_its_label_is_a_miss(change: dict[str, 
     """Cassettes are text in version control, and edited."""
     cache = MemoryCache()
     ask(["yes"], cache=cache)
-    [(key, text)] = cache.kept.items()
+    [(key, text)] = cache.texts.items()
     row = json.loads(text)
-    cache.kept[key] = json.dumps({**row, "judgement": {**row["judgement"], **change}})
+    cache.texts[key] = json.dumps({**row, "judgement": {**row["judgement"], **change}})
     [vote], _ = ask([], cache=cache, mode="cached")
     assert isinstance(vote, Skipped)
-    cache.kept[key] = text
+    cache.texts[key] = text
     assert ask([], cache=cache, mode="cached")[0][0].judgement.label == "yes"
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import BaseModel
 
 from service.calibration.labels import AnnotatorLabel, LabelledItem, LabelledSet, build_labelled_set
 from service.calibration.predictions import Prediction
@@ -38,3 +42,8 @@ def drawn(
             raw = sure if (rng.random() < right) == truth else 1 - sure
             predictions.append(Prediction(id=one.id, criterion="c", raw=raw, model=f"m{at}"))
     return build_labelled_set(enumerate(items, 1), source="drawn"), tuple(predictions)
+
+
+def write_lines(file: Path, rows: Iterable[BaseModel]) -> Path:
+    file.write_text("".join(f"{row.model_dump_json()}\n" for row in rows), "utf-8")
+    return file

@@ -17,7 +17,7 @@ from service.cli.calibrating import run_calibration
 from service.cli.exits import ExitCode
 from service.core.judging.fits.fit import Fit
 from service.errors import InputError
-from tests.calibration.label_sets import drawn
+from tests.calibration.label_sets import drawn, write_lines
 
 QUICK = ReportOptions(resampling=Resampling(draws=20))
 
@@ -29,10 +29,9 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def write_files(folder: Path) -> tuple[Path, Path]:
     labels, predictions = drawn(200, judges=(0.85, 0.7))
-    one, other = folder / "labels.jsonl", folder / "said.jsonl.gz"
-    one.write_text("".join(f"{item.model_dump_json()}\n" for item in labels.items), "utf-8")
-    other.write_bytes(gzip.compress("".join(f"{said.model_dump_json()}\n" for said in predictions).encode()))
-    return one, other
+    said = folder / "said.jsonl.gz"
+    said.write_bytes(gzip.compress(write_lines(folder / "said.jsonl", predictions).read_bytes()))
+    return write_lines(folder / "labels.jsonl", labels.items), said
 
 
 def written(folder: Path) -> dict[str, bytes]:

@@ -17,8 +17,10 @@ from service.cli.exits import ExitCode
 from service.cli.fitted import check_calibration
 from service.errors import InputError
 from tests.faults.provider import Json, Provider, Reply, serving
+from tests.labelled import item
 
 COUNT = 120
+NAMES = "abcdefghijk"
 
 
 class Harsh(Provider):
@@ -27,24 +29,6 @@ class Harsh(Provider):
     def reply(self, script: str | None, headers: Mapping[str, str], body: Json) -> Reply:
         found = super().reply(script, headers, body)
         return replace(found, body=found.body.replace(rb"\"grounded\"", rb"\"contradicted\""))
-
-
-def write_labels(folder: Path) -> Path:
-    """Every other answer names another amount than the tool; two people agree on most of them."""
-    rows = [
-        {
-            "id": f"i{n:03}",
-            "criterion": "result_groundedness",
-            "group": f"g{n // 2}",
-            "payload": {"amount_cents": 5400},
-            "answer": f"Dear {'abcdefghijkl'[n // 10]}{'mnopqrstuv'[n % 10]}, it is ${54 if n % 2 else 77}.00.",
-            "labels": [{"annotator": who, "label": bool(n % 2) is not (n % 10 == at)} for at, who in enumerate("ab")],
-        }
-        for n in range(COUNT)
-    ]
-    file = folder / "labels.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return file
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +47,11 @@ def use(monkeypatch: pytest.MonkeyPatch, provider: Provider, home: Path) -> None
 def made(judged: Provider, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with labels, what the judge said of them, and the run."""
     folder = tmp_path_factory.mktemp("made")
-    labels, said = write_labels(folder), folder / "said.jsonl"
+    labels, said = folder / "labels.jsonl", folder / "said.jsonl"
+    rows = [
+        item(n, answer=f"Dear {NAMES[n // 11]}{NAMES[n % 11]}, it is ${54 if n % 3 else 77}.00.") for n in range(COUNT)
+    ]
+    labels.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         use(patch, judged, folder)
         assert judge_labels(labels, said) == ExitCode.PASSED
@@ -73,15 +61,10 @@ def made(judged: Provider, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def provider(judged: Provider) -> Provider:
-    judged.requests.clear()
-    return judged
-
-
-@pytest.fixture
-def run(made: Path, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(made: Path, judged: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copytree(made, tmp_path, dirs_exist_ok=True)
-    use(monkeypatch, provider, tmp_path)
+    use(monkeypatch, judged, tmp_path)
+    judged.requests.clear()
     return tmp_path / "run"
 
 
@@ -91,14 +74,13 @@ def labels(run: Path) -> Path:
 
 
 def test_a_check_that_holds_and_nights_that_do_not(
-    run: Path, labels: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Path, labels: Path, judged: Provider, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    provider.requests.clear()
     assert check_calibration(run, labels, size=40, output_format="json") == ExitCode.PASSED
     told = capsys.readouterr()
     (found,) = json.loads(told.out)["judges"]
-    assert (len(provider.requests), found["n"], found["fall"]["nights"], found["drifted"], told.err) == (
+    assert (len(judged.requests), found["n"], found["fall"]["nights"], found["drifted"], told.err) == (
         40,
         40,
         1,
@@ -120,12 +102,12 @@ def test_a_check_that_holds_and_nights_that_do_not(
 
 
 def test_what_nobody_answers_is_no_drift(
-    run: Path, labels: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Path, labels: Path, judged: Provider, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", provider.base("fault-refusal"))
+    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", judged.base("fault-refusal"))
     with pytest.raises(InputError, match="none of 5 items was answered"):
         check_calibration(run, labels, size=5)
-    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", provider.base("fault-refusal-x8"))
+    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", judged.base("fault-refusal-x8"))
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/fault-refusal-x8")
     assert check_calibration(run, labels, size=40) == ExitCode.DATA
     told = capsys.readouterr().err

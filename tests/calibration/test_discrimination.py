@@ -22,7 +22,7 @@ from service.calibration.report.rendering import render_report_markdown
 from service.calibration.report.usefulness import build_row, describe_use
 from service.calibration.results import CalibrationRun
 from service.calibration.run import calibrate
-from service.core.judging.fits.fit import Binding, Fit, calibrate_value
+from service.core.judging.fits.fit import Binding, calibrate_value
 from service.core.judging.fits.usefulness import Discrimination
 from service.errors import InputError
 from service.fits.files import refuse_useless
@@ -133,7 +133,7 @@ def test_the_number_of_labels_follows_from_the_width() -> None:
     assert by_p.count_more() == 282
 
 
-@pytest.mark.parametrize("count", [8, 20, 40])
+@pytest.mark.parametrize("count", [8, 40])
 def test_a_good_judge_with_too_few_labels_is_not_installed_yet_and_with_enough_it_is(count: int) -> None:
     labels, said = drawn(400, judges=(0.97,))
     few = [one for one in said if one.id < f"i{count:05}"]
@@ -215,8 +215,3 @@ def test_a_judge_that_knows_nothing_is_rarely_called_useful() -> None:
     assert max(accepted) <= most
     assert sum(accepted) <= 0.05 * SEEDS * len(CELLS)
     assert found[CELLS[0]]["useless"] >= 0.9 * SEEDS
-
-
-def test_a_stored_fit_reads_back_as_it_was() -> None:
-    fit = run_judge("as it is")[0].fits[0]
-    assert Fit.model_validate_json(fit.model_dump_json()) == fit

@@ -19,46 +19,18 @@ from service.calibration.fitting import (
 )
 from service.calibration.labels import LabelledItem
 from service.calibration.splits import assign_folds, names_split, read_split
-from service.core.judging.fits.fit import Method
-from service.core.judging.fits.maps import Isotonic, Platt
+from service.core.judging.fits.maps import Platt
 from service.errors import InputError
 from service.stats.tallies import LabelTally, build_confusion_at, build_tally
 from tests.bulk import examples
 from tests.calibration.label_sets import item
 
-METHODS: tuple[Method, ...] = ("identity", "platt", "isotonic")
 ITEMS = st.lists(st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.booleans()), min_size=1, max_size=40)
 Items = list[tuple[float, bool]]
 
 
 def tallied(items: Items) -> LabelTally:
     return build_tally([score for score, _ in items], [label for _, label in items])
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(st.sampled_from(METHODS), ITEMS)
-def test_what_is_fitted_is_monotone_and_stays_in_its_range(method: Method, items: Items) -> None:
-    values = [fit_map(method, tallied(items)).apply(n / 40) for n in range(41)]
-    assert all(0 <= value <= 1 for value in values)
-    assert all(a <= b + 1e-12 for a, b in pairwise(values))
-
-
-@settings(max_examples=examples(40), deadline=None)
-@given(st.sampled_from(METHODS), ITEMS, st.randoms(use_true_random=False))
-def test_the_order_of_items_changes_no_digit(method: Method, items: Items, chance) -> None:
-    mixed = list(items)
-    chance.shuffle(mixed)
-    assert fit_map(method, tallied(mixed)) == fit_map(method, tallied(items))
-
-
-def test_platt_at_two_values_meets_its_targets() -> None:
-    """Two numbers can meet two shares: those of Platt's targets, (passed + 1) / (passed + 2) and 1 / (failed + 2)."""
-    items = [(0.0, True)] * 2 + [(0.0, False)] * 8 + [(1.0, True)] * 7 + [(1.0, False)] * 3
-    high, low = 10 / 11, 1 / 13
-    found = fit_map("platt", tallied(items))
-    assert isinstance(found, Platt)
-    assert found.apply(0.0) == pytest.approx((2 * high + 8 * low) / 10, abs=1e-9)
-    assert found.apply(1.0) == pytest.approx((7 * high + 3 * low) / 10, abs=1e-9)
 
 
 def test_platt_on_separated_items_stays_finite_and_on_a_judge_upside_down_is_flat() -> None:
@@ -84,13 +56,6 @@ def test_platt_is_the_best_of_its_kind(items: Items) -> None:
     best = loss(found.slope, found.offset)
     for slope, offset in product((-0.05, 0.0, 0.05), repeat=2):
         assert best <= loss(max(0.0, found.slope + slope), found.offset + offset) + 1e-7
-
-
-def test_isotonic_pools_what_falls() -> None:
-    """Ayer et al.: 1/4, 3/4, 2/4, 4/4 with four items each; the second and third are pooled to 5/8."""
-    items = [(s, n < k) for s, k in ((0.1, 1), (0.3, 3), (0.5, 2), (0.7, 4)) for n in range(4)]
-    found = fit_map("isotonic", tallied(items))
-    assert found == Isotonic(raw=(0.1, 0.3, 0.5, 0.7), value=(0.25, 0.625, 0.625, 1.0))
 
 
 @given(ITEMS)

@@ -20,6 +20,7 @@ from tests.cli.test_score_again import count_kept
 from tests.faults.provider import Provider, serving
 from tests.forked import Command, Forked
 from tests.jobs.process import until
+from tests.labelled import item
 
 ITEMS, REPEATS = 40, 2
 ANSWERED = 25
@@ -27,19 +28,8 @@ ANSWERED = 25
 
 
 def labels(folder: Path, *, count: int = ITEMS) -> Path:
-    rows = [
-        {
-            "id": f"i{n}",
-            "criterion": "result_groundedness",
-            "group": f"g{n}",
-            "payload": {"amount_cents": 5400},
-            "answer": f"item-{n}- costs $54.00.",
-            "labels": [{"annotator": "ana", "label": 1}],
-        }
-        for n in range(count)
-    ]
     file = folder / "labels.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    file.write_text("".join(json.dumps(item(n)) + "\n" for n in range(count)), "utf-8")
     return file
 
 
@@ -66,7 +56,9 @@ def environ(silent: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def asked(provider: Provider) -> Counter[str]:
     """How often each item was asked about."""
-    return Counter(found[1] for one in provider.requests if (found := re.search(r"item-(\d+)-", json.dumps(one.body))))
+    return Counter(
+        found[1] for one in provider.requests if (found := re.search(r"Order (\d+) cost", json.dumps(one.body)))
+    )
 
 
 def written(out: Path) -> tuple[Prediction, ...]:
@@ -91,7 +83,7 @@ def test_stopped_in_the_middle_it_asks_only_for_what_is_missing(silent: Provider
     assert len(silent.requests) == ITEMS * REPEATS - ANSWERED
     assert set(before | asked(silent)) == {str(n) for n in range(ITEMS)}
     assert [one.answer_id for one in written(out)] == sorted(
-        (f"i{n}", "result_groundedness", k, "result_groundedness") for n in range(ITEMS) for k in range(2)
+        (f"i{n:03}", "result_groundedness", k, "result_groundedness") for n in range(ITEMS) for k in range(2)
     )
 
 

@@ -101,6 +101,12 @@ def test_the_report_shows_what_each_member_weighs_and_how_far_it_agrees() -> Non
     assert max(one.agreement or 0 for one in jury.members) < agreement + 0.02
 
 
+def test_two_judges_are_no_jury_as_none_would_be_served_by_its_fit() -> None:
+    labels, predictions = drawn(60, judges=(0.9, 0.7))
+    apart = [one.model_copy(update={"judge": one.model}) for one in predictions]
+    assert calibrate(labels, apart, QUICK).report.juries == ()
+
+
 def test_what_a_model_said_as_a_member_and_by_itself_counts_once() -> None:
     _, predictions = drawn(4, judges=(0.9, 0.7))
     whole = as_jury(predictions)

@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from service.calibration.labels import read_csv, read_labels
 from service.calibration.predictions import group_by_judge, read_judged_set, read_predictions
 from service.errors import InputError
 from tests.calibration.label_sets import item
+from tests.tables import read_yaml
 
-REFUSED = yaml.safe_load(
-    (Path(__file__).parents[1] / "data" / "calibration" / "refused_labels.yaml").read_text("utf-8")
-)
+DATA = Path(__file__).parents[1] / "data" / "calibration"
 GOOD = '{"id": "a", "criterion": "c", "group": "g", "labels": [{"annotator": "x", "label": 1}]}'
-
-
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["line"][:60])
-def test_a_line_that_cannot_be_read(case: dict[str, str]) -> None:
-    with pytest.raises(InputError) as refused:
-        read_labels([case["line"]])
-    assert (refused.value.problems[0].path, len(refused.value.problems)) == (case["at"], 1)
-    assert case["why"] in refused.value.problems[0].message
-
-
-@pytest.mark.parametrize(
-    ("lines", "at", "why"),
-    [([GOOD, GOOD], "line 2", "before, in line 1"), ([], "labels", "no labelled item"), (["", " "], "labels", "no")],
-)
-def test_a_set_that_cannot_be(lines: list[str], at: str, why: str) -> None:
-    with pytest.raises(InputError) as refused:
-        read_labels(lines)
-    assert refused.value.problems[0].path == at
-    assert why in refused.value.problems[0].message
+SAID = '{"id": "a", "criterion": "c", "raw": 0.5, "model": "m"}'
 
 
 @pytest.mark.parametrize(
@@ -71,45 +52,40 @@ def test_a_table_is_the_same_set() -> None:
     assert found.lines == {("a", "c"): 2, ("b", "c"): 4}
 
 
-@pytest.mark.parametrize(
-    ("table", "at", "why"),
-    [
-        ("", "line 1", "no column id"),
-        ("id,criterion,group,annotator\n", "line 1", "no column label"),
-        ("id,criterion,group,annotator,label,colour\n", "line 1", "unknown columns: colour"),
-        ("id,criterion,group,annotator,label,id\n", "line 1", "twice"),
-        ("id,criterion,group,annotator,label\na,c,g,x\n", "line 2", "4 cells, but 5 columns"),
-        ("id,criterion,group,annotator,label\na,c,g,x,1\na,c,h,y,1\n", "line 3: /group", "differs from line 2"),
-        ("id,criterion,group,annotator,label\na,c,g,x,1\na,c,g,x,0\n", "line 2", "two labels"),
-        ("id,criterion,group,annotator,label\na,c,g,x,7\n", "line 2: /labels/0/label", "true or false"),
-        ('id,criterion,group,annotator,label\na,c,g,x,"1\n', "line 2", "not CSV"),
-        ("id,criterion,group,annotator,label\n", "labels", "no labelled item"),
-    ],
-)
-def test_a_table_that_cannot_be_read(table: str, at: str, why: str) -> None:
+HEAD = "id,criterion,group,annotator,label"
+REFUSED: list[tuple[str, list[str], str, str]] = [
+    *[("labels", [case["line"]], case["at"], case["why"]) for case in read_yaml(DATA / "refused_labels.yaml")],
+    ("labels", [GOOD, GOOD], "line 2", "before, in line 1"),
+    ("labels", [], "labels", "no labelled item"),
+    ("labels", ["", " "], "labels", "no labelled item"),
+    ("table", [], "line 1", "no column id"),
+    ("table", ["id,criterion,group,annotator"], "line 1", "no column label"),
+    ("table", [f"{HEAD},colour"], "line 1", "unknown columns: colour"),
+    ("table", [f"{HEAD},id"], "line 1", "twice"),
+    ("table", [HEAD], "labels", "no labelled item"),
+    ("table", [HEAD, "a,c,g,x"], "line 2", "4 cells, but 5 columns"),
+    ("table", [HEAD, "a,c,g,x,1", "a,c,h,y,1"], "line 3: /group", "differs from line 2"),
+    ("table", [HEAD, "a,c,g,x,1", "a,c,g,x,0"], "line 2", "two labels"),
+    ("table", [HEAD, "a,c,g,x,7"], "line 2: /labels/0/label", "true or false"),
+    ("table", [HEAD, 'a,c,g,x,"1'], "line 2", "not CSV"),
+    ("predictions", [SAID.replace("0.5", "1.5")], "line 1: /raw", "expected at most 1.0"),
+    ("predictions", [SAID.replace("0.5", "NaN")], "line 1", "not valid JSON"),
+    ("predictions", [SAID, SAID], "line 2", "sample 0 of this judge in line 1"),
+    ("predictions", [SAID.replace("raw", "score")], "line 1: /raw", "required"),
+]
+READ: dict[str, Callable[[list[str]], object]] = {
+    "labels": read_labels,
+    "table": lambda lines: read_csv("\n".join(lines)),
+    "predictions": read_predictions,
+}
+
+
+@pytest.mark.parametrize(("kind", "lines", "at", "why"), REFUSED)
+def test_what_cannot_be_read_is_named_with_its_line(kind: str, lines: list[str], at: str, why: str) -> None:
     with pytest.raises(InputError) as refused:
-        read_csv(table)
-    assert refused.value.problems[0].path == at
-    assert why in refused.value.problems[0].message
-
-
-SAID = '{"id": "a", "criterion": "c", "raw": 0.5, "model": "m"}'
-
-
-@pytest.mark.parametrize(
-    ("lines", "at", "why"),
-    [
-        ([SAID.replace("0.5", "1.5")], "line 1: /raw", "expected at most 1.0"),
-        ([SAID.replace("0.5", "NaN")], "line 1", "not valid JSON"),
-        ([SAID, SAID], "line 2", "sample 0 of this judge in line 1"),
-        ([SAID.replace("raw", "score")], "line 1: /raw", "required"),
-    ],
-)
-def test_a_prediction_that_cannot_be_read(lines: list[str], at: str, why: str) -> None:
-    with pytest.raises(InputError) as refused:
-        read_predictions(lines)
-    assert refused.value.problems[0].path == at
-    assert why in refused.value.problems[0].message
+        READ[kind](lines)
+    first, *others = refused.value.problems
+    assert (first.path, why in first.message, kind == "predictions" or others == []) == (at, True, True)
 
 
 def test_predictions_go_to_the_judge_that_made_them() -> None:

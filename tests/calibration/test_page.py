@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,8 +14,6 @@ from service.calibration.report.rendering import render_report_markdown, render_
 from service.calibration.results import CalibrationReport
 from service.calibration.run import calibrate
 from tests.calibration.label_sets import drawn
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +58,3 @@ def test_a_disagreement_is_shown_with_its_line_labels_and_reason() -> None:
     row = next(row for row in html.split("<tr>") if f"<td>{one.id} (line {one.line})</td>" in row)
     for text in (", ".join(one.labels), one.answer, "because &lt;b&gt;"):
         assert f">{text}</td>" in row
-
-
-def test_the_core_applies_a_fit_without_numpy() -> None:
-    code = """
-import sys
-from service.core.judging.fits.maps import Isotonic
-assert Isotonic(raw=(0.0, 1.0), value=(0.2, 0.8)).apply(0.5) == 0.5
-sys.exit("numpy" in sys.modules or "scipy" in sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

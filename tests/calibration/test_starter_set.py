@@ -1,4 +1,4 @@
-"""The labelled set that comes with the project: what it is made of, and that its judges have something to judge in it."""
+"""The labelled set that comes with the project and what it is made of."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 
 from service.calibration.labels import LabelledItem, LabelledSet, read_labels
-from service.core.plan import plan
-from service.core.rubric import Rubric
-from service.intake import read_trace
 from service.registry import Registry
 
 STARTER = Path(__file__).parents[2] / "calibration" / "labels" / "starter.jsonl"
@@ -28,6 +25,8 @@ def called(item: LabelledItem) -> list[str]:
 
 
 def test_what_it_is_made_of(starter: LabelledSet) -> None:
+    stages = {one.id: one.stage for one in Registry().find("four_step").criteria}
+    assert all(stages[item.criterion] == item.step for item in starter.items)
     assert Counter(item.step for item in starter.items) == {
         "decide": 10,
         "select": 20,
@@ -51,18 +50,3 @@ def test_a_family_of_near_misses_has_each_tool_taken_for_another(starter: Labell
         assert tools[True], group
         assert tools[False], group
         assert not tools[True] & tools[False], group
-
-
-def test_every_case_has_the_question_it_is_labelled_for_unless_code_can_tell_that_it_fails(
-    starter: LabelledSet,
-) -> None:
-    rubric = Registry().find("four_step")
-    for item in starter.items:
-        assert item.trace is not None
-        asks = plan(read_trace(item.trace), rubric).asks
-        assert item.criterion in {ask.criterion for ask in asks} or not item.passes, item.id
-        assert rubric_stage(rubric, item.criterion) == item.step
-
-
-def rubric_stage(rubric: Rubric, criterion: str) -> str:
-    return next(one.stage for one in rubric.criteria if one.id == criterion)

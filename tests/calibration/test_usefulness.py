@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from service.calibration.figures import Measure, Resampling
+from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.report.usefulness import build_row, describe_use
 from service.calibration.results import JudgeReport, Promise
 from service.calibration.run import calibrate
 from service.core.judging.fits.guarantee import Guarantee
+from service.stats.rates import Measure
 from tests.calibration.label_sets import drawn
 from tests.calibration.test_guarantees import two_judges
 

@@ -13,6 +13,7 @@ import pytest
 
 from service.cli import main
 from tests.cli.cli_run import Ran, Run
+from tests.cli.served import Served
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +47,19 @@ def run(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPa
         return Ran(code, captured.out, captured.err.decode())
 
     return run
+
+
+@pytest.fixture
+def ask(run: Run, service: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs `callgrade jobs` against the `service` of its module."""
+    monkeypatch.setenv("CALLGRADE_SERVER", service.url)
+    monkeypatch.setenv("CALLGRADE_API_KEY", service.key)
+    service.provider.latency = 0.0
+
+    def ask(*args: object, stdin: bytes = b"") -> Ran:
+        ran = run("jobs", *args, stdin=stdin)
+        assert service.key not in ran.out + ran.err
+        assert "warning" not in ran.err
+        return ran
+
+    return ask

@@ -16,7 +16,7 @@ from service.cli.calibrating import run_calibration
 from service.fits.checks import FitCheck, append_checks
 from service.fits.files import build_file_name, read_fits
 from service.registry import Registry
-from tests.calibration.label_sets import drawn
+from tests.calibration.label_sets import drawn, write_lines
 from tests.calibration.test_discrimination import JUDGES, run_judge
 from tests.cli.cli_run import Run
 from tests.cli.served import served
@@ -32,10 +32,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     labels, predictions = drawn(200, judges=(0.9, 0.85))
     said = [one.model_copy(update={"judge": JUDGE.id, "judge_digest": JUDGE.digest}) for one in predictions]
-    (folder / "labels.jsonl").write_text("".join(f"{item.model_dump_json()}\n" for item in labels.items), "utf-8")
-    (folder / "said.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in said), "utf-8")
-    options, said_file = ReportOptions(resampling=Resampling(draws=40)), folder / "said.jsonl"
-    run_calibration(folder / "labels.jsonl", folder / "out", options, predictions=[said_file])
+    labels_file = write_lines(folder / "labels.jsonl", labels.items)
+    options, said_file = ReportOptions(resampling=Resampling(draws=40)), write_lines(folder / "said.jsonl", said)
+    run_calibration(labels_file, folder / "out", options, predictions=[said_file])
     return folder
 
 
@@ -116,12 +115,11 @@ def test_a_second_run_into_a_folder_leaves_no_fit_of_the_first(run: Run, out: Pa
     assert [fit.model for fit in left if fit.criterion == "c"] == ["m0"]
 
 
-@pytest.mark.parametrize("name", JUDGES)
+@pytest.mark.parametrize("name", ["as it is", "inverted"])
 def test_no_fit_is_installed_but_of_a_useful_judge(run: Run, tmp_path: Path, name: str) -> None:
     (use, _), (_, labels, said) = JUDGES[name], run_judge(name)
-    lines = [f"{one.model_dump_json()}\n" for one in (*labels.items, *said)]
-    (tmp_path / "labels.jsonl").write_text("".join(lines), "utf-8")
-    ran = run("calibrate", "run", "--labels", tmp_path / "labels.jsonl", "--out", tmp_path / "out", "--draws", "0")
+    judged = write_lines(tmp_path / "judged.jsonl", (*labels.items, *said))
+    ran = run("calibrate", "run", "--labels", judged, "--out", tmp_path / "out", "--draws", "0")
     assert ran.code == 0
     assert (use in ran.out) is (use != "useful")
     ran = run("calibrate", "install", tmp_path / "out")
@@ -166,15 +164,12 @@ def test_a_run_is_certified_and_each_look_at_its_labels_is_counted(run: Run, out
 def test_fresh_labels_certify_alone(run: Run, out: Path, tmp_path: Path) -> None:
     """Their looks are their own, and none that the run has seen counts."""
     _, labels, said = run_judge("as it is")
-    run_dir = tmp_path / "run"
-    judged = tmp_path / "judged.jsonl"
-    judged.write_text("".join(f"{one.model_dump_json()}\n" for one in (*labels.items, *said)), "utf-8")
+    run_dir, judged = tmp_path / "run", write_lines(tmp_path / "judged.jsonl", (*labels.items, *said))
     assert run("calibrate", "run", "--labels", judged, "--out", run_dir, "--draws", "0").code == 0
     asked = ("calibrate", "certify", run_dir, "--tpr", "0.5", "--tnr", "0.5")
     assert "no label that the run has not seen" in run(*asked, "--labels", judged).err
-    fresh = tmp_path / "fresh.jsonl"
     renamed = [one.model_copy(update={"id": f"new-{one.id}"}) for one in (*labels.items, *said)]
-    fresh.write_text("".join(f"{one.model_dump_json()}\n" for one in renamed), "utf-8")
+    fresh = write_lines(tmp_path / "fresh.jsonl", renamed)
     assert run(*asked).code == 0
     ran = run(*asked, "--labels", fresh)
     assert ran.code == 0, ran.out

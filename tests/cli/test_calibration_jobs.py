@@ -12,8 +12,9 @@ import pytest
 from service import Client
 from service.core.judging.fits.fit import Fit
 from service.fits.files import build_file_name
-from tests.cli.cli_run import Ran, Run
+from tests.cli.cli_run import Run
 from tests.cli.served import Served, served
+from tests.cli.test_jobs_command import batch
 from tests.faults.provider import Provider
 from tests.faults.scripted import Answer, scripted
 from tests.labelled import item
@@ -25,20 +26,6 @@ ID = "calibration_019aa5b3c4d000112233445566778899"
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("service"), Provider(), "calibrate") as running:
         yield running
-
-
-@pytest.fixture
-def ask(run: Run, service: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs `callgrade jobs`."""
-    monkeypatch.setenv("CALLGRADE_SERVER", service.url)
-    monkeypatch.setenv("CALLGRADE_API_KEY", service.key)
-
-    def ask(*args: object) -> Ran:
-        ran = run("jobs", *args)
-        assert service.key not in ran.out + ran.err
-        return ran
-
-    return ask
 
 
 def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Served, tmp_path: Path) -> None:
@@ -78,9 +65,7 @@ def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Se
     [
         (["show", ID], 4, "no calibration of that id"),
         (["results", ID, "--output", "x"], 4, "no calibration of that id"),
-        (["show", ID, "--key", "cg_wrong"], 4, "--key: the key is unknown here, revoked or expired"),
         (["list", "--kind", "calibration", "--after", "x"], 5, "after: expected"),
-        (["show", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
     ],
 )
 def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code: int, told: str) -> None:
@@ -92,34 +77,9 @@ def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code
 
 def calibration(status: str, done: int = 0, **more: Any) -> bytes:
     """A calibration of five items, two answers each, as the service gives it."""
-    counts = {"total": 10, "completed": done, "failed": 0, "rejected": 0, "cancelled": 0, "expired": 0}
-    zeros = {
-        "cost_usd": 0.0,
-        "unpriced_calls": 0,
-        "uncertain_usd": 0.0,
-        "questions": 0,
-        "tokens_in": 0,
-        "tokens_out": 0,
-        "cache_hits": 0,
-    }
-    nothing = dict.fromkeys(
-        (
-            "budget_usd",
-            "max_questions",
-            "reason",
-            "resume_at",
-            "ended_at",
-            "webhook",
-            "judge_model",
-            "unanswered",
-            "rubric",
-            "judges",
-        )
-    )
-    times = {"created_at": "2026-11-21T10:00:00Z", "deadline_at": "2026-11-22T10:00:00Z"}
-    made = {"items": 5, "fits": 0, "reasons": [], "repeats": 2, "method": "auto", "seed": "s"}
-    found = {"id": ID, "name": "", "status": status, "request_counts": counts, "tags": {}}
-    return json.dumps(found | zeros | nothing | times | made | more).encode()
+    nothing = dict.fromkeys(("judge_model", "unanswered", "rubric", "judges"))
+    made = {"id": ID, "items": 5, "fits": 0, "reasons": [], "repeats": 2, "method": "auto", "seed": "s"}
+    return batch(status, done, **(nothing | made | more))
 
 
 def test_a_watch_polls_and_tells_what_happens(run: Run) -> None:
@@ -150,10 +110,3 @@ def test_nothing_is_fetched_of_one_that_did_not_complete(run: Run, tmp_path: Pat
     assert "it is so" in ran.err
     assert ("jobs resume" in ran.err) == (status == "paused_budget")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_another_server_is_told_as_such(run: Run) -> None:
-    with scripted(lambda *_: Answer(b"{}")) as server:
-        ran = run("jobs", "results", ID, "--output", "x", "--server", server.url)
-    assert ran.code == 4
-    assert "the answer does not come from callgrade" in ran.err

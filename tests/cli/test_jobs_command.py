@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.cli_run import Ran, Run
+from tests.cli.cli_run import Run
 from tests.cli.served import Served, served
 from tests.faults.provider import Provider
 from tests.faults.scripted import Answer, scripted
@@ -35,22 +35,6 @@ def lines(*records: Any) -> bytes:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("service"), Provider()) as running:
         yield running
-
-
-@pytest.fixture
-def ask(run: Run, service: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs `callgrade jobs`."""
-    monkeypatch.setenv("CALLGRADE_SERVER", service.url)
-    monkeypatch.setenv("CALLGRADE_API_KEY", service.key)
-    service.provider.latency = 0.0
-
-    def ask(*args: object, stdin: bytes = b"") -> Ran:
-        ran = run("jobs", *args, stdin=stdin)
-        assert service.key not in ran.out + ran.err
-        assert "warning" not in ran.err
-        return ran
-
-    return ask
 
 
 def submitted(ask: Run, *records: Any, options: tuple[object, ...] = ()) -> str:

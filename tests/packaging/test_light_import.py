@@ -37,6 +37,9 @@ def test_the_watch_sees(code: str, seen: str) -> None:
     assert seen in noticed(code)
 
 
-@pytest.mark.parametrize("module", ["service", "service.errors", "service.settings", "service.reading.packaged_files"])
+@pytest.mark.parametrize(
+    "module",
+    ["service", "service.errors", "service.settings", "service.reading.packaged_files", "service.core.judging.fits"],
+)
 def test_importing_does_no_work(module: str) -> None:
     assert noticed(f"import {module}") == []

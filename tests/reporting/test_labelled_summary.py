@@ -144,7 +144,7 @@ def test_the_interval_is_that_of_the_groups() -> None:
 def test_a_report_is_as_good_as_the_worst_of_its_calls() -> None:
     found = rate_of([report("a", 1, 0), report("b", 1, 1), report("c", 1, 1)], [label("a"), label("b")])
     assert found.naive == pytest.approx(2 / 3)
-    assert found.corrected == ppi([True, True], [0, 1], [1])
+    assert found.corrected == ppi([True, True], [0, 1], [1], ([None, None], [None]))
 
 
 def test_most_labels_decide_and_of_even_ones_the_first() -> None:

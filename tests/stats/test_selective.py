@@ -1,14 +1,13 @@
-"""From where on verdicts agree: by hand, and how often the promise is kept where the truth is known."""
+"""From where on verdicts agree, by hand. How often that is kept: `tests/calibration/test_guarantees.py`."""
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
-from service.stats.selective import compute_lower_bounds, estimate_icc, find_certainty_threshold
+from service.stats.selective import estimate_icc, find_certainty_threshold
 
 ERROR = 0.025
 Level = tuple[float, int, int, bool, str]
@@ -59,67 +58,9 @@ def test_the_order_of_items_changes_nothing() -> None:
     assert find_certainty_threshold(*[column[mixed] for column in found], share=0.85, error=ERROR) == 0.8
 
 
-def test_the_bound_is_the_binomial_tail() -> None:
-    from scipy.stats import binom
-
-    (low,) = compute_lower_bounds(np.array([90.0]), np.array([100.0]), ERROR)
-    assert binom.sf(89, 100, low) == pytest.approx(ERROR)
-
-
 def test_likeness() -> None:
     alone, fives = np.arange(60), np.arange(60) // 5
     assert estimate_icc(alone % 3 > 0, alone) == 0
     assert estimate_icc(fives % 2 > 0, fives) == 1
     assert estimate_icc((7 * np.arange(300)) % 11 > 4, np.arange(300) // 5) < 0.15
     assert estimate_icc(np.ones(60, dtype=np.bool_), fives) == 1
-
-
-class Cell(NamedTuple):
-    """Labels in groups of `size`, as alike as `alike` says; `slope`: how fast agreement falls from the surest on."""
-
-    labels: int
-    share: float
-    slope: float
-    levels: int
-    size: int = 1
-    alike: float = 0.0
-
-
-EVERY = [
-    Cell(labels, share, slope, levels, *grouped)
-    for labels, share, slope, levels, grouped in product(
-        (100, 300, 1000), (0.8, 0.9), (0.05, 0.2, 0.4), (3, 200), ((1, 0.0), (5, 0.2), (10, 0.5))
-    )
-]
-SOME = [Cell(300, 0.9, 0.2, 3), Cell(300, 0.8, 0.4, 200), Cell(300, 0.9, 0.05, 200, 5, 0.2)]
-
-
-def count_broken(cell: Cell, draws: int) -> float:
-    """In which share of draws the true agreement of what is accepted lies below the promise."""
-    rng, broken = np.random.default_rng(5), 0
-    for _ in range(draws):
-        rank = rng.integers(0, cell.levels, cell.labels) / (cell.levels - 1)
-        chance = np.clip(cell.share + cell.slope / 2 - cell.slope * rank, 0.01, 0.99)
-        agrees = rng.random(cell.labels) < chance
-        groups = np.arange(cell.labels) // cell.size
-        if cell.alike:  # an item follows its group's luck with a chance of the root of likeness
-            follows = rng.random(cell.labels) < cell.alike**0.5
-            agrees = np.where(follows, rng.random(groups[-1] + 1)[groups] < chance, agrees)
-        edge = find_certainty_threshold(1 - rank, agrees, np.ones_like(agrees), groups, share=cell.share, error=0.05)
-        if edge is not None:
-            levels = np.arange(cell.levels) / (cell.levels - 1)
-            true = np.clip(cell.share + cell.slope / 2 - cell.slope * levels, 0.01, 0.99)
-            broken += true[1 - levels >= edge - 1e-9].mean() < cell.share - 1e-9
-    return broken / draws
-
-
-@pytest.mark.parametrize("cell", SOME, ids=str)
-def test_the_promise_is_kept(cell: Cell) -> None:
-    assert count_broken(cell, 200) <= 0.05 + 2 * (0.05 * 0.95 / 200) ** 0.5
-
-
-@pytest.mark.chaos
-def test_the_promise_is_kept_anywhere() -> None:
-    """108 cells of 1,000 draws."""
-    most = 0.05 + 2 * (0.05 * 0.95 / 1000) ** 0.5
-    assert not {cell: broken for cell in EVERY if (broken := count_broken(cell, 1000)) > most}

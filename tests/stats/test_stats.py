@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from itertools import combinations
 from math import comb, sqrt
-from pathlib import Path
 from statistics import NormalDist
 
 import pytest
@@ -18,13 +15,6 @@ from service.stats.rates import PairedCase, RatePart, compute_percentile, estima
 from tests.bulk import examples
 
 Z = NormalDist().inv_cdf(0.975)
-
-PASS_K = [(4, 2, 2, 1 / 6), (8, 4, 2, 3 / 14), (4, 2, 1, 0.5), (4, 1, 2, 0.0), (4, 4, 4, 1.0), (3, 0, 3, 0.0)]
-
-
-@pytest.mark.parametrize(("n", "c", "k", "want"), PASS_K)
-def test_pass_hat_k(n: int, c: int, k: int, want: float) -> None:
-    assert pass_hat_k(n, c, k) == pytest.approx(want, abs=1e-12)
 
 
 @pytest.mark.parametrize(("n", "c", "k"), [(3, 1, 4), (0, 0, 1), (4, 2, 0), (4, 5, 1), (4, -1, 1)])
@@ -40,22 +30,6 @@ def test_pass_hat_k_is_the_share_of_subsets_that_all_pass(passed: list[bool], da
     assert pass_hat_k(len(passed), sum(passed), k) == pytest.approx(sum(subsets) / len(subsets))
 
 
-@pytest.mark.shared_data
-def test_pass_hat_k_of_the_packaged_tau_runs(shared_data: Path) -> None:
-    trials: dict[int, list[bool]] = {}
-    with gzip.open(shared_data / "tau_airline" / "runs.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            trials.setdefault(row["task_id"], []).append(abs(row["reward"] - 1) <= 1e-6)
-    assert {len(passed) for passed in trials.values()} == {4}
-    assert (len(trials), sum(map(sum, trials.values()))) == (25, 31)
-    for k in range(1, 5):
-        subsets = [[all(subset) for subset in combinations(passed, k)] for passed in trials.values()]
-        brute = sum(sum(one) / len(one) for one in subsets) / len(subsets)
-        ours = sum(pass_hat_k(4, sum(passed), k) for passed in trials.values()) / len(trials)
-        assert ours == pytest.approx(brute, abs=1e-12)
-
-
 @given(n=st.integers(1, 400), data=st.data())
 def test_wilson_bounds_are_those_whose_own_error_reaches_the_rate(n: int, data: st.DataObject) -> None:
     """The definition: |rate - bound| = z * sqrt(bound * (1 - bound) / n)."""
@@ -66,12 +40,6 @@ def test_wilson_bounds_are_those_whose_own_error_reaches_the_rate(n: int, data: 
 
 
 # Newcombe 1998 (Statistics in Medicine 17:2635-2650), table II: both, only a, only b, neither with a and b turned.
-NEWCOMBE = [((36, 12, 2, 0), (-0.3404, -0.0569)), ((36, 2, 12, 0), (0.0569, 0.3404))]
-
-
-@pytest.mark.parametrize(("cells", "want"), NEWCOMBE)
-def test_newcombe(cells: tuple[int, int, int, int], want: tuple[float, float]) -> None:
-    assert newcombe(*cells) == pytest.approx(want, abs=5e-5)
 
 
 @pytest.mark.parametrize(("only_a", "only_b"), [(0, 0), (3, 3), (1, 9), (0, 6), (12, 4)])

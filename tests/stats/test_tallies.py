@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from service.stats.agreement import build_confusion
 from service.stats.tallies import (
+    BINS,
     TallyRows,
     auroc,
     auroc_within,
@@ -35,25 +36,11 @@ def won(items: Items) -> list[float]:
     return [(p > f) + (p == f) / 2 for p, f in product(passing, failing)]
 
 
-@given(ITEMS)
-def test_auroc_is_the_share_of_pairs_in_order(items: Items) -> None:
-    pairs = won(items)
-    assert auroc(tallied(items)) == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
-
-
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 6).map(lambda n: n / 6), st.booleans()), max_size=30))
 def test_auroc_within_strata_looks_at_pairs_of_one_stratum(rows: list[tuple[str, float, bool]]) -> None:
     pairs = [one for name in "abc" for one in won([(s, label) for stratum, s, label in rows if stratum == name])]
     strata = [tallied([(s, label) for stratum, s, label in rows if stratum == name]) for name in "abc"]
     assert auroc_within(strata) == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
-
-
-def test_a_score_that_only_tells_strata_apart_knows_nothing_within_them() -> None:
-    """All of one writer's texts score high and mostly pass: a fine pooled figure that says nothing of any text."""
-    scores = [0.9] * 10 + [0.1] * 10
-    labels = [True] * 8 + [False] * 2 + [True] * 2 + [False] * 8
-    assert auroc(build_tally(scores, labels)) == pytest.approx(0.8)
-    assert auroc_within([build_tally(scores[part], labels[part]) for part in (slice(10), slice(10, 20))]) == 0.5
 
 
 @given(ITEMS)
@@ -67,27 +54,12 @@ def test_verdicts_at_a_threshold(items: Items, threshold: float) -> None:
     assert build_confusion_at(tallied(items), threshold) == want
 
 
-@given(ITEMS, st.randoms(use_true_random=False))
-def test_the_order_of_items_changes_no_digit(items: Items, chance) -> None:
-    mixed = list(items)
-    chance.shuffle(mixed)
-    one, other = tallied(items), tallied(mixed)
-    assert (auroc(one), brier(one), ece(one), build_reliability(one)) == (
-        auroc(other),
-        brier(other),
-        ece(other),
-        build_reliability(other),
-    )
-
-
-@given(ITEMS, st.integers(1, 12))
-def test_the_bins_hold_every_item_once_and_give_the_error(items: Items, bins: int) -> None:
-    found = build_reliability(tallied(items), bins)
+@given(ITEMS)
+def test_the_bins_hold_every_item_once_and_give_the_error(items: Items) -> None:
+    found = build_reliability(tallied(items))
     assert sum(one.n for one in found) == len(items)
-    assert len(found) <= bins
-    assert ece(tallied(items), bins) == pytest.approx(
-        sum(one.n * abs(one.mean - one.share) for one in found) / len(items)
-    )
+    assert len(found) <= BINS
+    assert ece(tallied(items)) == pytest.approx(sum(one.n * abs(one.mean - one.share) for one in found) / len(items))
 
 
 @given(ITEMS, st.data())

@@ -11,22 +11,14 @@ from math import fsum
 
 from service.calibration.bench import Bench
 from service.calibration.discrimination import measure_discrimination
-from service.calibration.figures import (
-    FigureRow,
-    Figures,
-    Measure,
-    compute_human_figures,
-    compute_judge_figures,
-    read_metrics,
-)
+from service.calibration.figures import FigureRow, Figures, compute_human_figures, compute_judge_figures, read_metrics
 from service.calibration.fitting import build_coverage_curve, explain_too_few
-from service.calibration.guarantees import measure_share
 from service.calibration.options import OWN_THRESHOLD, ReportOptions
 from service.calibration.results import Disagreement, HeldOutItem, JudgeReport, Promise, Retest, ReviewBand
 from service.core.judging.fits.fit import Fit
 from service.core.judging.fits.usefulness import Discrimination
-from service.stats.intervals import bootstrap
-from service.stats.rates import RatePart
+from service.stats.intervals import DRAWS, bootstrap
+from service.stats.rates import Measure, RatePart
 from service.stats.tallies import LabelTally, build_reliability, build_tally
 
 MAX_TEXT_CHARS = 400
@@ -78,7 +70,7 @@ def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeRepor
         retest=measure_retest(
             [(item.group, tuple(map(bench.served.calibrator.apply, bench.raw[item.key]))) for item in bench.items],
             bench.served.threshold,
-            interval=options.resampling.draws > 0,
+            draws=options.resampling.draws,
         ),
         worst=tuple(_list_disagreements(bench, options.max_disagreements)),
         items=tuple([HeldOutItem(one.id, one.group, one.passes, *bench.values[one.key][:3]) for one in bench.held_out]),
@@ -182,15 +174,15 @@ def _build_review_band(bench: Bench) -> ReviewBand | None:
 
 def measure_promise(bench: Bench, share: float, options: ReportOptions) -> Promise:
     """Measure what is accepted of held-out items for this share of agreement, and how far it agrees."""
-    accepted = bench.list_accepted(share)
+    accepted, draws = bench.list_accepted(share), options.resampling.draws
 
     def measure_agreement(*sides: bool) -> Measure:
         kept = [item for item in bench.held_out if item.key in accepted and bench.values[item.key].passed in sides]
-        return measure_share([(item.group, bench.agrees(item)) for item in kept], options.resampling)
+        return _measure_rate([RatePart(item.group, bench.agrees(item)) for item in kept], draws)
 
     return Promise(
         bench.served.promises[share],
-        measure_share([(item.group, item.key in accepted) for item in bench.held_out], options.resampling),
+        _measure_rate([RatePart(item.group, item.key in accepted) for item in bench.held_out], draws),
         measure_agreement(True, False),
         len(accepted),
         measure_agreement(True),
@@ -199,7 +191,7 @@ def measure_promise(bench: Bench, share: float, options: ReportOptions) -> Promi
 
 
 def measure_retest(
-    asked: Iterable[tuple[str, tuple[float, ...]]], threshold: float, *, interval: bool = True
+    asked: Iterable[tuple[str, tuple[float, ...]]], threshold: float, *, draws: int = DRAWS
 ) -> Retest | None:
     """Measure items with two or more answers; None where there are none. Values from `threshold` upwards pass.
 
@@ -210,7 +202,12 @@ def measure_retest(
         n, yes = len(values), sum(value >= threshold for value in values)
         if n > 1:
             flips.append(RatePart(group, 2 * yes * (n - yes) / (n * (n - 1))))  # of all pairs of answers
-    if not flips:
-        return None
-    rate = fsum(part.hits for part in flips) / len(flips)
-    return Retest(len(flips), Measure(rate, *bootstrap(flips)) if interval else Measure(rate))
+    return Retest(len(flips), _measure_rate(flips, draws)) if flips else None
+
+
+def _measure_rate(parts: Sequence[RatePart], draws: int) -> Measure:
+    """Measure the mean, with its interval by groups if any are drawn; undefined for no parts."""
+    if not parts:
+        return Measure(None)
+    rate = fsum(part.hits for part in parts) / len(parts)
+    return Measure(rate, *bootstrap(parts)) if draws else Measure(rate)

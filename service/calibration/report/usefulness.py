@@ -50,12 +50,8 @@ def build_row(judge: JudgeReport) -> tuple[str, ...]:
         use,
         *figures,
         *[coverage.get(one, "none") for one in SHOWN_SHARES],
-        _show_price(judge.cost_usd),
+        show_usd(None if judge.cost_usd is None else judge.cost_usd * PRICED_ITEMS),
     )
-
-
-def _show_price(cost_usd: float | None) -> str:
-    return show_usd(None if cost_usd is None else cost_usd * PRICED_ITEMS)
 
 
 def _find_best(judge: JudgeReport) -> Promise | None:

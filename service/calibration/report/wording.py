@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from service.calibration.figures import Measure
 from service.core.judging.fits.fit import Origin
+from service.stats.rates import Measure
 
 FIGURE_NAMES = {
     "prevalence": "share that labels pass",

@@ -14,7 +14,7 @@ from service.core.models.kinds import FrozenModel
 from service.core.outcome import Scored, is_open
 from service.errors import InputError
 from service.reporting.summary.samples import Sample, list_outcomes
-from service.stats.corrected import InferredRate, has_enough_groups, infer_from_labels, ppi
+from service.stats.corrected import InferredRate, infer_from_labels, ppi
 
 MAX_LABEL_NEXT = 20
 """How many items to label next are named."""
@@ -112,7 +112,6 @@ def _correct(
     groups, other_groups = [one.group for one in labelled], [one.group for one in rest]
     judged, unlabelled = [one.value for one in labelled], [one.value for one in rest]
     candidates = [ToLabel(one.place.trace_id, one.place.step) for one in rest if one.place.trace_id is not None]
-    enough = has_enough_groups(groups, other_groups)
 
     def hash_item(item: ToLabel) -> str:
         return sha256(f"label\0{item.trace_id}\0{item.step}".encode()).hexdigest()
@@ -124,8 +123,8 @@ def _correct(
         unlabelled=len(rest),
         unmatched=len(labels) - len(labelled),
         naive=sum(one.passed for one in items) / len(items) if items else None,
-        humans=infer_from_labels(said, groups) if has_enough_groups(groups) else None,
-        corrected=ppi(said, judged, unlabelled, (groups, other_groups)) if enough else None,
+        humans=infer_from_labels(said, groups),
+        corrected=ppi(said, judged, unlabelled, (groups, other_groups)),
         label_next=tuple(sorted(candidates, key=hash_item)[:MAX_LABEL_NEXT]),
     )
 
