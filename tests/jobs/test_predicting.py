@@ -131,7 +131,7 @@ def test_each_repeat_is_an_answer_of_its_own_and_the_cache_knows_them_apart(run:
     assert [one.sample for one in made] == [0, 0]
     made, missing = predicted(run, TWO, judging, repeats=3)
     assert sorted(one.answer_id for one in made) == [said_of(name, n) for name in ("a", "b") for n in range(3)]
-    assert (calls.asked, len(cache.texts), missing) == (6, 6, [])
+    assert (len(calls.asked), len(cache.texts), missing) == (6, 6, [])
     predicted(run, TWO, judging, repeats=3)
     assert len(calls.asked) == 6
 
@@ -147,7 +147,7 @@ def test_votes_of_a_judge_are_taken_anew_for_each_repeat(run: Run):
     calls, cache = Counted(), MemoryCache()
     engine = Engine(REGISTRY, judging=Judging(calls, cache, Judges("openai/m")))
     found = run(listed(collect_predictions(engine, TWO[:1], AskSettings(voting, repeats=2))))
-    assert (len(found), calls.asked, len(cache.texts)) == (2, 4, 4)
+    assert (len(found), len(calls.asked), len(cache.texts)) == (2, 4, 4)
 
 
 def test_a_trace_that_cannot_be_read_is_told_with_its_item_before_anybody_is_asked(run: Run):
