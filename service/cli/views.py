@@ -111,13 +111,13 @@ def show_calls(console: Console, report: Report, trace: Trace) -> None:
     for step, verdict in zip(trace.steps, report.steps, strict=True):
         gaps, passed = _list_gaps([one for one in told if one.step == step.index])
         remarks = [(one.step, remark) for one in told for remark in one.list_remarks()]
-        own = [remark for at, remark in remarks if step.index in (at, statements.find_step(remark.path))]
+        own = [remark for at, remark in remarks if step.index in (at, statements.find_step_index(remark.path))]
         found = [Text(escape_unprintable(text)) for text in dict.fromkeys(remark.text for remark in own)]
         score = Text(render_number(verdict.score)) if verdict.score is not None else Text()
         said = Text(" ").join([_render_verdict(verdict.verdict), score])
         result = step.result
         kind = "result" if result is None or not result.is_error else "error"
-        content = Text("not in the trace", "dim") if result is None else cut(render_plain(result.content))
+        content = Text("not in the trace", "dim") if result is None else cut(render_content(result.content))
         rows = [(f"step {step.index + 1}", cut(render_call(step))), (Text(f"  {kind}", "dim"), content)]
         console.print()
         console.print(build_grid([*rows, (Text("  verdict", "dim"), Text("\n").join([said, *found, *gaps, *passed]))]))
@@ -126,12 +126,12 @@ def show_calls(console: Console, report: Report, trace: Trace) -> None:
 def render_call(step: Step) -> str:
     """Render a call as in Python, its arguments as JSON; as they came if they are no object."""
     arguments = step.call.arguments
-    shown = [render_plain(step.call.raw)] if arguments is None else []
+    shown = [render_content(step.call.raw)] if arguments is None else []
     shown += [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in (arguments or {}).items()]
     return f"{step.call.name}({', '.join(shown)})"
 
 
-def render_plain(value: JsonValue) -> str:
+def render_content(value: JsonValue) -> str:
     """Render a text as it is, and anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

@@ -31,7 +31,7 @@ from service.core.trace import (
 )
 from service.intake.pairing import Answers, ResultEntry, pair
 from service.intake.unread_parts.endings import EMPTY, Ending, list_endings
-from service.intake.unread_parts.leftovers import Judge, Leftover, PossibleCalls, ReplyEnd, Rest
+from service.intake.unread_parts.leftovers import Leftover, LeftoverSorter, PossibleCalls, ReplyEnd, Rest
 from service.intake.unread_parts.losses import drop_lost_arguments, is_lost, may_be_lost
 from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
@@ -227,7 +227,7 @@ class Transcript:
         ids = {call.id: index for index, call in enumerate(calls) if call.id}
         results = map(answers.get, range(len(calls)))
         waits = any(result is None or result.content in (None, "", [], {}) for result in results)
-        return Judge(TraceCalls(calls), Known(named, ids, frozenset(answers), waits)).judge(self.left)
+        return LeftoverSorter(TraceCalls(calls), Known(named, ids, frozenset(answers), waits)).sort(self.left)
 
     def _note_text_calls(self, tools: Sequence[ToolDef] | None) -> None:
         """Report the calls that the assistant's texts hold."""

@@ -120,11 +120,11 @@ def _iter_statements(report: Report) -> Iterator[OutcomeStatement]:
 def _find_step(one: OutcomeStatement) -> float:
     """Find the step that it is about, or that its first finding leads to."""
     findings = () if one.step is not None or isinstance(one.outcome, Errored) else one.outcome.findings
-    step = find_step(findings[0].path) if findings else one.step
+    step = find_step_index(findings[0].path) if findings else one.step
     return float("inf") if step is None else step
 
 
-def find_step(path: str) -> int | None:
+def find_step_index(path: str) -> int | None:
     """Find the index of the step that a pointer leads into; None if it leads elsewhere."""
     match = _STEP.match(path)
     return None if match is None else int(match[1])
@@ -140,7 +140,7 @@ def list_remarks(statements: Iterable[OutcomeStatement]) -> list[Remark]:
 
 def render_remark(remark: Remark, report: Report) -> str:
     """Render a remark with its pointer, after the number and tool of the step if it leads into one."""
-    step = find_step(remark.path)
+    step = find_step_index(remark.path)
     tool = "" if step is None or step >= len(report.steps) else f"step {step + 1}, {report.steps[step].tool}: "
     where = f"{tool}{remark.path}"
     return f"{remark.text} ({where})" if where else remark.text

@@ -128,7 +128,7 @@ def _save(cases: Sequence[DemoCase], path: Path) -> ExitCode:
 
 def _list_turns(plan: Plan) -> Iterator[tuple[str, str]]:
     """List the conversation turn by turn: the user's messages, then the calls, then the answer."""
-    from service.cli.views import render_call, render_plain
+    from service.cli.views import render_call, render_content
 
     trace = plan.trace
     for turn in range(trace.turns + 1):
@@ -136,7 +136,7 @@ def _list_turns(plan: Plan) -> Iterator[tuple[str, str]]:
         for step in (step for step in trace.steps if step.turn == turn):
             yield "call", render_call(step)
             if step.result is not None:
-                yield "result", render_plain(step.result.content)
+                yield "result", render_content(step.result.content)
         yield from (("model", m.text) for m in trace.messages if m.turn == turn and m.role == "assistant" and m.text)
 
 

@@ -88,15 +88,15 @@ Leftover = UnreadablePart | Rest | ReplyEnd | PossibleCalls
 """What a reader left. An unreadable part of the kind "other" is ignored, and named once with a count."""
 
 
-class Judge:
-    """Judges what readers left, given the calls of the trace and what else is known of it."""
+class LeftoverSorter:
+    """Sorts what readers left, given the calls of the trace and what else is known of it."""
 
     def __init__(self, calls: TraceCalls, known: Known) -> None:
         self._calls = calls
         self._known = known
         self._ignored: dict[str, tuple[str, int]] = {}
 
-    def judge(self, left: Sequence[Leftover]) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
+    def sort(self, left: Sequence[Leftover]) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
         """Return what is unread, and what is ignored."""
         noted = [one for one in left if isinstance(one, UnreadablePart) and one.kind == "other"]
         for one in noted:
