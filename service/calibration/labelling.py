@@ -13,7 +13,7 @@ from service.calibration.predictions import AnswerId
 from service.calibration.report_predictions import build_prediction, choose_deciding, list_judged
 from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import JudgeCheck
-from service.core.judging.withholding import WithheldJudgement
+from service.core.judging.open_judgements import OpenJudgement
 from service.core.report import Report
 from service.core.rubric import Criterion, Rubric
 from service.core.trace import Trace
@@ -46,7 +46,7 @@ def list_label_items(report: Report, rubric: Rubric) -> tuple[LabelItem, ...]:
 
 
 def _build_item(
-    criterion: Criterion, judged: Sequence[JudgedScore | WithheldJudgement], causes: set[str], rubric: Rubric
+    criterion: Criterion, judged: Sequence[JudgedScore | OpenJudgement], causes: set[str], rubric: Rubric
 ) -> LabelItem:
     worst = min(judged, key=lambda one: one.raw)
     fitted = worst.calibration.threshold
@@ -59,10 +59,10 @@ def _build_item(
         criterion.stage,
         bool(causes & LEFT_TO_HUMANS),
         worst.raw,
-        worst.estimate if isinstance(worst, WithheldJudgement) else worst.value,
+        worst.estimate if isinstance(worst, OpenJudgement) else worst.value,
         rubric.judges_by_id[worst.judge.id].threshold if fitted is None else fitted,
         # No verdict where the worst answer is left open, or passes while another is open.
-        None if isinstance(worst, WithheldJudgement) or (worst.passed and causes) else worst.passed,
+        None if isinstance(worst, OpenJudgement) or (worst.passed and causes) else worst.passed,
         predictions,
     )
 

@@ -12,8 +12,8 @@ from service.core.judging.fits.fit import join_models
 from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import JudgeCheck
 from service.core.judging.notes import JudgeNote, JudgeVote, sum_costs
+from service.core.judging.open_judgements import OpenJudgement
 from service.core.judging.questions import ASSEMBLY
-from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import Report, ReportOutcome
 from service.core.rubric import CompiledCriterion, Criterion, Rubric
@@ -74,8 +74,7 @@ def read_prediction(
     unanswered = [
         one
         for one in outcomes
-        if isinstance(one, Errored)
-        or (isinstance(one, Skipped) and one.open and not isinstance(one, WithheldJudgement))
+        if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open and not isinstance(one, OpenJudgement))
     ]
     if not judged or unanswered:
         reasons = [one.reason for one in outcomes if isinstance(one, Skipped | Errored)]
@@ -91,16 +90,16 @@ def read_prediction(
 
 
 def choose_deciding(
-    judged: Sequence[JudgedScore | WithheldJudgement], criterion: Criterion
-) -> JudgedScore | WithheldJudgement | None:
+    judged: Sequence[JudgedScore | OpenJudgement], criterion: Criterion
+) -> JudgedScore | OpenJudgement | None:
     """Choose the judgement that decides a criterion: its only one, or the lowest where it takes the worst; None if neither."""
     alone = len(judged) == 1 or CompiledCriterion.of(criterion).takes_minimum
     return min(judged, key=lambda outcome: outcome.raw) if judged and alone else None
 
 
-def list_judged(report: Report, criterion: str) -> list[JudgedScore | WithheldJudgement]:
+def list_judged(report: Report, criterion: str) -> list[JudgedScore | OpenJudgement]:
     """List what judges said about one criterion in a report, whether it counts there or not."""
-    return [one for one in _list_outcomes(report, criterion) if isinstance(one, JudgedScore | WithheldJudgement)]
+    return [one for one in _list_outcomes(report, criterion) if isinstance(one, JudgedScore | OpenJudgement)]
 
 
 def _list_outcomes(report: Report, criterion: str) -> list[ReportOutcome]:
@@ -109,7 +108,7 @@ def _list_outcomes(report: Report, criterion: str) -> list[ReportOutcome]:
     return [*loose, *[step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]]
 
 
-def build_prediction(answer_id: AnswerId, outcome: JudgedScore | WithheldJudgement, rubric: Rubric) -> Prediction:
+def build_prediction(answer_id: AnswerId, outcome: JudgedScore | OpenJudgement, rubric: Rubric) -> Prediction:
     """Turn a judge's outcome into a prediction. For a jury, `model` names all of its models, because fits are bound to them."""
     judge, note = rubric.judges_by_id[outcome.judge.id], outcome.judge
     members = _list_members(note) if judge.models else ()

@@ -85,9 +85,9 @@ def _build_gate(gate: Gate) -> Iterator[Section]:
     rows: list[Sequence[Value]] = []
     for one in gate.results:
         value = render_number(one.low) + ("" if one.low == one.high else f" to {render_number(one.high)}")
-        broke = f" (failed at {one.broke_at})" if one.broke_at else ""
+        broke = f" (failed at {one.first_failing_stage})" if one.first_failing_stage else ""
         rows.append((one.assertion, one.status, value, one.cases, f"{one.message}{broke}"))
-    title = f"Gate: {verdict}" + (f" at {gate.broke_at}" if gate.broke_at else "")
+    title = f"Gate: {verdict}" + (f" at {gate.first_failing_stage}" if gate.first_failing_stage else "")
     return build_section(title, ("assertion", "status", "value", "cases", "why"), rows)
 
 
@@ -103,7 +103,7 @@ def _build_rates(summary: Summary) -> Iterator[Section]:
         f"pass rate {passed}; mean score {score}; coverage {render_share(rates.coverage)}",
     )
     yield Section("Summary", lines=lines)
-    broke: dict[str, int] = {**rates.broke_at}
+    broke: dict[str, int] = {**rates.first_failing_stage}
     head = ("passed", "score", "coverage", "cases")
     stages, criteria = (
         [(one.name, one.passed, one.score, render_share(one.coverage), one.cases) for one in some if one.cases]
@@ -180,7 +180,7 @@ def _build_groups(summary: Summary) -> Iterator[Section]:
         yield from build_section("Repeated trials", ("", "rate", "tasks"), rows, line)
     slices: list[Sequence[Value]] = []
     for one in summary.slices:
-        broke = one.rates.broke_at
+        broke = one.rates.first_failing_stage
         worst = max(broke, key=lambda stage: broke[stage], default=None)
         slices.append((f"{one.tag}={one.value}", one.rates.passed, one.rates.score, worst, one.rates.cases))
     yield from build_section("Slices", ("slice", "passed", "score", "failed most at", "cases"), slices)
@@ -222,7 +222,7 @@ def _list_case_change(one: CaseChange) -> tuple[Value, ...]:
     case = one.case if one.trial is None else f"{one.case} ({one.trial})"
     a, b = (f"{side.verdict} {render_number(side.score)}" for side in (one.a, one.b))
     criteria = [*(f"+{name}" for name in one.now_passing), *(f"-{name}" for name in one.now_failing)]
-    return case, one.kind, a, b, one.b.broke_at, " ".join(criteria)
+    return case, one.kind, a, b, one.b.first_failing_stage, " ".join(criteria)
 
 
 def list_gate_lines(gate: RegressionGate) -> Iterator[str]:

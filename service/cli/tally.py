@@ -97,7 +97,7 @@ class Tally:
         self.cache_hits += report.provenance.cache_hits
         self.cost += Cost.read(report.provenance)
         notes = report.calibration
-        self.judged.update(calibrated=notes.calibrated, uncalibrated=notes.uncalibrated, withheld=notes.withheld)
+        self.judged.update(calibrated=notes.calibrated, uncalibrated=notes.uncalibrated, left_open=notes.left_open)
 
     def merge(self, other: Tally) -> None:
         """Count what another tally counted."""

@@ -11,7 +11,7 @@ from pydantic import Field, SerializeAsAny
 from service.core.call_decisions import Decision
 from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore, UnsureJudgement
-from service.core.judging.withholding import WithheldJudgement
+from service.core.judging.open_judgements import OpenJudgement
 from service.core.models.light import HasCachedJson, light
 from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped
 from service.core.rubric import Stage
@@ -67,7 +67,7 @@ ReportOutcome = SerializeAsAny[
     | MixedScore
     | GroundedScore
     | MethodScore
-    | WithheldJudgement
+    | OpenJudgement
     | UnsureJudgement
     | GroundedSkip
     | Errored
@@ -182,12 +182,12 @@ class CalibrationCounts:
     """How many judged outcomes of a trace are calibrated by human labels."""
 
     judged: int
-    """Outcomes that a judge answered, including withheld ones."""
+    """Outcomes that a judge answered, including those that do not count and stay open."""
     calibrated: int
     """Those whose probability and threshold come from a fit."""
     uncalibrated: int
     """Those with the judge's own value, as there is no fit for it."""
-    withheld: int
+    left_open: int
     """Those left open: their fit does not apply, or it leaves them to a human."""
     certified: Annotated[int, Field(exclude_if=not_)] = 0
     """Those whose fit is certified. Absent: none."""

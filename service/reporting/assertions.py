@@ -125,7 +125,7 @@ def judge_assertions(assertions: Iterable[str], samples: Sequence[Sample]) -> Ga
         raise InputError.at("/assertions", "nothing is asserted; such a gate would let everything pass")
     failed = [one for one in results if one.status in ("failed", "error")]
     undecided = not failed and any(one.status == "undecided" for one in results)
-    return Gate(not (failed or undecided), failed[0].broke_at if failed else None, tuple(results), undecided)
+    return Gate(not (failed or undecided), failed[0].first_failing_stage if failed else None, tuple(results), undecided)
 
 
 def _judge(assertion: Assertion, samples: Sequence[Sample]) -> AssertionResult:
@@ -148,7 +148,7 @@ def _judge(assertion: Assertion, samples: Sequence[Sample]) -> AssertionResult:
         actual=measured.value,
         cases=measured.cases,
         unmeasured=measured.unmeasured,
-        broke_at=_find_broken_stage(opposing, about) if status in ("failed", "undecided") else None,
+        first_failing_stage=_find_broken_stage(opposing, about) if status in ("failed", "undecided") else None,
         failing=tuple(names[:MAX_FAILING_SHOWN]),
         message=message,
         low=measured.low,

@@ -76,7 +76,7 @@ class CaseSide:
 
     verdict: Verdict
     score: float | None
-    broke_at: Stage | None
+    first_failing_stage: Stage | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,7 +283,7 @@ def describe_calibration(report: Report) -> str:
     counts = report.calibration
     parts = [(counts.calibrated, "calibrated against human labels"), (counts.uncalibrated, "uncalibrated")]
     kinds = [
-        f"{count} {what}" for count, what in (*parts, (counts.withheld, "left open by their calibration")) if count
+        f"{count} {what}" for count, what in (*parts, (counts.left_open, "left open by their calibration")) if count
     ]
     what = "1 judged outcome" if counts.judged == 1 else f"{counts.judged} judged outcomes"
     return f"{what}: {', '.join(kinds)}" if counts.judged else ""

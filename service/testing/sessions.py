@@ -116,7 +116,7 @@ def list_properties(report: Report) -> Iterator[Property]:
     yield PROPERTY_PREFIX + "score", f"{report.score:.4f}" if report.is_measured else ""
     yield PROPERTY_PREFIX + "coverage", "" if report.coverage is None else f"{report.coverage:.4f}"
     if report.first_failing_stage:
-        yield PROPERTY_PREFIX + "broke_at", report.first_failing_stage
+        yield PROPERTY_PREFIX + "first_failing_stage", report.first_failing_stage
     if report.scope == "code":
         yield PROPERTY_PREFIX + "scope", "code"
     missing = sum(one.reason == NOT_CACHED.reason for one in report.open)

@@ -173,7 +173,7 @@ def test_a_verdict_with_where_it_came_from(provider, clock, send, tmp_path: Path
     outcome, made = judged(first.json), first.json["provenance"]
     assert (outcome["kind"], outcome["value"], outcome["raw"], outcome["passed"]) == ("scored", 1.0, 1.0, True)
     assert outcome["calibration"] == {
-        "status": "uncalibrated", "fit": None, "threshold": None, "ask_a_human": False, "guarantee": None,
+        "status": "uncalibrated", "fit": None, "threshold": None, "needs_human": False, "guarantee": None,
     }  # fmt: skip
     assert outcome["judge"] | {"reason": "", "quotes": [], "latency_ms": 0} == {
         "id": "argument_plausibility", "model": "good", "label": "grounded", "reason": "", "quotes": [], "cache": "miss",

@@ -60,7 +60,7 @@ def test_json_is_what_the_library_gives(run: Run, reports: Path) -> None:
         ((2, 2, 0, 0, 1), 3),
         ((1, 1, 0, 0), 3),
         ((1, 0, 1, 0), 3),
-        ((1, 0, 0, 1), 0),  # what is withheld decides nothing
+        ((1, 0, 0, 1), 0),  # what is left open decides nothing
     ],
 )
 def test_verdicts_may_have_to_come_from_certified_fits(
@@ -110,7 +110,7 @@ def test_a_gate_fails_at_the_stage_of_its_first_failure(run: Run, reports: Path)
     ran = run("summarize", reports, *[word for text in asserted for word in ("-a", text)], "-f", "json")
     assert ran.code == 2
     gate = json.loads(ran.raw)["gate"]
-    assert (gate["passed"], gate["broke_at"]) == (False, "decide")
+    assert (gate["passed"], gate["first_failing_stage"]) == (False, "decide")
     assert [one["status"] for one in gate["results"]] == ["failed", "passed"]
 
 

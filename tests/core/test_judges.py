@@ -275,7 +275,7 @@ def test_a_promise_is_of_one_side(edges: dict[str, float], veto: float | None, r
     fit = make_fit(**{**FIT.model_dump(), "guarantee": {"share": 0.9, **edges}})
     found = judge_ask(Ask("it", judge(), veto=veto), [reply(graded=raw)], AT, [fit])
     assert isinstance(found, JudgedScore)
-    assert (found.calibration.status, found.calibration.ask_a_human) == ("calibrated", open_)
+    assert (found.calibration.status, found.calibration.needs_human) == ("calibrated", open_)
 
 
 ENDS = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted)
@@ -297,8 +297,8 @@ def test_what_is_open_may_come_to_anything_and_decides_as_it_did(ends: list[list
             full.append(replace(vote, judgement=said))
         known = outcome(*full, fits=fits)
         assert isinstance(known, JudgedScore)
-        if isinstance(found, JudgedScore) and not found.calibration.ask_a_human:
-            assert (known.passed, known.calibration.ask_a_human) == (found.passed, False)
+        if isinstance(found, JudgedScore) and not found.calibration.needs_human:
+            assert (known.passed, known.calibration.needs_human) == (found.passed, False)
 
 
 SUMS: list[tuple[list[Any], Any, Any]] = [
@@ -606,7 +606,7 @@ def test_a_judged_outcome_in_json() -> None:
             "status": "uncalibrated",
             "fit": None,
             "threshold": None,
-            "ask_a_human": False,
+            "needs_human": False,
             "guarantee": None,
         },
         "judge": {

@@ -14,8 +14,8 @@ from service.core.judging.fits.fit import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
+from service.core.judging.open_judgements import OpenJudgement
 from service.core.judging.questions import ASSEMBLY
-from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Scored
 from service.core.report import Report
 from service.core.rubric import Rubric
@@ -130,13 +130,13 @@ def test_what_is_calibrated_counts_as_ever(name: str, data: st.DataObject) -> No
     shares = data.draw(st.lists(st.floats(0, 1), min_size=len(lax.asks), max_size=len(lax.asks)))
     reports = [conclude(made, replies(made, shares), fits=fits_of(made)) for made in (strict, lax)]
     assert shown(reports[0]) == shown(reports[1])
-    assert not [one for one in outcomes(reports[0]) if isinstance(one, WithheldJudgement)]
+    assert not [one for one in outcomes(reports[0]) if isinstance(one, OpenJudgement)]
 
 
 def test_the_value_and_the_reason_stay_visible() -> None:
     made = plan(body(rubric(PLAUSIBLE)))
     report = conclude(made, replies(made, 0.0))
-    [found] = [one for one in outcomes(report) if isinstance(one, WithheldJudgement)]
+    [found] = [one for one in outcomes(report) if isinstance(one, OpenJudgement)]
     assert (report.verdict, report.score, report.coverage, report.failing) == ("undecided", None, 0.0, ())
     assert (found.cause, found.raw, found.calibration.status, found.judge.model) == (
         "uncalibrated",
@@ -174,7 +174,7 @@ def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any
     made = plan(body(rubric(PLAUSIBLE)))
     fit = fit_of("argument_plausibility", "argument_plausibility", made.rubric, **changed)
     report = conclude(made, replies(made, 0.0), fits=[fit], tags=tags)
-    [found] = [one for one in outcomes(report) if isinstance(one, WithheldJudgement)]
+    [found] = [one for one in outcomes(report) if isinstance(one, OpenJudgement)]
     assert (found.calibration.status, found.calibration.fit) == (status, fit.id)
     assert report.provenance.calibrators == "uncalibrated"
 
@@ -208,6 +208,6 @@ def test_words_in_an_expectation_are_judged_likewise(share: float, fitted: bool)
     assert [ask.judge.id for ask in made.asks] == ["natural_language"]
     report = conclude(made, replies(made, share), fits=fits_of(made) if fitted else [])
     [found] = [step.outcomes["arguments"] for step in report.steps]
-    assert isinstance(found, Scored if fitted else WithheldJudgement)
+    assert isinstance(found, Scored if fitted else OpenJudgement)
     if isinstance(found, Scored):
         assert found.passed == (share == 1.0)

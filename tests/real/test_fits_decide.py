@@ -21,10 +21,10 @@ from service.calibration.run import calibrate
 from service.calibration.splits import assign_folds
 from service.core.judging.fits.fit import Fit, build_route, join_models
 from service.core.judging.judged_outcomes import JudgedScore
+from service.core.judging.open_judgements import OpenJudgement
 from service.core.judging.prompts import Completion, Usage
 from service.core.judging.questions import build_question
 from service.core.judging.replies import read_judgement
-from service.core.judging.withholding import WithheldJudgement
 from service.engine import Engine
 from service.registry import Registry
 from service.settings import Settings
@@ -133,10 +133,10 @@ def test_a_fit_decides_as_it_said_it_would(
     found = reports_of(recorded, tmp_path, replay, [replay.fit])
     for _, report in found:
         [outcome] = report.criteria[0].outcomes
-        assert isinstance(outcome.outcome, JudgedScore | WithheldJudgement)
+        assert isinstance(outcome.outcome, JudgedScore | OpenJudgement)
         calibration = outcome.outcome.calibration
         assert calibration.status in ("calibrated", "out_of_domain")
-        assert (report.verdict == "undecided") is (calibration.ask_a_human or calibration.status == "out_of_domain")
+        assert (report.verdict == "undecided") is (calibration.needs_human or calibration.status == "out_of_domain")
         if isinstance(outcome.outcome, JudgedScore):
             assert report.verdict == ("pass" if outcome.outcome.value >= replay.fit.threshold else "fail")
     assert_served_as_the_run_says(replay, found)

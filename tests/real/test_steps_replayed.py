@@ -29,10 +29,10 @@ from service.calibration.run import calibrate
 from service.calibration.splits import assign_folds
 from service.core.judging.fits.fit import build_route
 from service.core.judging.judged_outcomes import JudgedScore
+from service.core.judging.open_judgements import OpenJudgement
 from service.core.judging.prompts import Completion, Usage
 from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import read_judgement
-from service.core.judging.withholding import WithheldJudgement
 from service.engine import Engine
 from service.labelling.predictions import find_own_steps
 from service.reading.request import read_request, read_request_trace
@@ -172,7 +172,7 @@ def test_a_fit_decides_steps_as_it_said_it_would(
         decided: list[bool | None] = []
         for item, step in zip(run.items, report.steps, strict=True):
             outcome = step.outcomes["step_quality"]
-            assert isinstance(outcome, JudgedScore | WithheldJudgement)
+            assert isinstance(outcome, JudgedScore | OpenJudgement)
             assert outcome.calibration.status == "calibrated"
             assert outcome.calibration.fit == fit.id
             assert outcome.raw == offline[item.id].raw

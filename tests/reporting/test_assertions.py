@@ -32,14 +32,14 @@ def result_of(assertion: str) -> AssertionResult:
 @pytest.mark.parametrize(("text", "value"), CASES["holds"])
 def test_holds(text: str, value: list[int]) -> None:
     found = result_of(text)
-    assert (found.status, found.message, found.failing, found.broke_at) == ("passed", "", (), None)
+    assert (found.status, found.message, found.failing, found.first_failing_stage) == ("passed", "", (), None)
     assert found.actual == pytest.approx(value[0] / value[1])
 
 
-@pytest.mark.parametrize(("text", "value", "broke_at"), CASES["fails"])
-def test_fails(text: str, value: list[int], broke_at: str) -> None:
+@pytest.mark.parametrize(("text", "value", "first_failing_stage"), CASES["fails"])
+def test_fails(text: str, value: list[int], first_failing_stage: str) -> None:
     found = result_of(text)
-    assert (found.status, found.broke_at) == ("failed", broke_at)
+    assert (found.status, found.first_failing_stage) == ("failed", first_failing_stage)
     assert found.actual == pytest.approx(value[0] / value[1])
     assert found.failing
     assert found.message
@@ -185,8 +185,8 @@ def test_the_step_that_broke_most_often_is_named() -> None:
     """Without n2: r2 and l2 broke at select, r3 at decide, which is before it."""
     without = read_samples([report for report in REPORTS if report.trace_id != "n2"])
     gate = judge_assertions(["score >= 0", "select.pass_rate >= 0.99", "decide.pass_rate >= 0.99"], without)
-    assert (gate.passed, gate.broke_at) == (False, "select")
-    assert [one.broke_at for one in gate.results] == [None, "select", "decide"]
+    assert (gate.passed, gate.first_failing_stage) == (False, "select")
+    assert [one.first_failing_stage for one in gate.results] == [None, "select", "decide"]
     assert [one.failing for one in gate.results] == [(), ("l2", "r2", "r3"), ("r3",)]
 
 

@@ -40,7 +40,7 @@ def test_a_table_by_hand() -> None:
     assert passed.measured == MeanChange(pytest.approx(-1 / 6), *newcombe(2, 2, 1, 1))
     assert passed.p_value == mcnemar(2, 1) == 1.0
     assert [(one.case, one.kind) for one in found.changes] == [("d", "broken"), ("e", "broken"), ("c", "fixed")]
-    assert (found.changes[0].a.verdict, found.changes[0].b.verdict, found.changes[0].b.broke_at) == (
+    assert (found.changes[0].a.verdict, found.changes[0].b.verdict, found.changes[0].b.first_failing_stage) == (
         "pass",
         "fail",
         "select",

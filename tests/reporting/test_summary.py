@@ -40,7 +40,7 @@ def is_rate(found: Estimate, wanted: list[int] | None) -> bool:
 
 def test_verdicts() -> None:
     assert SUMMARY.rates.verdicts == WANT["verdicts"]
-    assert SUMMARY.rates.broke_at == WANT["broke_at"]
+    assert SUMMARY.rates.first_failing_stage == WANT["first_failing_stage"]
     assert is_rate(SUMMARY.rates.passed, WANT["passed"])
     assert (SUMMARY.rates.cases, SUMMARY.rates.passed.n) == (8, 7)
 

@@ -338,7 +338,7 @@ def test_junit_has_what_was_checked(project: pytest.Pytester):
     found = ET.parse(project.path / "junit.xml").iter("property")  # noqa: S314 (our own file)
     told = [(one.get("name"), one.get("value")) for one in found]
     assert told.count(("callgrade_verdict", "fail")) == 5
-    assert ("callgrade_broke_at", "arguments") in told
+    assert ("callgrade_first_failing_stage", "arguments") in told
     assert ("callgrade_runs", "0 of 5 runs passed; at least 4 must") in told
 
 

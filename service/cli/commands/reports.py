@@ -59,7 +59,7 @@ def summarize(
     print_document(build_summary_sections(summary), output_format, summary)
     for one in summary.gate.results if summary.gate else ():
         if one.status != "passed":
-            broke = f"; failed at {one.broke_at}" if one.broke_at else ""
+            broke = f"; failed at {one.first_failing_stage}" if one.first_failing_stage else ""
             say(f"{one.status}: {one.assertion}: {one.message}{broke}")
     if found.refused:
         return ExitCode.DATA

@@ -16,8 +16,8 @@ from service.core.expectations.expectation import ExpectedCall
 from service.core.judging.fits.fit import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.judging.notes import JudgeReply, Vote, sum_counts
+from service.core.judging.open_judgements import OpenJudgement
 from service.core.judging.prompts import Usage
-from service.core.judging.withholding import WithheldJudgement
 from service.core.models.light import light
 from service.core.money import NOTHING, Cost, Spent
 from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped, list_open_parts
@@ -275,7 +275,7 @@ def _list_fits(others: Iterable[OtherOutcome]) -> tuple[str, ...]:
 
 def _count_calibrated(others: Iterable[OtherOutcome]) -> CalibrationCounts:
     statuses: list[Status] = []
-    withheld = certified = 0
+    left_open = certified = 0
     for _, _, outcome in others:
         if type(outcome) is Skipped:
             continue
@@ -285,11 +285,11 @@ def _count_calibrated(others: Iterable[OtherOutcome]) -> CalibrationCounts:
         elif isinstance(outcome, MixedScore):
             statuses.extend(outcome.calibrations)
             certified += outcome.certified
-        withheld += isinstance(outcome, WithheldJudgement)
-    if not statuses and not withheld:
+        left_open += isinstance(outcome, OpenJudgement)
+    if not statuses and not left_open:
         return NOT_JUDGED
     calibrated = statuses.count("calibrated")
-    return CalibrationCounts(len(statuses) + withheld, calibrated, len(statuses) - calibrated, withheld, certified)
+    return CalibrationCounts(len(statuses) + left_open, calibrated, len(statuses) - calibrated, left_open, certified)
 
 
 def _list_unread(trace: Trace, others: Iterable[OtherOutcome]) -> tuple[UnreadPart, ...]:

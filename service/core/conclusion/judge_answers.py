@@ -11,7 +11,7 @@ from service.core.judging.fits.fit import Fit
 from service.core.judging.judged_outcomes import JudgedScore, complete_outcome, find_judged_place, judge_ask
 from service.core.judging.judges import Ask
 from service.core.judging.notes import Vote
-from service.core.judging.withholding import withhold
+from service.core.judging.open_judgements import leave_open
 from service.core.models.light import light
 from service.core.outcome import Outcome, Skipped
 from service.core.plan import CriterionPlan, PendingOutcome, Plan
@@ -62,7 +62,7 @@ class JudgeAnswers:
         found = judge_ask(ask, answer, at, self.fits, stratum=self.stratum)
         if not isinstance(found, JudgedScore):
             return found
-        return withhold(found, at, required=self.plan.rubric.require_calibration, guarantee=ask.guarantee)
+        return leave_open(found, at, required=self.plan.rubric.require_calibration, guarantee=ask.guarantee)
 
 
 def _leave_unasked(ask: Ask) -> Skipped:

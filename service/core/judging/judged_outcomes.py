@@ -69,7 +69,7 @@ class JudgeCalibration:
     fit: str | None = None
     threshold: float | None = None
     """The lowest passing value, chosen with the fit; None where the judge's own threshold applies."""
-    ask_a_human: bool = False
+    needs_human: bool = False
     """Whether the fit leaves this value to a human."""
     guarantee: Guarantee | None = None
     """What the fit guarantees about the verdicts it accepts."""

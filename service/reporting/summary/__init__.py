@@ -57,7 +57,7 @@ class Group:
     score: Estimate
     coverage: float | None
     """The mean coverage of the cases to which something applied."""
-    broke_at: dict[Stage, int]
+    first_failing_stage: dict[Stage, int]
     """How many cases failed first at each stage."""
     stages: tuple[Rates, ...]
     criteria: tuple[Rates, ...]
@@ -155,7 +155,7 @@ def _build_group(samples: Sequence[Sample], *, without_report: int = 0) -> Group
         passed=estimate_passed([*parts, ("", OPEN, without_report)]),
         score=_compute_mean([*samples, *[NO_REPORT] * without_report], "score"),
         coverage=fsum(covered) / len(covered) if covered else None,
-        broke_at={stage: broke[stage] for stage in STAGES if broke[stage]},
+        first_failing_stage={stage: broke[stage] for stage in STAGES if broke[stage]},
         stages=tuple([_compute_rates(samples, STAGE, stage) for stage in STAGES]),
         criteria=tuple([_compute_rates(samples, CRITERION, name) for name in criteria]),
         decide=summarize_decisions(samples),

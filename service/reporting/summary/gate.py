@@ -23,7 +23,7 @@ class AssertionResult:
     """Cases that count, the open ones included."""
     unmeasured: int
     """Cases of which nothing was measured."""
-    broke_at: Stage | None
+    first_failing_stage: Stage | None
     """The stage that failed most often among the cases that speak against it."""
     failing: tuple[str, ...]
     """Ids of the cases that speak against it: the first twenty."""
@@ -39,7 +39,7 @@ class Gate:
     """All assertions. It passes when all do, fails when one failed or no case measured it, and is otherwise undecided."""
 
     passed: bool
-    broke_at: Stage | None
+    first_failing_stage: Stage | None
     """The step of the first assertion that failed."""
     results: tuple[AssertionResult, ...]
     undecided: bool = False

@@ -13,7 +13,7 @@ from service.core.grounding.ground import Grounded, Origin
 from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
 from service.core.json.values import format_value
 from service.core.judging.judged_outcomes import JudgedScore, UnsureJudgement
-from service.core.judging.withholding import WithheldJudgement
+from service.core.judging.open_judgements import OpenJudgement
 from service.core.report import Report, ReportOutcome
 from service.core.trace import Trace
 from service.web.trace.marks import Mark, MarkedSpan, escape_invisible
@@ -62,7 +62,7 @@ def _read_grounding(outcome: ReportOutcome) -> Sequence[Grounded]:
     """Read the grounding of a check, or what a judge was shown of it: the same, without positions in texts."""
     if isinstance(outcome, GroundedScore | GroundedSkip):
         return outcome.grounding
-    if isinstance(outcome, JudgedScore | WithheldJudgement | UnsureJudgement) and outcome.evidence:
+    if isinstance(outcome, JudgedScore | OpenJudgement | UnsureJudgement) and outcome.evidence:
         try:
             return _SHOWN.validate_python(outcome.evidence)
         except ValidationError:  # a forged report

@@ -13,7 +13,7 @@ from service.core.judging.judged_outcomes import (
     UnsureJudgement,
 )
 from service.core.judging.notes import JudgeNote
-from service.core.judging.withholding import WithheldJudgement
+from service.core.judging.open_judgements import OpenJudgement
 from service.core.money import Cost
 from service.core.outcome import MethodScore, Scored
 from service.core.report import ReportOutcome
@@ -104,7 +104,7 @@ def _describe_row(name: str, match: bool | None, score: float, weight: float) ->
 
 
 def _list_judges(outcome: ReportOutcome) -> Iterator[JudgeView]:
-    if isinstance(outcome, JudgedScore | WithheldJudgement):
+    if isinstance(outcome, JudgedScore | OpenJudgement):
         estimate = outcome.value if isinstance(outcome, JudgedScore) else outcome.estimate
         calibration = _describe_calibration(outcome.calibration, outcome.raw, estimate)
         yield JudgeView(outcome.judge, calibration, _describe_price(outcome.judge))
@@ -136,7 +136,7 @@ def _describe_calibration(calibration: JudgeCalibration, raw: float, estimate: f
         parts.append(f"a human would pass it with probability {estimate:.2f}")
     if calibration.threshold is not None:
         parts.append(f"{calibration.threshold:.2f} passes")
-    if calibration.ask_a_human:
+    if calibration.needs_human:
         parts.append("so close to it that a human has to decide")
     if calibration.guarantee is not None:
         parts.append(f"such verdicts agree with humans in at least {calibration.guarantee.share:.0%} of cases")

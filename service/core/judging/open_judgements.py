@@ -1,4 +1,4 @@
-"""Withhold judgements that do not count: their fit does not apply, is required but missing, or leaves them to a human."""
+"""Leave open the judgements that do not count: their fit does not apply, is required but missing, or leaves them to a human."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.core.outcome import Finding, Pointer, SkipCause, Skipped
 
 
 @light
-class WithheldJudgement(Skipped):
+class OpenJudgement(Skipped):
     """A judgement that does not count and stays open. `raw` is the judge's graded value in [0, 1]."""
 
     raw: float = field(kw_only=True)
@@ -34,10 +34,10 @@ _WHY: dict[Status, str] = {
 }
 
 
-def withhold(
+def leave_open(
     score: JudgedScore, at: Pointer, *, required: bool, guarantee: float | None = None
-) -> JudgedScore | WithheldJudgement:
-    """Return the judgement if it counts, else a withheld one with a finding that says why.
+) -> JudgedScore | OpenJudgement:
+    """Return the judgement if it counts, else an open one with a finding that says why.
 
     A calibrated judgement counts unless it lies in the band that its fit leaves to humans. One whose fit does not apply
     never counts: a judge must not gain from a calibration that became invalid. One without any fit counts
@@ -47,16 +47,16 @@ def withhold(
     calibration, judge = score.calibration, score.judge
     if guarantee is not None and (lacking := _find_lacking(score, guarantee)):
         reason = f"{judge.id} said {judge.label}, which does not count: {lacking}"
-        return _build_withheld(score, "uncalibrated", Finding("not_guaranteed", reason, at), estimate=None)
+        return _build_open(score, "uncalibrated", Finding("not_guaranteed", reason, at), estimate=None)
     if calibration.status == "calibrated":
-        if not calibration.ask_a_human:
+        if not calibration.needs_human:
             return score
         reason = f"{judge.id} said {judge.label}; at {score.value:.2f} its fit {calibration.fit} asks for a human"
-        return _build_withheld(score, "human", Finding("ask_a_human", reason, at), estimate=score.value)
+        return _build_open(score, "human", Finding("needs_human", reason, at), estimate=score.value)
     if calibration.status == "uncalibrated" and calibration.fit is None and not required:
         return score
     reason = f"{judge.id} said {judge.label}, which does not count uncalibrated: {_WHY[calibration.status]}"
-    return _build_withheld(score, "uncalibrated", Finding("not_calibrated", reason, at), estimate=None)
+    return _build_open(score, "uncalibrated", Finding("not_calibrated", reason, at), estimate=None)
 
 
 def _find_lacking(score: JudgedScore, guarantee: float) -> str:
@@ -70,8 +70,8 @@ def _find_lacking(score: JudgedScore, guarantee: float) -> str:
     return ""
 
 
-def _build_withheld(score: JudgedScore, cause: SkipCause, why: Finding, *, estimate: float | None) -> WithheldJudgement:
-    return WithheldJudgement(
+def _build_open(score: JudgedScore, cause: SkipCause, why: Finding, *, estimate: float | None) -> OpenJudgement:
+    return OpenJudgement(
         cause,
         why.message,
         (*score.findings, why),
