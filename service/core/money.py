@@ -1,8 +1,8 @@
-"""Money with unknown parts: what calls to models cost, and the one way to write it."""
+"""Money with unknown parts: what calls to models cost, and the one way to write it; and what else is used with it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import NamedTuple, Protocol
 
 
@@ -76,3 +76,22 @@ def format_usd(value: float) -> str:
     ('$12.35', '$0.00042', '$0.00')
     """
     return f"${value:,.2f}" if value == 0 or value >= 0.01 else f"${value:.2g}"
+
+
+@dataclass(frozen=True, slots=True)
+class UsageAmount:
+    """What was used in a day, or what to add to it. `held_` amounts are reserved by a process, which gives back the rest."""
+
+    questions: int = 0
+    held_questions: int = 0
+    cached: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+    uncertain_usd: float = 0.0
+    held_usd: float = 0.0
+    unpriced: int = 0
+
+    def __sub__(self, other: UsageAmount) -> UsageAmount:
+        """The difference, field by field."""
+        return UsageAmount(*[one - another for one, another in zip(astuple(self), astuple(other), strict=True)])

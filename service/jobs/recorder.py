@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from service.asking.budget.accounts import Account, Cover
+from service.core.money import UsageAmount
 from service.errors import BatchSpentError, BusyError
 from service.jobs.items import build_unrecordable_row
-from service.store.access.usage import UsageAmount
 from service.store.database import insist
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.leases import ClaimedChunk, Lease, OutcomeRow, OutcomeRows

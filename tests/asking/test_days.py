@@ -15,8 +15,9 @@ from service.asking.budget.days import RETRY_S, Days
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
+from service.core.money import UsageAmount
 from service.errors import DaySpentError, JudgeError
-from service.store.access.usage import Caps, UsageAmount, UsageStore, format_day
+from service.store.access.usage import Caps, UsageStore, format_day
 from service.store.database import Database, open_database
 from service.store.times import DAY_S
 from tests.bulk import examples

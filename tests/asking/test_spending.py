@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from service.asking.budget.reservations import Reservation, Spending
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
+from service.core.money import UsageAmount
 from service.errors import JudgeError
 from service.jobs.recorder import Recorder
-from service.store.access.usage import Caps, UsageAmount
+from service.store.access.usage import Caps
 from service.store.database import Database
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.leases import ClaimedChunk, Lease, OutcomeRows

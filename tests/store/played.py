@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from service.store.access.usage import UsageAmount
+from service.core.money import UsageAmount
 from service.store.database import Database
 from service.store.jobs.calibrations import FitOutcome
 from service.store.jobs.chunks import Chunks

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from service.core.money import UsageAmount
 from service.engine import Engine
 from service.jobs.items import ItemScorer
 from service.jobs.recorder import CALLS_AHEAD, BatchAccount, Recorder
 from service.reading.strict_json import Limits
 from service.registry import Registry
-from service.store.access.usage import UsageAmount
 from service.store.database import Database
 from service.store.jobs.backlog import read_backlog
 from service.store.jobs.chunks import SHORTLY_S, Chunks

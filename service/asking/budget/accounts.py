@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from service.asking.budget.reservations import Spending
+from service.core.money import UsageAmount
 from service.errors import JudgeError
-from service.store.access.usage import UsageAmount
 
 NOTHING = UsageAmount()
 

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from service.core.money import Cost
+from service.core.money import Cost, UsageAmount
 from service.store.database import Database, build_from_row, insert_new
 from service.store.tables import USAGE
 from service.store.times import DAY_S
 
 KEPT_DAYS = 31
 """Days before today whose usage is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class UsageAmount:
-    """What was used in a day, or what to add to it. `held_` amounts are reserved by a process, which gives back the rest."""
-
-    questions: int = 0
-    held_questions: int = 0
-    cached: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost_usd: float = 0.0
-    uncertain_usd: float = 0.0
-    held_usd: float = 0.0
-    unpriced: int = 0
-
-    def __sub__(self, other: UsageAmount) -> UsageAmount:
-        """The difference, field by field."""
-        return UsageAmount(*[one - another for one, another in zip(astuple(self), astuple(other), strict=True)])
 
 
 @dataclass(frozen=True, slots=True)

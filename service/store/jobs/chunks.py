@@ -24,7 +24,8 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from service.store.access.usage import COLUMNS, UsageAmount
+from service.core.money import UsageAmount
+from service.store.access.usage import COLUMNS
 from service.store.database import Database, insert_new
 from service.store.jobs.items import build_facts
 from service.store.jobs.job import PAUSED_STATUSES

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from service.store.access.usage import UsageAmount
+from service.core.money import UsageAmount
 from service.store.labelling.drafts import LabelItem
 
 QUARANTINE_DEATHS = 3

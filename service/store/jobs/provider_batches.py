@@ -15,7 +15,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 
-from service.store.access.usage import UsageAmount
+from service.core.money import UsageAmount
 from service.store.database import Database, build_from_row
 from service.store.jobs.chunks import RUNNING_STATUSES, Limit, find_passed_limit
 from service.store.jobs.job import PAUSED_STATUSES
