@@ -89,3 +89,6 @@ def test_what_needs_an_extra_names_it(light: str, tmp_path: Path) -> None:
     done = run(light, tmp_path, "serve", "worker", "keys list")
     assert done.returncode == 4, done.stderr
     assert done.stderr.count("pip install 'callgrade[server]'") == 3
+    (tmp_path / "none.jsonl").touch()
+    done = run(light, tmp_path, "score none.jsonl --on ray --output parts")
+    assert (done.returncode, "Ray is not installed" in done.stderr) == (4, True), done.stderr
