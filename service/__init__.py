@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from service.own_checks import ask, check
     from service.reading.request import ScoreRequest
     from service.registry import Registry
-    from service.testing.checks import assert_passes
-    from service.testing.failures import TraceFailure
+    from service.testing.checks import TraceFailure, assert_passes
 
 __version__ = "0.1.0"
 
@@ -56,7 +55,7 @@ _HOMES = {
     "ScoreRequest": "service.reading.request",
     "Scored": "service.core.outcome",
     "Skipped": "service.core.outcome",
-    "TraceFailure": "service.testing.failures",
+    "TraceFailure": "service.testing.checks",
     "UnreachableError": "service.client.failures",
     "ask": "service.own_checks",
     "assert_passes": "service.testing.checks",

@@ -13,7 +13,6 @@ from weakref import finalize
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.reservations import Spending
 from service.core.conclusion.conclude import conclude
-from service.core.conclusion.report_json import REPORT, report_json
 from service.core.execution import (
     add_executed_score,
     add_execution,
@@ -30,7 +29,7 @@ from service.core.judging.judges import JudgeCheck
 from service.core.judging.notes import Vote
 from service.core.outcome import Errored
 from service.core.plan import Plan
-from service.core.report import AppliedJudgeMode, JudgeMode, Report
+from service.core.report import REPORT, AppliedJudgeMode, JudgeMode, Report, report_json
 from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.errors import (

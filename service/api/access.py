@@ -21,7 +21,7 @@ from service.api.page_route import PageRoute, read_cookie, read_csrf_session
 from service.api.problems import render_refusal
 from service.errors import CallgradeError
 from service.store.access.audit import Actor
-from service.store.access.callers import NAMELESS, UNKNOWN, Caller, Scope
+from service.store.access.keys import NAMELESS, UNKNOWN, Caller, Scope
 
 PROBES = frozenset({"/livez", "/readyz"})
 """The routes that never ask who is calling."""

@@ -17,8 +17,7 @@ from starlette.types import Scope as AsgiScope
 
 from service.asking.single_flight import SingleFlight
 from service.logs.quiet import limit_rate
-from service.store.access.callers import Caller
-from service.store.access.keys import USE_S
+from service.store.access.keys import USE_S, Caller
 
 LOG = logging.getLogger("callgrade.keys")
 limit_rate(LOG.name)

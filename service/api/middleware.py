@@ -20,7 +20,7 @@ from service.api.body import is_expected
 from service.api.metrics import METHODS, OTHER, ServiceMetrics
 from service.api.problems import render_problem
 from service.problems import build_details
-from service.store.access.callers import NAMELESS, Caller
+from service.store.access.keys import NAMELESS, Caller
 
 LOG = logging.getLogger("callgrade.access")
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Scope as AsgiScope
 
-from service.store.access.callers import Scope
+from service.store.access.keys import Scope
 
 COOKIE = "callgrade_session"
 CSRF_HEADER = "x-callgrade-csrf"

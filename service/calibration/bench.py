@@ -15,13 +15,12 @@ from service.calibration.fitting import (
     explain_too_few,
     fit_map,
 )
-from service.calibration.guarantees import VerdictItem, find_guarantees
 from service.calibration.labels import Key, LabelledItem, LabelledSet, find_origin
-from service.calibration.options import ReportOptions
+from service.calibration.options import ReportOptions, VerdictItem, find_guarantees
 from service.calibration.predictions import JudgePredictions
 from service.calibration.splits import assign_folds, names_split, read_split
+from service.core.judging.fits.certificate import Guarantee
 from service.core.judging.fits.fit import Method, Origin
-from service.core.judging.fits.guarantee import Guarantee
 from service.core.judging.fits.maps import Calibrator
 from service.stats.tallies import LabelTally, build_tally
 

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, ValidationE
 from service.core.json.parsing import UnreadableError, parse
 from service.core.judging.fits.fit import Origin
 from service.core.models.kinds import FrozenModel, Some
-from service.core.models.lazy import lazy
+from service.core.models.light import lazy
 from service.core.models.validation import list_problems
 from service.core.rubric import Stage
 from service.errors import InputError, Problem

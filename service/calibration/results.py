@@ -10,9 +10,8 @@ from pydantic import TypeAdapter
 
 from service.calibration.figures import Figures
 from service.calibration.fitting import CurvePoint
-from service.core.judging.fits.certificate import Certificate
+from service.core.judging.fits.certificate import Certificate, Guarantee
 from service.core.judging.fits.fit import Fit, Method, Origin
-from service.core.judging.fits.guarantee import Guarantee
 from service.core.judging.fits.usefulness import Discrimination
 from service.stats.rates import Measure
 from service.stats.tallies import Bin

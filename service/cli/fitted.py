@@ -25,8 +25,8 @@ from service.core.judging.fits.fit import Fit
 from service.core.judging.notes import is_same_model
 from service.core.rubric import Rubric
 from service.errors import InputError, SettingsError
-from service.fits.checks import FitCheck, ItemizedCheck, append_checks, read_checks
 from service.fits.files import IN_USE, AgingFits, build_file_name, describe_state, get_today, read_fits, refuse_useless
+from service.fits.manager import FitCheck, ItemizedCheck, append_checks, read_checks
 from service.fits.own_files import note_own_files
 from service.labelling.predictions import AskSettings
 from service.registry import Registry

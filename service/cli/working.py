@@ -23,10 +23,9 @@ from service.cli.options import read_settings
 from service.cli.screen import say
 from service.engine import Engine
 from service.jobs.items import ItemScorer, widen_limits
-from service.jobs.notices import send_notice
 from service.jobs.provider_judging import Polling, ProviderJudging
 from service.jobs.runner import Runner
-from service.jobs.worker import Worker, keep_working
+from service.jobs.worker import Worker, keep_working, send_notice
 from service.logs.lines import log_warnings
 from service.scoring_process import ScoringProcess
 from service.settings import Settings

@@ -18,7 +18,7 @@ from service.core.expectations.expectation import EMPTY_LISTING, CallPattern, Ex
 from service.core.expectations.result_match import match_result
 from service.core.expectations.templates import find_cost, has_matcher
 from service.core.json.parsing import read_structure
-from service.core.models.lazy import lazy
+from service.core.models.light import lazy
 from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
 from service.core.schemas import Dialect, SchemaProblem, Validator, build_validator
 from service.core.trace import Message, Step, ToolDef, Trace

@@ -10,8 +10,7 @@ from service.core.call_decisions import Decision, find_decisions, find_unexpecte
 from service.core.case import Alignment, Case
 from service.core.checks import WHOLE, Aspect, Check, Subject, collect_outcomes
 from service.core.expectations.expectation import Expectation, ExpectedCall, Listing
-from service.core.expectations.ignored_arguments import leave_out_arguments
-from service.core.expectations.merging import merge_expectations
+from service.core.expectations.merging import leave_out_arguments, merge_expectations
 from service.core.judging.judged_outcomes import PendingOutcome
 from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.models.light import light
@@ -19,8 +18,7 @@ from service.core.outcome import PERFECT, Outcome, PartialOutcome, Scored, SkipC
 from service.core.results.failures.marking import mark_failures
 from service.core.rubric import CompiledCriterion, Rubric
 from service.core.trace import Trace
-from service.core.unread_parts import CheckReach, open_unread_outcomes
-from service.core.written_calls import fail_written_calls, read_written_calls
+from service.core.unread_parts import CheckReach, fail_written_calls, open_unread_outcomes, read_written_calls
 
 PlannedOutcome = tuple[Subject, Outcome | Ask | PendingOutcome]
 """A criterion's outcome for one subject, or the questions whose replies will decide it."""

@@ -14,7 +14,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from service.core.json.contents import Contents
+from service.core.json.values import Contents
 from service.core.trace import ToolCall
 from service.intake.spans.otlp import unflatten
 from service.intake.texts import parse_text

@@ -11,15 +11,21 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from service.errors import BusyError, CallgradeError
+import sqlalchemy as sa
+
+from service.errors import BusyError, CallgradeError, WebhookError
 from service.jobs.fitting import fit
 from service.jobs.runner import Runner
-from service.store.database import insist
-from service.store.jobs.calibrations import find_pending_fit
+from service.outbound.webhooks import Webhooks
+from service.store.database import Database, insist
+from service.store.jobs.calibrations import Calibrations, find_pending_fit
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.duties import Duty, DutyKind, claim_duty, end_job, record_notice
+from service.store.jobs.job import ID_PREFIXES
+from service.store.jobs.jobs import Batches, Jobs
 from service.store.jobs.leases import ClaimedChunk, Lease
 from service.store.jobs.workers import Workers, WorkerWatch
+from service.store.tables import BATCHES
 
 LOG = logging.getLogger("callgrade.worker")
 
@@ -229,3 +235,27 @@ def _repeat(name: str, interval: float, work: Callable[[], None], over: threadin
             work()
         except Exception:  # the database is away and will come back; the work itself waits for it too
             LOG.warning("no %s", name, exc_info=True)
+
+
+async def send_notice(database: Database, webhooks: Webhooks | None, batch: str) -> None:
+    """Send the notice that a batch has ended. Raises WebhookError.
+
+    Without `webhooks` none may be sent now, whatever was allowed when the job was submitted.
+    """
+    if webhooks is None:
+        raise WebhookError("no webhook is allowed here", retryable=False)
+    url, body = await asyncio.to_thread(_build_notice, database, batch)
+    await webhooks.deliver(url, id=batch, body=body)
+
+
+def _build_notice(database: Database, batch: str) -> tuple[str, bytes]:
+    row = database.read_row(sa.select(BATCHES).where(BATCHES.c.id == batch, BATCHES.c.webhook.is_not(None)))
+    if row is None:
+        raise WebhookError("the batch is gone", retryable=False)
+    kinds: dict[str, type[Jobs[Any]]] = {one.kind: one for one in (Batches, Calibrations)}
+    jobs = kinds[row["kind"]](database)
+    job = jobs.adapter.dump_json(jobs.find(row["tenant"], batch))
+    return row["webhook"], b'{"type":"%b.%b","data":%b}' % (
+        *map(str.encode, (ID_PREFIXES[jobs.kind], row["status"])),
+        job,
+    )

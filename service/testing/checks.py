@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,15 +14,41 @@ from pydantic import JsonValue
 
 from service.cli.inputs import find_rubric, names_file, read_text
 from service.cli.options import read_settings
+from service.cli.screen import build_console
+from service.cli.views import show_steps
 from service.core.report import JudgeMode, Report
 from service.engine import Engine
 from service.errors import InputError
 from service.reading.bare_traces import wrap_trace
 from service.reading.packaged_files import read_yaml
 from service.reading.request import ScoreRequest, check_request
+from service.reporting.escaping import escape_unprintable
 from service.reporting.regression import may_be_undecided
-from service.testing.failures import TraceFailure, render_failure
 from service.wiring import build_engine
+
+WIDTH = 100
+"""The width of the table of stages, in columns."""
+
+
+class TraceFailure(AssertionError):  # noqa: N818 (a failed assertion, not an error)
+    """A trace that does not pass. `report` is the full report; the message is a summary of it."""
+
+    __module__ = "callgrade"
+
+    def __init__(self, message: str, report: Report) -> None:
+        self.report = report
+        super().__init__(message)
+
+
+def render_failure(report: Report, hint: str = "") -> str:
+    """Render the message: verdict, stages with findings and their places and, at the end, what to do about open questions."""
+    name, rubric = escape_unprintable(report.trace_id or "the trace"), f"{report.rubric.id}@{report.rubric.version}"
+    buffer = io.StringIO()
+    console = build_console(buffer, width=WIDTH, plain=True)
+    show_steps(console, report, head=f"{name} does not pass {rubric}: ", places=True)
+    lines = [line.rstrip() for line in buffer.getvalue().splitlines()]
+    return "\n".join([*lines, hint] if hint else lines)
+
 
 TraceForm = Mapping[str, object] | Sequence[Mapping[str, object]]
 """A trace in its provider's own format, a list of messages, or a complete request (with a field `trace`)."""

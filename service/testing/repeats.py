@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from service.cli.screen import pluralize
-from service.testing.failures import TraceFailure
+from service.testing.checks import TraceFailure
 from service.testing.sessions import PROPERTY_PREFIX
 
 RunKind = str

@@ -22,7 +22,7 @@ from service.api.parts import ApiParts
 from service.core.models.validation import validate
 from service.errors import CallgradeError
 from service.problems import ProblemDetails, build_details, describe_error
-from service.store.access.callers import UNKNOWN, Scope
+from service.store.access.keys import UNKNOWN, Scope
 from service.web.forms import MAX_PUBLIC_BYTES, MAX_SIGNED_BYTES, read_fields
 from service.web.rendering import render_template
 

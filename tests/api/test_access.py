@@ -23,8 +23,7 @@ from service.api.key_cache import FRESH_S, KeyCache, find_peer, read_key
 from service.asking.model import disconnect
 from service.errors import BusyError
 from service.settings import Settings
-from service.store.access.callers import Caller
-from service.store.access.keys import USE_S, Keys
+from service.store.access.keys import USE_S, Caller, Keys
 from service.store.database import Database
 from service.store.tables import KEYS
 from service.wiring import build_database

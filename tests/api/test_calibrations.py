@@ -24,7 +24,7 @@ from service.core.judging.fits.fit import Binding, Fit, calibrate_value
 from service.engine import Engine
 from service.fits.files import get_today, read_fits
 from service.jobs.fitting import fit
-from service.jobs.notices import send_notice
+from service.jobs.worker import send_notice
 from service.registry import Registry
 from service.settings import Settings
 from service.store.access.keys import Keys

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from service.core.hollow_answers import is_hollow
+from service.core.trace import is_hollow
 from tests.api.asgi_caller import JSON, Answer, Ask
 from tests.bulk import share
 

@@ -12,7 +12,7 @@ from collections import deque
 from math import sqrt
 from typing import NamedTuple
 
-from service.stats.drift import MARGIN, NIGHTS, PairedItem, measure_fall
+from service.calibration.drift import MARGIN, NIGHTS, PairedItem, measure_fall
 
 ITEMS, RIGHT = 200, 0.85
 CHANGES = (0.0, 0.05, 0.15)

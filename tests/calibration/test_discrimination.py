@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from service.calibration.bench import build_bench
-from service.calibration.discrimination import measure_discrimination
+from service.calibration.discrimination import compute_ranking_p, measure_discrimination
 from service.calibration.figures import Resampling
 from service.calibration.labels import LabelledSet, build_labelled_set
 from service.calibration.options import ReportOptions
@@ -26,7 +26,6 @@ from service.core.judging.fits.fit import Binding, calibrate_value
 from service.core.judging.fits.usefulness import Discrimination
 from service.errors import InputError
 from service.fits.files import refuse_useless
-from service.stats.permutation import compute_ranking_p
 from tests.bulk import WHOLE
 from tests.calibration.label_sets import drawn, item
 from tests.fits import USES, make_discrimination, make_fit

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.calibration.drift import check_judge, draw_sample
+from service.calibration.drift import MARGIN, NIGHTS, check_judge, draw_sample
 from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
@@ -16,7 +16,6 @@ from service.calibration.run import calibrate
 from service.core.judging.fits.fit import Fit
 from service.errors import InputError
 from service.stats.agreement import build_confusion
-from service.stats.drift import MARGIN, NIGHTS
 from tests.benchmarks.drift import CHANGES, FALL, Stream, count_alarms
 from tests.bulk import WHOLE
 from tests.calibration import label_sets

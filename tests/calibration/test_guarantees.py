@@ -12,13 +12,12 @@ import pytest
 
 from service.calibration.bench import Bench, build_bench
 from service.calibration.figures import Resampling
-from service.calibration.guarantees import VerdictItem, find_guarantees
 from service.calibration.labels import LabelledSet, build_labelled_set
-from service.calibration.options import ReportOptions
+from service.calibration.options import ReportOptions, VerdictItem, find_guarantees
 from service.calibration.predictions import JudgePredictions, Prediction
 from service.calibration.run import calibrate
+from service.core.judging.fits.certificate import Guarantee
 from service.core.judging.fits.fit import Binding
-from service.core.judging.fits.guarantee import Guarantee
 from service.stats.tallies import Floats
 from tests.calibration.label_sets import drawn, item
 

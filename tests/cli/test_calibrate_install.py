@@ -13,8 +13,8 @@ import pytest
 from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
 from service.cli.calibrating import run_calibration
-from service.fits.checks import FitCheck, append_checks
 from service.fits.files import build_file_name, read_fits
+from service.fits.manager import FitCheck, append_checks
 from service.registry import Registry
 from tests.calibration.label_sets import drawn, write_lines
 from tests.calibration.test_discrimination import JUDGES, run_judge

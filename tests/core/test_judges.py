@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from service import Plan, conclude, plan, report_json
-from service.core.hollow_answers import MASTER_KEYS, is_hollow
 from service.core.judging.focus import render_part
 from service.core.judging.grades import CANNOT_TELL, Worth
 from service.core.judging.judged_outcomes import JudgedScore, UnsureJudgement, judge_ask
@@ -24,6 +23,7 @@ from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import JudgedClaim, Judgement
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, is_open
+from service.core.trace import MASTER_KEYS, is_hollow
 from service.reading.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import read_report
 from tests.fits import make_fit

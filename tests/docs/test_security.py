@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from service.settings import list_settings
-from service.store.access.callers import SCOPES
+from service.store.access.keys import SCOPES
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "SECURITY.md").read_text("utf-8")

@@ -13,7 +13,7 @@ from service.api.app import create_app
 from service.cli.app import app
 from service.problem_types import PAGE, TYPES
 from service.settings import READ_ELSEWHERE, list_settings
-from service.store.access.callers import SCOPES
+from service.store.access.keys import SCOPES
 from tests.docs.generated import PARTS, list_parts, write_part
 from tests.docs.pages import PAGES, Page
 

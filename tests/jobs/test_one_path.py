@@ -20,8 +20,8 @@ from service.calibration.predictions import Prediction
 from service.calibration.report_predictions import list_judged, read_prediction
 from service.core.conclusion.conclude import conclude
 from service.core.judging import voting
+from service.core.judging.fits.certificate import Guarantee
 from service.core.judging.fits.fit import Fit
-from service.core.judging.fits.guarantee import Guarantee
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Completion, Prompt

@@ -11,13 +11,13 @@ from typing import Any, get_args
 import pytest
 
 from service import Plan, conclude, plan
-from service.core.hollow_answers import is_hollow
 from service.core.judging.focus import PartName
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.prompts import Completion, Usage
 from service.core.judging.questions import Question, build_question
 from service.core.judging.replies import read_judgement
 from service.core.outcome import Errored
+from service.core.trace import is_hollow
 from service.errors import FaultCause, JudgeError
 from tests.bulk import share
 

@@ -27,7 +27,7 @@ from service.reading.request import read_request
 from service.reporting.breaks import describe_break
 from service.reporting.numbers import render_number, render_share
 from service.reporting.statements import find_state, list_reasons, list_statements
-from service.testing.failures import render_failure
+from service.testing.checks import render_failure
 from service.web.run_file import render_run_file
 from service.web.trace.build import ScoredTrace
 from service.web.trace.run import build_run_view

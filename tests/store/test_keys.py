@@ -12,8 +12,7 @@ import sqlalchemy as sa
 
 from service.errors import BusyError, SettingsError
 from service.settings import Settings
-from service.store.access.callers import SCOPES, Caller
-from service.store.access.keys import USE_S, Keys
+from service.store.access.keys import SCOPES, USE_S, Caller, Keys
 from service.store.database import Database, open_database
 from service.store.tables import KEYS
 from service.wiring import build_database, build_engine, prepare_database

@@ -17,8 +17,7 @@ import service.testing.repeats
 import service.testing.sessions  # noqa: F401 (loaded here, for pytester forgets what a run loads, and numpy loads once)
 from service.errors import InputError
 from service.testing.cassette import CassetteHead, read_cassette, save_cassette
-from service.testing.checks import assert_passes
-from service.testing.failures import TraceFailure
+from service.testing.checks import TraceFailure, assert_passes
 from tests.docs.pages import ROOT
 from tests.faults.provider import Provider, serving
 from tests.launchers import find_launchers

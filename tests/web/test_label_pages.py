@@ -14,8 +14,7 @@ import pytest
 from service.engine import Engine
 from service.fits.live import LiveFits
 from service.registry import Registry
-from service.store.access.callers import Scope
-from service.store.access.keys import Keys
+from service.store.access.keys import Keys, Scope
 from service.store.database import Database
 from service.store.installed_fits import InstalledFits
 from service.web.app import add_pages

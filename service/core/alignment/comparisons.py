@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from service.core.expectations.expectation import CallPattern, ExpectedCall
-from service.core.json.contents import Contents
-from service.core.models.lazy import lazy
+from service.core.json.values import Contents
+from service.core.models.light import lazy
 from service.core.trace import Step
 from service.core.work_limits import (
     COST_OF_A_CHARACTER,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from service.core.alignment.assignment import Alignment, Pair
 from service.core.expectations.expectation import CallPattern
-from service.core.json.contents import Contents
+from service.core.json.values import Contents
 from service.core.trace import Step
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from functools import lru_cache
 from service.core.checks import WHOLE, Subject
 from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
 from service.core.conclusion.oversights import find_oversights
-from service.core.conclusion.report_json import cache_json
 from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
 from service.core.expectations.expectation import ExpectedCall
@@ -40,6 +39,7 @@ from service.core.report import (
     RubricRef,
     StageScore,
     UnreadPart,
+    cache_json,
 )
 from service.core.results.failures.marking import list_failures
 from service.core.rubric import CompiledCriterion, Stage

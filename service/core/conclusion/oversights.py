@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from service.core.case import fold_name, is_name_pattern, names_tool
 from service.core.checks import ASPECTS, Aspect
 from service.core.expectations.expectation import CallPattern, Expectation, ExpectedCall, Listing, Scope
-from service.core.gates.names import find_near
+from service.core.gates.tool_name import find_near
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding
 from service.core.rubric import Rubric

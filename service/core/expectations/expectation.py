@@ -22,8 +22,7 @@ from service.core.expectations.state_changes import StateExpectation
 from service.core.expectations.templates import Template, require_values
 from service.core.json.values import SCALARS
 from service.core.models.kinds import FrozenModel, Several, Some
-from service.core.models.lazy import lazy
-from service.core.models.light import light
+from service.core.models.light import lazy, light
 from service.core.weights import Weight
 
 ExtraArguments = Literal["count", "allow", "forbid"]

@@ -11,8 +11,8 @@ from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, Subject, SubjectOutcome
 from service.core.critics import Critic, Match, OpenComparison, WordsComparison
 from service.core.expectations.templates import Template, find_cost, match_template
-from service.core.hollow_answers import is_hollow
 from service.core.outcome import Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped, build_failure
+from service.core.trace import is_hollow
 from service.core.work_limits import COST_OF_A_MATCHER, count_text_chars
 
 NO_ANSWER_EXPECTED = Skipped("not_applicable", "no answer was expected")

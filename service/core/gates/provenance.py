@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
-from service.core.expectations.ignored_arguments import list_ignored
+from service.core.expectations.merging import list_ignored
 from service.core.gates.schema import score_unread
 from service.core.grounding.call_sources import CallSources
 from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip

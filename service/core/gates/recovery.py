@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
 from service.core.grounding.actions import admits_failure, find_completion, find_own_actions
-from service.core.json.contents import Contents
+from service.core.json.values import Contents
 from service.core.outcome import PERFECT, Errored, Finding, OpenValue, Outcome, PartialOutcome, Skipped, build_failure
 from service.core.trace import Step
 

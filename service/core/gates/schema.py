@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, SubjectOutcome
-from service.core.gates.names import find_near
+from service.core.gates.tool_name import find_near
 from service.core.json.pointers import escape_token
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, build_failure
 from service.core.schemas import Dialect, SchemaProblem

@@ -16,9 +16,8 @@ from service.core.grounding.facts import Source
 from service.core.grounding.fields import says_minor
 from service.core.grounding.reading.languages import list_number_words
 from service.core.grounding.reading.mentions import normalize_code
-from service.core.json.leaves import list_leaves
-from service.core.results.media import has_media
-from service.core.results.structure import iter_bodies
+from service.core.json.walk import list_leaves
+from service.core.results.structure import has_media, iter_bodies
 from service.core.trace import Step, ToolDef, Trace
 from service.core.work_limits import Meter
 

@@ -10,7 +10,7 @@ from service.core.grounding.fields import split_name
 from service.core.grounding.reading.languages import split_words
 from service.core.grounding.reading.moments import Day
 from service.core.grounding.reading.values import find_values
-from service.core.json.leaves import list_leaves
+from service.core.json.walk import list_leaves
 from service.core.trace import Trace
 
 _NOW = (

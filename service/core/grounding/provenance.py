@@ -20,8 +20,8 @@ from service.core.grounding.reading.moments import read_joined_day
 from service.core.grounding.reading.units import get_minor_factor
 from service.core.grounding.reading.values import find_values
 from service.core.grounding.slips import list_digits
-from service.core.json.leaves import Leaf, list_leaves
 from service.core.json.values import format_value
+from service.core.json.walk import Leaf, list_leaves
 from service.core.trace import Step, ToolDef
 
 MAX_ARGUMENTS = 500

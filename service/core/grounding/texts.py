@@ -24,9 +24,8 @@ from service.core.grounding.reading.mentions import Mention
 from service.core.grounding.reading.values import MAX_TEXT_CHARS, find_values
 from service.core.grounding.scale_slips import find_scale_slips
 from service.core.grounding.suspicion import find_slips
-from service.core.json.leaves import list_leaves
-from service.core.results.media import has_media
-from service.core.results.structure import iter_bodies, read_text
+from service.core.json.walk import list_leaves
+from service.core.results.structure import has_media, iter_bodies, read_text
 from service.core.trace import Message, Step, ToolDef, Trace
 
 MAX_MENTIONS_OF_ALL = 10_000

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals
-from service.core.models.lazy import lazy
+from service.core.models.light import lazy
 
 Op = Literal["add", "remove", "replace"]
 Members = Mapping[str, JsonValue]

@@ -17,7 +17,7 @@ from service.core.gates.provenance import ProvenanceGate
 from service.core.grounding.ground import Grounded
 from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
 from service.core.judging.judges import Ask, Judge, JudgeCheck, is_answered
-from service.core.models.lazy import lazy
+from service.core.models.light import lazy
 from service.core.outcome import Outcome, Skipped
 
 Evidence = Annotated[GroundingGate | ProvenanceGate, Field(discriminator="kind")]

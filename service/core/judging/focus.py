@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple
 from pydantic import JsonValue
 from rapidfuzz import fuzz
 
-from service.core.hollow_answers import is_hollow
-from service.core.trace import Catalogue, Step, ToolCall, ToolDef, Trace
+from service.core.trace import Catalogue, Step, ToolCall, ToolDef, Trace, is_hollow
 
 PartName = Literal[
     "conversation", "tools", "tool", "near_misses", "call", "calls", "result", "results", "turn", "said", "answer",

@@ -11,8 +11,8 @@ from typing import Annotated, NamedTuple
 from pydantic import Field, JsonValue
 
 from service.core.json.values import format_value
+from service.core.judging.fits.certificate import Guarantee
 from service.core.judging.fits.fit import AppliedFit, Fit, Status, calibrate_value
-from service.core.judging.fits.guarantee import Guarantee
 from service.core.judging.focus import list_texts
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import Ask, Judge

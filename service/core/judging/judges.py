@@ -12,16 +12,15 @@ from pydantic import Field, JsonValue, model_validator
 from service.core.case import Case
 from service.core.checks import WHOLE, Check, Part, Subject, SubjectOutcome, build_subject
 from service.core.grounding.ground import Grounded
-from service.core.hollow_answers import is_hollow
 from service.core.judging.examples import Example
-from service.core.judging.fits.guarantee import GuaranteedShare
+from service.core.judging.fits.certificate import GuaranteedShare
 from service.core.judging.fits.maps import Share
 from service.core.judging.focus import Focus, PartName, list_texts
 from service.core.judging.grades import CANNOT_TELL, ClaimRule, Scale
 from service.core.models.kinds import FrozenModel, Several
-from service.core.models.lazy import lazy
+from service.core.models.light import lazy
 from service.core.outcome import Finding, Outcome, Skipped, build_failure
-from service.core.trace import Step
+from service.core.trace import Step, is_hollow
 from service.core.unread_parts import build_missing_result
 from service.core.work_limits import MAX_JURY
 

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.members import read_type
+from service.core.json.members import list_items, read_type
 from service.core.json.parsing import parse_or_none
 from service.core.json.pointers import escape_token
-from service.core.results.disowning import disowns
 from service.core.results.forms import FORMS, Form
 
 MAX_TEXT_CHARS = 200_000
@@ -279,3 +278,54 @@ def _list_body_forms(body: ResultBody) -> Iterator[str]:
 
 def _is_parts(content: JsonValue) -> bool:
     return isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
+
+
+MAX_WORDS = 40
+"""The most words around the JSON of a text that pass for a label or a courtesy; a text with more is a document with examples."""
+MAX_LABEL_WORDS = 12
+"""The words allowed for each further passage."""
+
+_WORD = re.compile(r"\w+")
+_FOREIGN_LETTER = re.compile(r"[^\W\d_A-Za-z\u00c0-\u024f]")
+"""A letter of a script whose words this module does not know."""
+_DISOWNING_WORDS = re.compile(
+    r"\b(?:ex[ae]mpl\w*|e\.? ?g\b|for instance|such as|like this|samples?|specimen|illustrat\w+|typical\w*|hypothetical\w*"
+    r"|(?<!\bin )(?<!\bjson )formats?|schemas?|templates?|placeholders?|syntax|structure|shape|dummy|mock\w*|fake"
+    r"|should|would|expect\w*|intended|not|never|no longer|instead|rather than|unlike"
+    r"|old(?:er)?|former(?:ly)?|previous(?:ly)?|before|earlier|outdated|deprecated|obsolete|stale|wrong|incorrect|invalid"
+    r"|requests?|inputs?|arguments?|parameters?"
+    r"|beispiel\w*|z\. ?b\b|muster|vorlage|(?:an)?statt|nicht|kein\w*|alte?|bisher\w*|falsch\w*"
+    r"|mod[eè]le|au lieu|ancien\w*|e[js]e?mpio\w*|ejemplo\w*|formato|voorbeeld\w*|przykład\w*)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+
+
+def disowns(prose: str, passages: int) -> bool:
+    """Whether the prose around a number of JSON passages casts doubt on their being what the tool returned.
+
+    This module knows few words, so it errs on the side of doubt, which is cheap (a suspicion is still looked into), and long
+    prose alone is enough.
+
+    >>> disowns("Here is the result:", 1), disowns("Example of the format:", 1)
+    (False, True)
+    """
+    if not prose.strip():
+        return False
+    is_long = len(_WORD.findall(prose)) > MAX_WORDS + MAX_LABEL_WORDS * (passages - 1)
+    return is_long or bool(_FOREIGN_LETTER.search(prose) or _DISOWNING_WORDS.search(prose))
+
+
+MEDIA = frozenset(
+    {"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document", "resource"}
+)
+"""The types of the parts of a result that code cannot read."""
+
+
+def has_media(content: JsonValue) -> bool:
+    """Whether a part of a result is neither JSON nor text.
+
+    >>> has_media([{"type": "image", "data": "..."}]), has_media([{"type": "text", "text": "W77"}])
+    (True, False)
+    """
+    parts = content.get("content") if isinstance(content, dict) else content
+    return any(read_type(part) in MEDIA for part in list_items(parts))

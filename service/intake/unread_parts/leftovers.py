@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.leaves import list_leaves
 from service.core.json.pointers import escape_token
+from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall, UnreadablePart, UnreadKind
 from service.intake.unread_parts.endings import EMPTY, Ending, list_missing
 from service.intake.unread_parts.notations import Offered

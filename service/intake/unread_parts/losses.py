@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from service.core.json.leaves import list_leaves
+from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall
 
 _HIDDEN = re.compile(

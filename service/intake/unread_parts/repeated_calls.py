@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.contents import Contents
-from service.core.models.lazy import lazy
+from service.core.json.values import Contents
+from service.core.models.light import lazy
 from service.core.trace import ToolCall
 
 Key = tuple[Hashable, ...]

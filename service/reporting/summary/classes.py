@@ -9,7 +9,7 @@ from math import fsum
 from typing import NamedTuple
 
 from service.core.call_decisions import CallClass
-from service.core.gates.names import find_near
+from service.core.gates.tool_name import find_near
 from service.reporting.summary.samples import Sample, ToolPair
 from service.stats.intervals import choose_interval
 from service.stats.rates import Estimate, RatePart, estimate

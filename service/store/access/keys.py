@@ -12,16 +12,45 @@ import string
 from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 from pydantic import JsonValue
 
 from service.errors import Problem, SettingsError
 from service.store.access.audit import SERVICE, Act, Actor, record
-from service.store.access.callers import NAMELESS, SCOPES, Caller, Scope
 from service.store.database import Database, build_from_row, insist
 from service.store.tables import BATCHES, KEYS, LABEL_ITEMS, SCORES, SUBMISSIONS
+
+Scope = Literal["score", "batch", "calibrate", "label", "metrics", "admin"]
+"""What a key is for: scoring and rubrics, batches, calibrations, labels, /metrics, and everything with the audit log."""
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls. `tenant` separates what belongs to them: batches, cached judgements, limits."""
+
+    tenant: str
+    key_id: str
+    scopes: frozenset[Scope]
+
+    def may(self, scope: Scope | None) -> bool:
+        """Whether the caller may do what needs this scope; None needs none.
+
+        >>> Caller("t", "k", frozenset({"score"})).may("batch"), Caller("t", "k", frozenset({"admin"})).may("batch")
+        (False, True)
+        """
+        return scope is None or scope in self.scopes or "admin" in self.scopes
+
+
+NAMELESS = Caller("", "", frozenset({"admin"}))
+"""The caller where no keys exist. No key has this tenant."""
+
+UNKNOWN = Caller("", "", frozenset())
+"""A visitor to the pages who is not signed in, and may do nothing."""
+
 
 PATIENCE_S = 2.0
 """Seconds to keep trying a database that is out of reach before telling a caller to come back."""

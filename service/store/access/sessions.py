@@ -11,8 +11,7 @@ from hashlib import sha256
 import sqlalchemy as sa
 
 from service.store.access.audit import SERVICE, Actor, record
-from service.store.access.callers import NAMELESS, Caller
-from service.store.access.keys import PATIENCE_S, Keys
+from service.store.access.keys import NAMELESS, PATIENCE_S, Caller, Keys
 from service.store.database import Database, insist
 from service.store.tables import SESSIONS
 

@@ -16,7 +16,7 @@ from service.api.key_cache import find_peer
 from service.api.page_route import COOKIE, CSRF_HEADER, PageRoute, make_csrf, read_cookie
 from service.api.parts import ApiParts
 from service.store.access.audit import Actor
-from service.store.access.callers import UNKNOWN
+from service.store.access.keys import UNKNOWN
 from service.store.access.sessions import Sessions
 from service.web.page import PageSet, page, read_form, redirect, render
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.expectations.expectation import Expectation
-from service.core.expectations.ignored_arguments import leave_out_arguments
+from service.core.expectations.merging import leave_out_arguments
 from service.core.json.values import format_value
 from service.core.outcome import Errored
 from service.core.report import Report, StepVerdict

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, cast
 from pydantic import BaseModel, JsonValue
 
 from service.core.expectations.expectation import CallPattern, Expectation
-from service.core.expectations.ignored_arguments import IGNORED
+from service.core.expectations.merging import IGNORED
 from service.core.expectations.state_changes import StateExpectation, patch_state
 from service.core.expectations.templates import BoundMatcher, is_optional
 from service.core.json.differences import DiffOptions, JsonChange, StateProgress, compare, diff

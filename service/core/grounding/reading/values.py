@@ -26,7 +26,7 @@ from service.core.grounding.reading.languages import (
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Time
 from service.core.grounding.reading.units import CURRENCIES, find_unit
-from service.core.models.lazy import lazy
+from service.core.models.light import lazy
 
 MAX_TEXT_CHARS = 64_000
 """Characters read of one text."""

@@ -15,12 +15,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from service.core.judging.fits.certificate import Certificate
-from service.core.judging.fits.guarantee import Guarantee
+from service.core.judging.fits.certificate import Certificate, Guarantee
 from service.core.judging.fits.maps import NOISE, Calibrator, Share
 from service.core.judging.fits.usefulness import Discrimination, Metric
 from service.core.models.kinds import FrozenModel, Several, TaggedUnion
-from service.core.models.lazy import lazy
+from service.core.models.light import lazy
 
 Origin = Literal["human", "gold", "weak", "constructed"]
 """Where labels come from. human: people who looked at the item. gold: right answers known in advance. weak: thumbs and
