@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 from service import __version__
 from service.cli import commands
 from service.cli.exits import ExitCode, describe_error, get_exit_code
-from service.core.models.kinds import get_entry, import_all
+from service.core.models.discovery import get_entry, import_all
 from service.errors import CallgradeError, SettingsError
 from service.reporting.escaping import escape_unprintable
 

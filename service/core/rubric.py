@@ -18,7 +18,8 @@ from service.core.expectations.expectation import Expectation
 from service.core.gates.arguments import ArgumentsGate
 from service.core.gates.custom import OWN_CHECKS, CustomGate
 from service.core.judging.judges import WORDS, Judge, JudgeCheck
-from service.core.models.kinds import FrozenModel, Several, Some, TaggedUnion, import_all, list_kinds
+from service.core.models.discovery import import_all
+from service.core.models.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
 from service.core.models.light import lazy
 from service.core.outcome import Finding
 from service.core.results.failures.patterns import Patterns

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from service.core.json.members import JsonObject
-from service.core.models.kinds import get_entry, import_all
+from service.core.models.discovery import get_entry, import_all
 from service.core.models.validation import list_problems
 from service.core.trace import Trace, UnreadablePart, UnreadKind
 from service.errors import InputError

@@ -12,7 +12,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from service.api.page_route import PageRoute
-from service.core.models.kinds import get_entry, import_all
+from service.core.models.discovery import get_entry, import_all
 from service.web import pages
 from service.web.page import PageSet, guard
 

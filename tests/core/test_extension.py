@@ -18,7 +18,8 @@ import pytest
 import typer
 
 from service.cli.app import add_commands
-from service.core.models.kinds import FrozenModel, get_entry, list_kinds
+from service.core.models.discovery import get_entry
+from service.core.models.kinds import FrozenModel, list_kinds
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "extension"

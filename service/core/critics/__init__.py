@@ -14,7 +14,7 @@ from service.core.critics.similarity import arcade_cosine, cosine
 from service.core.critics.text import Contains, Pattern, Prefix, Similar, Suffix
 from service.core.critics.trees import JsonSimilar
 from service.core.critics.words import NaturalLanguage
-from service.core.models.kinds import import_all
+from service.core.models.discovery import import_all
 
 import_all(
     sys.modules[__name__]

@@ -11,11 +11,8 @@ import ast
 import inspect
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from itertools import pairwise
-from pkgutil import iter_modules
 from textwrap import dedent
-from types import ModuleType
 from typing import Annotated, Any, TypeVar, Union, get_args
 
 from pydantic import (
@@ -30,21 +27,6 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from service.core.models.light import lazy
-
-
-def import_all(package: ModuleType) -> list[ModuleType]:
-    """Import every module of a package, in the order of their names, so that their classes are known."""
-    names = sorted(module.name for module in iter_modules(package.__path__))
-    return [import_module(f"{package.__name__}.{name}") for name in names]
-
-
-def get_entry(module: ModuleType, name: str) -> Any:
-    """Return what a module defines under the name that its package looks for. Raises TypeError if it does not."""
-    try:
-        return vars(module)[name]
-    except KeyError:
-        raise TypeError(f"{module.__name__} has no {name}, which every module beside it has") from None
-
 
 K = TypeVar("K", bound=BaseModel)
 T = TypeVar("T")

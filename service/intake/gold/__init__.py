@@ -9,7 +9,8 @@ from typing import Annotated
 from pydantic import JsonValue, TypeAdapter
 
 from service.core.expectations.expectation import Expectation
-from service.core.models.kinds import import_all, list_kinds
+from service.core.models.discovery import import_all
+from service.core.models.kinds import list_kinds
 from service.core.models.validation import validate
 from service.core.trace import ToolDef
 from service.intake.format import ByFormat
