@@ -15,21 +15,18 @@ from service.core.trace import ToolDef, Trace
 from service.intake.build import Record, Transcript
 from service.intake.cursor import Cursor
 from service.intake.shapes import CLOSED, OPEN, StateShape
+from service.intake.tools import read_tools
 from service.intake.wrapping import WrapperContents
 
 Tools = tuple[ToolDef, ...] | None
 """The tools on offer; None if the source does not say."""
 
-LAST_PLACE = 1_000
-"""The place of a format that does not set one."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A trace format, as its module declares it."""
+    """A trace format, as its module declares it in `FORMATS`."""
 
-    name: str = ""
-    """The name of its module."""
+    name: str
     summary: str
     """One line that says what the format is."""
     hint: str
@@ -46,8 +43,6 @@ class Format:
     """
     gold: Callable[[JsonObject], dict[str, JsonValue] | None] = lambda _: None
     """Reads the gold that a record carries, as plain data in a gold format; returns None if it carries none."""
-    place: int = LAST_PLACE
-    """Position in schemas and in messages that list all formats."""
     members: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Members of the record that are checked before it is read, with their types."""
     split: Callable[[JsonObject], Sequence[tuple[str, JsonObject]] | None] | None = None
@@ -81,6 +76,12 @@ class Format:
         found = self.read(root)
         root.close()
         return found if isinstance(found, (Trace, WrapperContents)) else out.build_trace(record, tools=found)
+
+
+def take_tools(record: Cursor, *names: str) -> Tools:
+    """Return the tools that the first of these members lists; None if none is there. Raises InputError: they are no tools."""
+    name = next((name for name in names if name in record), "")
+    return read_tools(record.take(name), path=f"{record.path}/{name}")
 
 
 def recognise_lines(session: Callable[[JsonObject], str | None]) -> Callable[[JsonObject], bool]:

@@ -79,12 +79,14 @@ def _recognise(record: JsonObject) -> bool:
     return events or any("userContent" in turn or "user_content" in turn for turn in turns)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=93,
-    summary="A session of Google's ADK, or a case of its eval sets.",
-    hint="events with an author and a content, or a conversation of invocations",
-    place=26,
-    split=_split,
+FORMATS = (
+    Format(
+        name="adk",
+        read=_read,
+        recognise=_recognise,
+        score=93,
+        summary="A session of Google's ADK, or a case of its eval sets.",
+        hint="events with an author and a content, or a conversation of invocations",
+        split=_split,
+    ),
 )

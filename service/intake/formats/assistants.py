@@ -73,11 +73,13 @@ def _recognise(record: JsonObject) -> bool:
     return any(step.get("object") == "thread.run.step" for step in listed)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=89,
-    summary="The run steps of an OpenAI Assistants thread, with its messages and its run if they are known.",
-    hint="steps, or a page's data, of the object thread.run.step",
-    place=42,
+FORMATS = (
+    Format(
+        name="assistants",
+        read=_read,
+        recognise=_recognise,
+        score=89,
+        summary="The run steps of an OpenAI Assistants thread, with its messages and its run if they are known.",
+        hint="steps, or a page's data, of the object thread.run.step",
+    ),
 )

@@ -54,11 +54,13 @@ def _recognise(record: JsonObject) -> bool:
     )
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=92,
-    summary="An ATIF trajectory, as Harbor writes it; `callgrade convert --to atif` writes one.",
-    hint="a schema_version of ATIF, or steps with a source, and an agent",
-    place=25,
+FORMATS = (
+    Format(
+        name="atif",
+        read=_read,
+        recognise=_recognise,
+        score=92,
+        summary="An ATIF trajectory, as Harbor writes it; `callgrade convert --to atif` writes one.",
+        hint="a schema_version of ATIF, or steps with a source, and an agent",
+    ),
 )

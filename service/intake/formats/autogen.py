@@ -58,11 +58,13 @@ def _recognise(record: JsonObject) -> bool:
     return bool(kinds & (_SAID | _REPEATED.keys() | {"ToolCallRequestEvent", *_RETURNED}))
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=60,
-    summary="A TaskResult of AutoGen 0.4 or later, its messages and events, or the state of an agent.",
-    hint="messages with a source, of types such as TextMessage",
-    place=33,
+FORMATS = (
+    Format(
+        name="autogen",
+        read=_read,
+        recognise=_recognise,
+        score=60,
+        summary="A TaskResult of AutoGen 0.4 or later, its messages and events, or the state of an agent.",
+        hint="messages with a source, of types such as TextMessage",
+    ),
 )

@@ -112,12 +112,14 @@ def _encode_name(name: str, *, dotted: bool) -> str:
     return name.replace(".", "_") if dotted else name
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: "question" in record and ("calls" in record or "result" in record),
-    score=60,
-    summary="A question of the Berkeley leaderboard with `functions`, an output and perhaps `possible_answer` (`ground_truth`).",
-    hint="question with calls or result",
-    place=5,
-    gold=_read_gold,
+FORMATS = (
+    Format(
+        name="bfcl",
+        read=_read,
+        recognise=lambda record: "question" in record and ("calls" in record or "result" in record),
+        score=60,
+        summary="A question of the Berkeley leaderboard with `functions`, an output and perhaps `possible_answer` (`ground_truth`).",
+        hint="question with calls or result",
+        gold=_read_gold,
+    ),
 )

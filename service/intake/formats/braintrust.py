@@ -42,11 +42,13 @@ def _recognise(record: JsonObject) -> bool:
     return any(find_object(row, "span_attributes") and "root_span_id" in row for row in rows)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=91,
-    summary="Rows of a Braintrust log: one, or those of a trace in `events`.",
-    hint="span_attributes with a root_span_id",
-    place=35,
+FORMATS = (
+    Format(
+        name="braintrust",
+        read=_read,
+        recognise=_recognise,
+        score=91,
+        summary="Rows of a Braintrust log: one, or those of a trace in `events`.",
+        hint="span_attributes with a root_span_id",
+    ),
 )

@@ -110,18 +110,20 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
         transcript.offer(tool, late=True)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: isinstance(record.get("events"), list),
-    score=90,
-    summary="Our own format, for writing by hand: `events`; `output` is what the run returned, `output_schema` its schema.",
-    hint="events",
-    place=7,
-    members={
-        "events": list[Event],
-        "tools": NotRequired[Tools],
-        "output": NotRequired[Loose],
-        "output_schema": NotRequired[dict[str, Loose] | bool | None],
-    },
-    closed=True,
+FORMATS = (
+    Format(
+        name="callgrade",
+        read=_read,
+        recognise=lambda record: isinstance(record.get("events"), list),
+        score=90,
+        summary="Our own format, for writing by hand: `events`; `output` is what the run returned, `output_schema` its schema.",
+        hint="events",
+        members={
+            "events": list[Event],
+            "tools": NotRequired[Tools],
+            "output": NotRequired[Loose],
+            "output_schema": NotRequired[dict[str, Loose] | bool | None],
+        },
+        closed=True,
+    ),
 )

@@ -75,12 +75,14 @@ def _name_session(line: JsonObject) -> str | None:
     return "" if named is None and "leafUuid" in line else named
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=recognise_lines(_name_session),
-    score=95,
-    summary="A session of Claude Code: a file of its lines, or `lines`.",
-    hint="lines with a sessionId and a type",
-    place=29,
-    session=_name_session,
+FORMATS = (
+    Format(
+        name="claude_code",
+        read=_read,
+        recognise=recognise_lines(_name_session),
+        score=95,
+        summary="A session of Claude Code: a file of its lines, or `lines`.",
+        hint="lines with a sessionId and a type",
+        session=_name_session,
+    ),
 )

@@ -49,12 +49,14 @@ def _name_session(line: JsonObject) -> str | None:
     return "rollout" if "payload" in line and "timestamp" in line and "type" in line else None
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=recognise_lines(_name_session),
-    score=94,
-    summary="A rollout of Codex: a file of its lines, or `lines`.",
-    hint="lines with a payload and a timestamp",
-    place=36,
-    session=_name_session,
+FORMATS = (
+    Format(
+        name="codex",
+        read=_read,
+        recognise=recognise_lines(_name_session),
+        score=94,
+        summary="A rollout of Codex: a file of its lines, or `lines`.",
+        hint="lines with a payload and a timestamp",
+        session=_name_session,
+    ),
 )

@@ -47,11 +47,13 @@ def _is_task(record: JsonObject) -> bool:
     return "raw" in record and "expected_output" in record and "description" in record
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: _is_task(record) or any(map(_is_task, list_objects(record.get("tasks_output")))),
-    score=87,
-    summary="A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.",
-    hint="raw with description and expected_output, or tasks_output with such tasks",
-    place=39,
+FORMATS = (
+    Format(
+        name="crewai",
+        read=_read,
+        recognise=lambda record: _is_task(record) or any(map(_is_task, list_objects(record.get("tasks_output")))),
+        score=87,
+        summary="A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.",
+        hint="raw with description and expected_output, or tasks_output with such tasks",
+    ),
 )

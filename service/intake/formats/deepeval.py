@@ -69,12 +69,14 @@ def _recognise(record: JsonObject) -> bool:
     return asked or bool(turns) or (isinstance(record.get("input"), str) and any(name in record for name in _CALLED))
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=72,
-    summary="A DeepEval test case: a question with its answer, or turns, with the tools called.",
-    hint="input with actualOutput or toolsCalled, or turns",
-    place=30,
-    gold=_read_gold,
+FORMATS = (
+    Format(
+        name="deepeval",
+        read=_read,
+        recognise=_recognise,
+        score=72,
+        summary="A DeepEval test case: a question with its answer, or turns, with the tools called.",
+        hint="input with actualOutput or toolsCalled, or turns",
+        gold=_read_gold,
+    ),
 )

@@ -99,11 +99,13 @@ def _is_request(record: JsonObject) -> bool:
     return isinstance(record.get("messages"), list) and not record.keys() & LITELLM_MEMBERS
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=86,
-    summary="The bodies of a request and its response, or of a response alone.",
-    hint="request with response, or a line of a batch's results",
-    place=15,
+FORMATS = (
+    Format(
+        name="exchange",
+        read=_read,
+        recognise=_recognise,
+        score=86,
+        summary="The bodies of a request and its response, or of a response alone.",
+        hint="request with response, or a line of a batch's results",
+    ),
 )

@@ -69,13 +69,15 @@ def _split(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
     return [(f"/samples/{index}", sample) for index, sample in enumerate(samples)]
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=89,
-    summary="A sample of an Inspect log; a file with a whole log is a trace for each.",
-    hint="messages with an epoch",
-    place=27,
-    members={"id": NotRequired[int | str | None]},
-    split=_split,
+FORMATS = (
+    Format(
+        name="inspect_ai",
+        read=_read,
+        recognise=_recognise,
+        score=89,
+        summary="A sample of an Inspect log; a file with a whole log is a trace for each.",
+        hint="messages with an epoch",
+        members={"id": NotRequired[int | str | None]},
+        split=_split,
+    ),
 )

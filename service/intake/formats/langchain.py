@@ -58,11 +58,13 @@ def is_message(raw: JsonObject) -> bool:
     return raw.get("type") in ("tool", "system") and "content" in raw and "role" not in raw
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=54,
-    summary="LangChain messages or a LangGraph state, with the tools if they are known.",
-    hint="messages of the types human and ai, or with lc, also in values",
-    place=10,
+FORMATS = (
+    Format(
+        name="langchain",
+        read=_read,
+        recognise=_recognise,
+        score=54,
+        summary="LangChain messages or a LangGraph state, with the tools if they are known.",
+        hint="messages of the types human and ai, or with lc, also in values",
+    ),
 )

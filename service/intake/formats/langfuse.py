@@ -52,11 +52,13 @@ def _recognise(record: JsonObject) -> bool:
     )
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=83,
-    summary="A Langfuse trace with its observations, one observation, or a page of one trace's observations.",
-    hint="observations, or a traceId with input",
-    place=22,
+FORMATS = (
+    Format(
+        name="langfuse",
+        read=_read,
+        recognise=_recognise,
+        score=83,
+        summary="A Langfuse trace with its observations, one observation, or a page of one trace's observations.",
+        hint="observations, or a traceId with input",
+    ),
 )

@@ -50,11 +50,13 @@ def _read_run(node: Cursor, *, outermost: bool) -> LoggedRun:
     )
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: any("run_type" in run for run in (record, *list_objects(record.get("runs")))),
-    score=84,
-    summary="A LangSmith run, or all `runs` of a trace.",
-    hint="a run_type, or runs that have one",
-    place=21,
+FORMATS = (
+    Format(
+        name="langsmith",
+        read=_read,
+        recognise=lambda record: any("run_type" in run for run in (record, *list_objects(record.get("runs")))),
+        score=84,
+        summary="A LangSmith run, or all `runs` of a trace.",
+        hint="a run_type, or runs that have one",
+    ),
 )

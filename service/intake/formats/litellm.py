@@ -45,11 +45,13 @@ def _recognise(record: JsonObject) -> bool:
     return has_input and bool(record.keys() & LITELLM_MEMBERS)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=76,
-    summary="What LiteLLM passes to a logging callback, a row of its spend logs, or a line of a log bucket.",
-    hint="messages with litellm_call_id, call_type or model_parameters",
-    place=20,
+FORMATS = (
+    Format(
+        name="litellm",
+        read=_read,
+        recognise=_recognise,
+        score=76,
+        summary="What LiteLLM passes to a logging callback, a row of its spend logs, or a line of a log bucket.",
+        hint="messages with litellm_call_id, call_type or model_parameters",
+    ),
 )

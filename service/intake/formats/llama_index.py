@@ -103,11 +103,13 @@ def _recognise(record: JsonObject) -> bool:
     return any("block_type" in block for block in blocks) or any("tool_kwargs" in event for event in events)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=91,
-    summary="Messages of LlamaIndex made of blocks, or the events of an agent's workflow.",
-    hint="messages with blocks of a block_type, or events with tool_kwargs",
-    place=40,
+FORMATS = (
+    Format(
+        name="llama_index",
+        read=_read,
+        recognise=_recognise,
+        score=91,
+        summary="Messages of LlamaIndex made of blocks, or the events of an agent's workflow.",
+        hint="messages with blocks of a block_type, or events with tool_kwargs",
+    ),
 )

@@ -52,11 +52,13 @@ def _find(span: Cursor, attribute: str, *members: str) -> Located:
     return locate(attributes, attribute) if attribute in attributes or not members else locate(span, *members)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: isinstance(find_object(record, "data").get("spans"), list),
-    score=82,
-    summary="An MLflow trace, version 2 or 3.",
-    hint="spans below data",
-    place=23,
+FORMATS = (
+    Format(
+        name="mlflow",
+        read=_read,
+        recognise=lambda record: isinstance(find_object(record, "data").get("spans"), list),
+        score=82,
+        summary="An MLflow trace, version 2 or 3.",
+        hint="spans below data",
+    ),
 )

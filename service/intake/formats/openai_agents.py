@@ -71,12 +71,14 @@ def _name_session(line: JsonObject) -> str | None:
     return find_text(line, "id") if line.get("object") == "trace" else None
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=recognise_lines(_name_session),
-    score=95,
-    summary="A trace of the OpenAI Agents SDK: a file of its trace and spans, or `lines`.",
-    hint="lines whose object is trace or trace.span",
-    place=38,
-    session=_name_session,
+FORMATS = (
+    Format(
+        name="openai_agents",
+        read=_read,
+        recognise=recognise_lines(_name_session),
+        score=95,
+        summary="A trace of the OpenAI Agents SDK: a file of its trace and spans, or `lines`.",
+        hint="lines whose object is trace or trace.span",
+        session=_name_session,
+    ),
 )

@@ -41,11 +41,13 @@ def _recognise(record: JsonObject) -> bool:
     return any("trace_id" in span and as_text(span.get("type")) in _TYPES and "input" in span for span in spans)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=85,
-    summary="An Opik trace with its spans, or one span.",
-    hint="spans with a trace_id, a type such as llm, and an input",
-    place=34,
+FORMATS = (
+    Format(
+        name="opik",
+        read=_read,
+        recognise=_recognise,
+        score=85,
+        summary="An Opik trace with its spans, or one span.",
+        hint="spans with a trace_id, a type such as llm, and an input",
+    ),
 )

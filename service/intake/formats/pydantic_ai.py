@@ -115,11 +115,13 @@ def _recognise(record: JsonObject) -> bool:
     )
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=58,
-    summary="The history of a pydantic-ai agent, with the tools if they are known.",
-    hint="messages of the kinds request and response",
-    place=12,
+FORMATS = (
+    Format(
+        name="pydantic_ai",
+        read=_read,
+        recognise=_recognise,
+        score=58,
+        summary="The history of a pydantic-ai agent, with the tools if they are known.",
+        hint="messages of the kinds request and response",
+    ),
 )

@@ -92,11 +92,13 @@ def _recognise(record: JsonObject) -> bool:
     return any(looks_like_calls(text) and parse_calls(text) is not None for text in texts_said)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=_recognise,
-    score=62,
-    summary="Messages, or a question and an output, with calls that the model wrote as Python.",
-    hint="texts that are calls in Python",
-    place=14,
+FORMATS = (
+    Format(
+        name="python_calls",
+        read=_read,
+        recognise=_recognise,
+        score=62,
+        summary="Messages, or a question and an output, with calls that the model wrote as Python.",
+        hint="texts that are calls in Python",
+    ),
 )

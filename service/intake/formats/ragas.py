@@ -47,12 +47,14 @@ def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     return {"format": "calls", "calls": calls, "ordered": True}
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: isinstance(record.get("user_input"), (str, list)),
-    score=73,
-    summary="A ragas sample: a conversation in `user_input`, or a question with its `response`.",
-    hint="user_input",
-    place=31,
-    gold=_read_gold,
+FORMATS = (
+    Format(
+        name="ragas",
+        read=_read,
+        recognise=lambda record: isinstance(record.get("user_input"), (str, list)),
+        score=73,
+        summary="A ragas sample: a conversation in `user_input`, or a question with its `response`.",
+        hint="user_input",
+        gold=_read_gold,
+    ),
 )

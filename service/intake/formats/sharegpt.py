@@ -187,13 +187,15 @@ def _find_tools_in_text(record: Cursor, system: str) -> Tools:
     return None
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: any(
-        "from" in turn or "role" in turn for turn in list_objects(record.get("conversations"))
+FORMATS = (
+    Format(
+        name="sharegpt",
+        read=_read,
+        recognise=lambda record: any(
+            "from" in turn or "role" in turn for turn in list_objects(record.get("conversations"))
+        ),
+        score=74,
+        summary="A line of a ShareGPT data set: `conversations` with calls.",
+        hint="conversations",
     ),
-    score=74,
-    summary="A line of a ShareGPT data set: `conversations` with calls.",
-    hint="conversations",
-    place=13,
 )

@@ -88,13 +88,15 @@ def _add_answer(out: Transcript, answer: JsonValue) -> None:
         out.say("assistant", text)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: any(
-        "step_number" in step and "tool_calls" in step for step in list_objects(record.get("steps"))
+FORMATS = (
+    Format(
+        name="smolagents",
+        read=_read,
+        recognise=lambda record: any(
+            "step_number" in step and "tool_calls" in step for step in list_objects(record.get("steps"))
+        ),
+        score=83,
+        summary="The steps of a smolagents agent's memory: a list of them, or `steps`.",
+        hint="steps with a step_number and tool_calls",
     ),
-    score=83,
-    summary="The steps of a smolagents agent's memory: a list of them, or `steps`.",
-    hint="steps with a step_number and tool_calls",
-    place=41,
 )

@@ -208,12 +208,14 @@ class _Writer:
             end = max(end, run.span.end)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list),
-    score=80,
-    summary="OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
-    hint="spans or resourceSpans",
-    place=4,
-    split=split_export,
+FORMATS = (
+    Format(
+        name="spans",
+        read=_read,
+        recognise=lambda record: isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list),
+        score=80,
+        summary="OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
+        hint="spans or resourceSpans",
+        split=split_export,
+    ),
 )

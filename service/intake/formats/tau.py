@@ -50,12 +50,14 @@ def _read_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     return {"format": "tau", "actions": listed, "outputs": outputs or [], "state": state}
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: "traj" in record or ("task_id" in record and "messages" in record),
-    score=70,
-    summary="A tau-bench run: either `messages` or `traj`.",
-    hint="traj, or messages with a task_id",
-    place=6,
-    gold=_read_gold,
+FORMATS = (
+    Format(
+        name="tau",
+        read=_read,
+        recognise=lambda record: "traj" in record or ("task_id" in record and "messages" in record),
+        score=70,
+        summary="A tau-bench run: either `messages` or `traj`.",
+        hint="traj, or messages with a task_id",
+        gold=_read_gold,
+    ),
 )

@@ -74,15 +74,17 @@ def _split(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
     ]
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: (
-        "termination_reason" in record and "task_id" in record and isinstance(record.get("messages"), list)
+FORMATS = (
+    Format(
+        name="tau2",
+        read=_read,
+        recognise=lambda record: (
+            "termination_reason" in record and "task_id" in record and isinstance(record.get("messages"), list)
+        ),
+        score=71,
+        summary="A simulation of tau2-bench; a file of results is a trace for each.",
+        hint="messages with a task_id and a termination_reason",
+        gold=_read_gold,
+        split=_split,
     ),
-    score=71,
-    summary="A simulation of tau2-bench; a file of results is a trace for each.",
-    hint="messages with a task_id and a termination_reason",
-    place=28,
-    gold=_read_gold,
-    split=_split,
 )

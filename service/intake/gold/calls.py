@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -23,7 +23,6 @@ class GoldCall(FrozenModel):
 class CallsGold(GoldForm):
     """Calls that should be made, in any order unless `ordered`."""
 
-    place: ClassVar[int] = 4
     format: Literal["calls"]
     calls: Several[GoldCall] = ()
     ordered: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
@@ -24,7 +24,6 @@ class FutureAgiGold(GoldForm):
     `[]`: no call.
     """
 
-    place: ClassVar[int] = 3
     format: Literal["future_agi"]
     expected_response: Any = None
     expected: Any = None
