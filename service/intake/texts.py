@@ -1,4 +1,4 @@
-"""Decode JSON that a log stores as text, and split texts in which tags mark thoughts, calls or results."""
+"""Decode JSON that a log stores as text or under dotted keys, and split texts in which tags mark thoughts, calls or results."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse, parse_or_none
 
 _FENCE = re.compile(r"\s*```(?:\w+)?[ \t]*\n(.*?)```\s*\Z", re.DOTALL)
@@ -39,6 +40,33 @@ def parse_text(value: JsonValue) -> JsonValue:
         return parse(value)
     except UnreadableError:
         return value
+
+
+class Tree(dict[str, JsonValue]):
+    """A tree of attributes built here, and therefore safe to extend."""
+
+
+MAX_DEPTH = 64
+"""Parts of a dotted key that become levels of a tree; the rest of a longer key stays one key."""
+
+
+def unflatten(raw: JsonObject) -> JsonObject:
+    """Build the tree that dotted keys spell. Values stay as they are: the keys of an argument may contain dots too.
+
+    >>> unflatten({"tool.name": "f", "input.value": {"a.b": 1}})
+    {'tool': {'name': 'f'}, 'input': {'value': {'a.b': 1}}}
+    """
+    if not any("." in key for key in raw):
+        return raw
+    tree = Tree()
+    for key, value in raw.items():
+        *parents, last = key.split(".", MAX_DEPTH)
+        here: JsonValue = tree
+        for part in parents:
+            here = here.setdefault(part, Tree()) if isinstance(here, Tree) else None
+        if isinstance(here, Tree):
+            here.setdefault(last, value)
+    return tree
 
 
 MAX_LITERAL_CHARS = 100_000

@@ -27,7 +27,6 @@ from service.errors import InputError
 from service.intake.build import Record, Transcript, add_catalogues
 from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.known_calls import KnownCalls
 from service.intake.offers import Request, add_offers
 from service.intake.spans.agents import Agents
 from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
@@ -42,6 +41,7 @@ from service.intake.spans.unread_calls import list_unread_calls
 from service.intake.spans.usage import read_usage, sum_usage
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
+from service.intake.unread_parts.repeated_calls import KnownCalls
 
 
 def _read(record: Cursor) -> Trace:

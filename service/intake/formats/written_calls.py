@@ -21,7 +21,7 @@ from service.intake.python_text import holds_calls, looks_like_calls, parse_call
 from service.intake.texts import drop_thoughts, parse_text, split_tags, unfence
 from service.intake.tools import read_tools
 from service.intake.unread_parts.repeated_calls import PossibleCall
-from service.intake.unread_parts.suspects import find_calls
+from service.intake.unread_parts.suspects import list_possible_calls
 
 # Python, as models write it that are prompted to instead of being given tools. `messages` are those of Chat Completions, with
 # calls for the assistant's texts; or a question, a text or messages, stands beside the model's output. A text that consists
@@ -140,7 +140,7 @@ def _read_bfcl(record: Cursor) -> Tools:
 def _read_decoded(out: Transcript, calls: JsonValue, result: JsonValue) -> None:
     if isinstance(result, str) and not calls:
         out.say("assistant", result)
-        if calls is not None and (looks_like_calls(result) or any(find_calls(parse_text(result), ""))):
+        if calls is not None and (looks_like_calls(result) or any(list_possible_calls(parse_text(result), ""))):
             out.note_unread("call", "/result", "a call in the output, which was decoded to none,")
     elif calls is not None:
         others = [PossibleCall(call, "/result") for call in _list_decoded(result)]
@@ -227,7 +227,7 @@ def _read_tagged(out: Transcript, text: str, path: str) -> int:
     pieces = list(split_tags(text, _TAGS))
     said = "".join(piece.text for piece in pieces if piece.tag is None).strip()
     out.say("assistant", said)
-    if any(find_calls(parse_text(unfence(said)), path)):
+    if any(list_possible_calls(parse_text(unfence(said)), path)):
         out.note_unread("call", path, "a text that is JSON of calls")
     for piece in pieces:
         if piece.tag == "think" and not piece.closed:

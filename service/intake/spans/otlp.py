@@ -16,14 +16,11 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject, as_text, list_objects
 from service.core.json.parsing import UnreadableError, parse
 from service.errors import InputError
+from service.intake.texts import Tree, unflatten
 
 _ID_NAMES = ("spanId", "span_id", "id")
 _PARENT_NAMES = ("parentSpanId", "parent_span_id", "parent_id")
 _TRACE_NAMES = ("traceId", "trace_id")
-
-
-class Tree(dict[str, JsonValue]):
-    """A tree of attributes built here, and therefore safe to extend."""
 
 
 class SpanEvent(NamedTuple):
@@ -76,29 +73,6 @@ def look_up(tree: JsonObject, path: str) -> JsonValue:
             return None
         here = here.get(part)
     return here
-
-
-MAX_DEPTH = 64
-"""Parts of a dotted key that become levels of a tree; the rest of a longer key stays one key."""
-
-
-def unflatten(raw: JsonObject) -> JsonObject:
-    """Build the tree that dotted keys spell. Values stay as they are: the keys of an argument may contain dots too.
-
-    >>> unflatten({"tool.name": "f", "input.value": {"a.b": 1}})
-    {'tool': {'name': 'f'}, 'input': {'value': {'a.b': 1}}}
-    """
-    if not any("." in key for key in raw):
-        return raw
-    tree = Tree()
-    for key, value in raw.items():
-        *parents, last = key.split(".", MAX_DEPTH)
-        here: JsonValue = tree
-        for part in parents:
-            here = here.setdefault(part, Tree()) if isinstance(here, Tree) else None
-        if isinstance(here, Tree):
-            here.setdefault(last, value)
-    return tree
 
 
 def read_items(value: JsonValue) -> list[JsonObject]:
