@@ -31,10 +31,10 @@ from service.core.trace import (
 )
 from service.intake.pairing import Answers, ResultEntry, pair
 from service.intake.unread_parts.endings import EMPTY, Ending, list_endings
-from service.intake.unread_parts.leftovers import Leftover, LeftoverSorter, PossibleCalls, ReplyEnd, Rest
+from service.intake.unread_parts.leftovers import Leftover, ReplyEnd, Rest, sort_leftovers
 from service.intake.unread_parts.losses import drop_lost_arguments, is_lost, may_be_lost
 from service.intake.unread_parts.notations import Offered
-from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
+from service.intake.unread_parts.repeated_calls import TraceCalls
 from service.intake.unread_parts.suspects import Known
 from service.intake.unread_parts.text_calls import MAY_CALL, find_text_calls
 
@@ -125,14 +125,6 @@ class Transcript:
         if kind == "call":
             self._replied = True
         self.left.append(UnreadablePart(kind, path, f"{what} is not read", self._turn))
-
-    def note_possible_calls(self, calls: Sequence[PossibleCall], what: str, path: str, *, by_id: bool) -> None:
-        """Report possible calls that stand together in an unread part, `what` at `path`.
-
-        Those that repeat calls of the trace do not count. `by_id`: only one with a call's id may be its repetition.
-        """
-        self._replied = self._replied or bool(calls)
-        self.left.append(PossibleCalls(calls, what, path, self._turn, by_id))
 
     def leave(self, rest: Rest) -> None:
         """Leave a part to be judged once the trace is known."""
@@ -227,7 +219,7 @@ class Transcript:
         ids = {call.id: index for index, call in enumerate(calls) if call.id}
         results = map(answers.get, range(len(calls)))
         waits = any(result is None or result.content in (None, "", [], {}) for result in results)
-        return LeftoverSorter(TraceCalls(calls), Known(named, ids, frozenset(answers), waits)).sort(self.left)
+        return sort_leftovers(self.left, TraceCalls(calls), Known(named, ids, frozenset(answers), waits))
 
     def _note_text_calls(self, tools: Sequence[ToolDef] | None) -> None:
         """Report the calls that the assistant's texts hold."""

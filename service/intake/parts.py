@@ -21,9 +21,8 @@ from service.intake.cursor import Cursor
 from service.intake.hosted_tools import HOSTED, read_hosted
 from service.intake.speech import Sink, Speech
 from service.intake.ui_parts import is_idle_ui, is_ui_call, read_ui_call, read_ui_result
-from service.intake.unread_parts.members import clip
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
-from service.intake.unread_parts.suspects import guess_kind, looks_like_call
+from service.intake.unread_parts.suspects import clip, guess_kind, looks_like_call
 
 TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", "speech", "text_content"})
 THOUGHTS: Final = frozenset(

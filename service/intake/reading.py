@@ -18,7 +18,7 @@ from service.errors import InputError
 from service.intake import formats
 from service.intake.build import Record
 from service.intake.format import ByFormat, Format, Tools
-from service.intake.unread_parts.members import clip
+from service.intake.unread_parts.suspects import clip
 from service.intake.wrapping import WrapperContents, read_wrapper
 
 # Any: pydantic has checked `format`, which decides the shape that each reader gets.

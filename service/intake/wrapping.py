@@ -24,9 +24,8 @@ from service.intake.log_messages import HOLDERS, LocatedMessage, list_input_mess
 from service.intake.offers import Request, add_offers
 from service.intake.pairing import Answers
 from service.intake.unread_parts.endings import Ending, list_endings
-from service.intake.unread_parts.members import clip
 from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
-from service.intake.unread_parts.suspects import list_possible_calls
+from service.intake.unread_parts.suspects import clip, list_possible_calls
 
 ReadAny = Callable[[JsonObject], Trace]
 """Reads a record that names no format."""

@@ -59,7 +59,7 @@ def read_chat(record: Cursor, chat: Chat) -> Tools:
     return take_tools(record, *chat.tools)
 
 
-def read_said(record: Cursor, said: Mapping[str, Speaker], *, strict: bool = False) -> None:
+def read_said(record: Cursor, said: Mapping[str, Speaker], *, of: str = "a message", strict: bool = False) -> None:
     """Read the messages in these members, in order; a bare text is one of who is named."""
     for name, speaker in said.items():
         if speaker == "system":
@@ -68,7 +68,7 @@ def read_said(record: Cursor, said: Mapping[str, Speaker], *, strict: bool = Fal
         elif text := record.text(name):
             record.out.say("user" if speaker == "user" else "assistant", text)
         else:
-            read_messages(record.out, record.items(name, of="a message"), strict=strict)
+            read_messages(record.out, record.items(name, of=of), strict=strict)
 
 
 def _list_parts(record: JsonObject) -> Iterator[JsonObject]:
@@ -100,7 +100,13 @@ def _read_responses(record: Cursor) -> Tools:
         raise InputError.at("", "expected at least one of input, output and items")
     tools = list_objects(record.peek("tools"))  # a function has a name of its own; a hosted tool goes by its type
     record.out.hosted = [str(one.get("type")) for one in tools if not one.keys() & {"name", "function", "custom"}]
-    read_said(record, {"instructions": "system", "input": "user", "output": "assistant", "items": "assistant"})
+    said: Mapping[str, Speaker] = {
+        "instructions": "system",
+        "input": "user",
+        "output": "assistant",
+        "items": "assistant",
+    }
+    read_said(record, said, of="an item")
     status, reason = record.text("status"), record.child("incomplete_details").text("reason")
     if record.peek("error"):
         record.out.end_reply({"error": record.peek("error")}, "")

@@ -23,8 +23,7 @@ from service.intake.format import Format, Tools, recognise_lines
 from service.intake.log_messages import NOTHING, Located, locate
 from service.intake.texts import parse_text
 from service.intake.unread_parts.leftovers import Rest
-from service.intake.unread_parts.members import clip
-from service.intake.unread_parts.suspects import looks_like_call
+from service.intake.unread_parts.suspects import clip, looks_like_call
 from service.intake.wrapping import Exchange, ToolRun, WrapperContents
 
 

@@ -20,7 +20,7 @@ from service.intake.messages import find_speaker, read_message, read_messages
 from service.intake.python_text import holds_calls, looks_like_calls, parse_calls
 from service.intake.texts import drop_thoughts, parse_text, split_tags, unfence
 from service.intake.tools import read_tools
-from service.intake.unread_parts.repeated_calls import PossibleCall
+from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import list_possible_calls
 
 # Python, as models write it that are prompted to instead of being given tools. `messages` are those of Chat Completions, with
@@ -143,8 +143,8 @@ def _read_decoded(out: Transcript, calls: JsonValue, result: JsonValue) -> None:
         if calls is not None and (looks_like_calls(result) or any(list_possible_calls(parse_text(result), ""))):
             out.note_unread("call", "/result", "a call in the output, which was decoded to none,")
     elif calls is not None:
-        others = [PossibleCall(call, "/result") for call in _list_decoded(result)]
-        out.note_possible_calls(others, "the output, beside what was decoded of it,", "/result", by_id=False)
+        raw: list[JsonValue] = [{"name": call.name, "arguments": call.raw} for call in _list_decoded(result)]
+        out.leave(Rest(raw, "/result", "the output, beside what was decoded of it,", by_id=False))
     for call in _list_decoded(result if calls is None else calls):
         out.call(call)
     out.close()  # the output is there, and may be empty

@@ -18,9 +18,8 @@ from service.intake.spans.messages import SpanMessage, UnreadPart
 from service.intake.spans.otlp import Span, get_leaf
 from service.intake.spans.runs import PAYLOADS
 from service.intake.spans.sources import SOURCES
-from service.intake.unread_parts.members import clip
 from service.intake.unread_parts.repeated_calls import KnownCalls
-from service.intake.unread_parts.suspects import list_possible_calls, looks_like_call
+from service.intake.unread_parts.suspects import clip, list_possible_calls, looks_like_call
 
 _MAX_LEVELS = 3
 """Levels of attributes that only group others, as in `gen_ai.input.messages`."""

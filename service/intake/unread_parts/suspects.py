@@ -24,8 +24,15 @@ from service.intake.unread_parts.repeated_calls import PossibleCall
 
 JsonObject = Mapping[str, Any]
 
+MAX_QUOTED_NAME_CHARS = 60
+
 MAX_LEVELS = 64
 """Levels of an unread part that are looked at."""
+
+
+def clip(name: str) -> str:
+    """Shorten a source's name to what a reason quotes."""
+    return name if len(name) <= MAX_QUOTED_NAME_CHARS else name[:MAX_QUOTED_NAME_CHARS] + "..."
 
 
 class Hint(Flag):
@@ -310,7 +317,7 @@ def list_possible_calls(value: JsonValue, path: str, *, packed: bool = False) ->
     >>> [(mention.path, mention.call.name) for mention in list_possible_calls(attributes, "/x", packed=True)]
     [('/x', 'f'), ('/x', 'g')]
     """
-    search = _Search(Known(), _unpack if packed else lambda _, inner: inner)
+    search = _Search(Known(), _unpack if packed else _keep)
     for one in search.walk(value, path, "", {}):
         if one.call is not None:
             yield PossibleCall(one.call, path if packed else one.path)
@@ -330,6 +337,10 @@ Unpack = Callable[[str, JsonValue], JsonValue]
 _PACKED = re.compile(
     r"""["'](?:[^"']{0,40}(?:""" + _TOOL + r"""|call|arg|action)[^"']{0,40}|name)["']\s*:""", re.IGNORECASE
 )
+
+
+def _keep(_: str, value: JsonValue) -> JsonValue:
+    return value
 
 
 def _parse_calls(_: str, value: JsonValue) -> JsonValue:
@@ -354,7 +365,7 @@ class _Search(NamedTuple):
 
     def walk(self, value: JsonValue, path: str, holder: str, around: JsonObject, level: int = 0) -> Iterator[Suspect]:
         """Iterate over what a value and its parts could be. `around`: the object with the member `holder` that holds it."""
-        if level > MAX_LEVELS:
+        if level > MAX_LEVELS or not isinstance(value, (dict, list, str)):
             return
         if self.known.waits and value and _RETURNED.search(_to_words(holder)) and Hint.CALLS not in classify(holder):
             calls = [one for one in self.walk(value, path, "", around, level + 1) if one.kind == "call"]
@@ -363,8 +374,7 @@ class _Search(NamedTuple):
         value = self.unpack(holder, value)
         if isinstance(value, list):
             for index, item in enumerate(value):
-                if isinstance(item, (dict, list, str)):
-                    yield from self.walk(item, f"{path}/{index}", holder, around, level + 1)
+                yield from self.walk(item, f"{path}/{index}", holder, around, level + 1)
         elif isinstance(value, dict):
             call, step = read_call(value, holder, around, self.known), read_result(value, self.known)
             if call is not None:
@@ -381,5 +391,5 @@ def _list_below(raw: JsonObject) -> Iterator[tuple[str, JsonValue]]:
     returned = raw.get("role") in ("tool", "function") or guess_kind(str(raw.get("type"))) == "result"
     for name, item in raw.items():
         skipped = _REFERENCE.search(name) or (name in _SCHEMAS and _is_definition(raw))
-        if not skipped and not (returned and Hint.RESULT in classify(name)) and isinstance(item, (dict, list, str)):
+        if not skipped and not (returned and Hint.RESULT in classify(name)):
             yield name, item
