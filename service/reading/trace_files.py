@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, cast
 from pydantic import JsonValue
 
 from service.errors import InputError, MalformedError, Problem, TooLargeError
-from service.intake.spans.otlp_protobuf import looks_like_request, read_export
+from service.intake.spans.exports import looks_like_request, read_export
 from service.reading.documents import SEPARATORS, Elements, continues, count_open, is_whole, split_documents
 from service.reading.event_streams import EVENT_STARTS, read_events
 from service.reading.opening import DAMAGED, HEAD_BYTES, explain_damage, list_files, open_files
