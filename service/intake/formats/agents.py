@@ -264,7 +264,7 @@ FORMATS = (
         read=_read_atif,
         recognise=_is_atif,
         score=92,
-        summary="An ATIF trajectory, as Harbor writes it; `callgrade convert --to atif` writes one.",
+        summary="An ATIF trajectory, as Harbor writes it.",
         hint="a schema_version of ATIF, or steps with a source, and an agent",
     ),
     Format(
