@@ -38,22 +38,14 @@ CALLS: Final = (
 )
 RESULTS: Final = frozenset(
     [
-        "tool_result",
-        "tool_error",
-        "tool_call_response",
-        "function_response",
-        "function_call_output",
-        "custom_tool_call_output",
+        *("tool_result", "tool_error", "tool_call_response", "function_response"),
+        *("function_call_output", "custom_tool_call_output"),
     ]
 )
 IDLE: Final = frozenset(
     [
-        "cache_point",
-        "compaction",
-        "input_json_delta",
-        "non_standard_annotation",
-        "mcp_approval_response",
-        "video_metadata",
+        *("cache_point", "compaction", "input_json_delta", "non_standard_annotation"),
+        *("mcp_approval_response", "video_metadata"),
     ]
 )
 """Parts that hold nothing that is scored, unless what is in them looks like it."""

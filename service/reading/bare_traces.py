@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from service.core.json.pointers import escape_token
 from service.errors import InputError
-from service.intake import require_format
+from service.intake.reading import require_format
 from service.reading.places import TraceRecord
 
 REQUEST_FIELDS = ("custom_id", "expected", "judges", "rubric", "tags")

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from service.core.json.members import list_items
 from service.core.json.values import name_type
 from service.errors import InputError, TooLargeError
-from service.intake import guess_format, name_session, split_record
+from service.intake.reading import guess_format, name_session, split_record
 from service.reading.places import BadRecord, RecordPlace, TraceRecord
 
 Record = Mapping[str, JsonValue]

@@ -66,7 +66,7 @@ from service import conclude, plan
 from service.core.judging.prompts import Usage
 from service.core.judging.replies import Judgement
 from service.core.judging.notes import JudgeReply
-from service.intake import FORMATS, TraceInput, guess_format
+from service.intake.reading import FORMATS, TraceInput, guess_format
 
 assert Path(service.__file__).parents[1] == Path.cwd(), service.__file__
 answer = JudgeReply(Judgement("long", 0.25, "it goes on", ()), "x/m", "m", "miss", Usage(1, 1, 0.0))

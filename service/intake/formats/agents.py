@@ -16,7 +16,6 @@ from service.intake.format import Format, Tools
 from service.intake.messages import read_input, read_messages, read_reply_message
 from service.intake.parts import add_result, take_call
 from service.intake.python_text import list_statement_calls
-from service.intake.speech import Speech
 from service.intake.texts import parse_text
 from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
@@ -105,7 +104,9 @@ def _read_atif(record: Cursor) -> Tools:
         source = step.text("source")
         step.take_all("step_id", "timestamp", "model_name")
         if source == "agent":
-            _read_step(step)
+            read_reply_message(step, "message")
+            for result in step.child("observation").items("results", of="a result"):
+                add_result(record.out, result)
         elif source in ("user", "system"):
             read_input(step, "user" if source == "user" else "system", "message")
         else:
@@ -114,20 +115,6 @@ def _read_atif(record: Cursor) -> Tools:
         record.out.end_with(Ending("unfinished", "/continued_trajectory_ref"))
     agent = record.child("agent")
     return read_tools(agent.take("tool_definitions"), path="/agent/tool_definitions")
-
-
-def _read_step(step: Cursor) -> None:
-    speech = Speech(step.out)
-    for part in step.parts("message"):
-        if isinstance(part.raw, str) or part.peek("type") in ("text", None):
-            speech.add_text(part.raw if isinstance(part.raw, str) else part.text("text"))
-        else:
-            part.leave("a part", holds="text")
-    for call in step.items("tool_calls", of="a call") if step.peek("tool_calls") else ():
-        speech.call(take_call(call))
-    speech.end()
-    for result in step.child("observation").items("results", of="a result"):
-        add_result(step.out, result)
 
 
 def _is_atif(record: JsonObject) -> bool:

@@ -13,7 +13,7 @@ from service.errors import InputError
 from service.intake.calls import read_result_content
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, take_tools
-from service.intake.messages import find_speaker, read_message, read_messages
+from service.intake.messages import find_speaker, read_message, read_messages, read_reply_message
 from service.intake.parts import take_call
 from service.intake.speech import Speech
 from service.intake.unread_parts.endings import Ending
@@ -229,11 +229,7 @@ def _read_ragas(record: Cursor) -> Tools:
         content = find_object(message.members, "content")
         speaker = find_speaker(message, "type", "role")
         if speaker is not None and "text" in content:  # `to_dict` puts text and calls into the content
-            inner, speech = message.child("content"), Speech(record.out)
-            speech.add_text(inner.text("text"))
-            for call in inner.items("tool_calls", of="a call"):
-                speech.call(take_call(call))
-            speech.end()
+            read_reply_message(message.child("content"), "text")
         else:
             read_message(message, speaker)
     if answer := record.text("response"):

@@ -24,27 +24,31 @@ _KINDS = (
 _MODELS = frozenset({"LLM", "CHAT", "COMPLETION", "TEXT_COMPLETION", "GENERATE_CONTENT", "GENERATION", "RESPONSES"})
 _TOOLS = frozenset({"TOOL", "EXECUTE_TOOL"})
 _WRAPPERS = frozenset(
-    {
-        "AGENT",
-        "CHAIN",
-        "CREATE_AGENT",
-        "EMBEDDING",
-        "EMBEDDINGS",
-        "EVALUATOR",
-        "EVENT",
-        "EXECUTE_TASK",
-        "GUARDRAIL",
-        "INVOKE_AGENT",
-        "INVOKE_WORKFLOW",
-        "PARSER",
-        "PROMPT",
-        "RERANKER",
-        "RETRIEVAL",
-        "RETRIEVER",
-        "SPAN",
-        "TASK",
-        "WORKFLOW",
-    }
+    [
+        *(
+            "AGENT",
+            "CHAIN",
+            "CREATE_AGENT",
+            "EMBEDDING",
+            "EMBEDDINGS",
+            "EVALUATOR",
+            "EVENT",
+            "EXECUTE_TASK",
+            "GUARDRAIL",
+        ),
+        *(
+            "INVOKE_AGENT",
+            "INVOKE_WORKFLOW",
+            "PARSER",
+            "PROMPT",
+            "RERANKER",
+            "RETRIEVAL",
+            "RETRIEVER",
+            "SPAN",
+            "TASK",
+            "WORKFLOW",
+        ),
+    ]
 )
 """Kinds that carry nothing scored: they repeat what the model and tool spans inside them say, or say neither."""
 

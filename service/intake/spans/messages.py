@@ -198,13 +198,8 @@ def read_content(raw: JsonValue) -> JsonValue:
 
 
 _CATALOGUES = (
-    "gen_ai.tool.definitions",
-    "llm.tools",
-    "llm.request.functions",
-    "model_request_parameters.function_tools",
-    "request_data.tools",
-    "langfuse.observation.input.tools",
-    "response.tools",
+    *("gen_ai.tool.definitions", "llm.tools", "llm.request.functions", "model_request_parameters.function_tools"),
+    *("request_data.tools", "langfuse.observation.input.tools", "response.tools"),
 )
 """Attributes that list the tools on offer; some are objects as JSON text."""
 

@@ -21,12 +21,8 @@ from service.intake.spans.otlp import Span, get_leaf, parse_json
 from service.intake.texts import read_literal
 
 _ARGUMENTS = (
-    "gen_ai.tool.call.arguments",
-    "tool_arguments",
-    "ai.toolCall.args",
-    "ai.toolCall.input",
-    "mcp.tool.arguments",
-    "mcp.request.argument",
+    *("gen_ai.tool.call.arguments", "tool_arguments", "ai.toolCall.args", "ai.toolCall.input"),
+    *("mcp.tool.arguments", "mcp.request.argument"),
 )
 """Attributes with the arguments as the model wrote them."""
 _INPUTS = ("input.value", "traceloop.entity.input", "langfuse.observation.input", "gen_ai.prompt", "input")
@@ -34,15 +30,8 @@ _INPUTS = ("input.value", "traceloop.entity.input", "langfuse.observation.input"
 doing, not the model's.
 """
 _OUTPUTS = (
-    "gen_ai.tool.call.result",
-    "tool_response",
-    "ai.toolCall.result",
-    "ai.toolCall.output",
-    "mcp.tool.result",
-    "output.value",
-    "traceloop.entity.output",
-    "langfuse.observation.output",
-    "output",
+    *("gen_ai.tool.call.result", "tool_response", "ai.toolCall.result", "ai.toolCall.output", "mcp.tool.result"),
+    *("output.value", "traceloop.entity.output", "langfuse.observation.output", "output"),
 )
 PAYLOADS = frozenset({*_ARGUMENTS, *_INPUTS, *_OUTPUTS, "gen_ai.completion"})
 """Attributes of a tool span with its input and output: nothing in them is a call, whatever it looks like."""
