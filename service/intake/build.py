@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
@@ -30,9 +30,8 @@ from service.core.trace import (
     WrittenCall,
 )
 from service.intake.pairing import Answers, ResultEntry, pair
-from service.intake.unread_parts.endings import EMPTY, Ending, list_endings
+from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_arguments, is_lost, list_endings, may_be_lost
 from service.intake.unread_parts.leftovers import Leftover, ReplyEnd, Rest, sort_leftovers
-from service.intake.unread_parts.losses import drop_lost_arguments, is_lost, may_be_lost
 from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import TraceCalls
 from service.intake.unread_parts.suspects import Known
@@ -299,3 +298,35 @@ def add_catalogues(trace: Trace, catalogues: Mapping[str | None, Catalogue]) -> 
     return replace(
         trace, tools=tuple(tools.values()) if known else None, offers={}, catalogues={**others, **catalogues}
     )
+
+
+class Request(NamedTuple):
+    """What a model was sent in one request of a conversation."""
+
+    calls: int
+    """Number of calls made before the request."""
+    turn: int
+    tools: Sequence[ToolDef] | None
+    """The tools that the request lists; None if it does not mention tools."""
+
+
+def add_offers(trace: Trace, requests: Sequence[Request], before: Iterable[str] = ()) -> Trace:
+    """Return the trace with the tools of all requests, in order, and when the later ones came on offer.
+
+    A request that does not mention tools may have offered any, so tools that later requests list were there. So were
+    tools called `before` the first request, whose catalogue is unknown.
+    """
+    if trace.tools is None:
+        return trace
+    known = {tool.name: tool for tool in trace.tools}
+    offers = dict(trace.offers)
+    seen: set[str] = set(before)
+    for n, request in enumerate(requests):
+        if request.tools is None:
+            return replace(trace, tools=tuple(known.values()), offers=offers)
+        for tool in request.tools:
+            known.setdefault(tool.name, tool)
+            if n and tool.name not in seen and (request.calls or request.turn > 1):
+                offers.setdefault(tool.name, Offer(request.calls, request.turn))
+        seen |= {tool.name for tool in request.tools}
+    return replace(trace, tools=tuple(known.values()), offers=offers)

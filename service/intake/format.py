@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NotRequired, Union, cast
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
+from pydantic import (
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    JsonValue,
+    SkipValidation,
+    with_config,
+)
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
@@ -14,7 +22,6 @@ from service.core.json.members import JsonObject, list_objects
 from service.core.trace import ToolDef, Trace
 from service.intake.build import Record, Transcript
 from service.intake.cursor import Cursor
-from service.intake.shapes import CLOSED, OPEN, StateShape
 from service.intake.tools import read_tools
 from service.intake.wrapping import WrapperContents
 
@@ -122,3 +129,44 @@ class ByFormat:
             return raw  # pyright: ignore[reportUnknownVariableType] (it is checked next)
         record = cast("dict[str, JsonValue]", raw)
         return {"format": self.guess(record), **record}
+
+
+OPEN = ConfigDict(extra="allow", strict=True)
+CLOSED = ConfigDict(extra="forbid", strict=True)
+
+Loose = SkipValidation[JsonValue]
+"""Any JSON, taken as it is."""
+
+
+@with_config(OPEN)
+class ToolShape(TypedDict, total=False):
+    """A tool definition as Chat Completions (`function`), Responses (flat), Anthropic or MCP give it."""
+
+    type: str
+    name: str
+    description: str | None
+    function: Loose
+    parameters: Loose
+    input_schema: Loose
+    inputSchema: Loose
+    outputSchema: Loose
+    annotations: Loose
+
+
+@with_config(OPEN)
+class ToolListing(TypedDict):
+    """What MCP's `tools/list` returns."""
+
+    tools: list[ToolShape]
+
+
+ToolsShape = SkipValidation[list[ToolShape] | ToolListing | None]
+"""The tools on offer. Shown in the schema but checked by `read_tools`, which copies nothing and gives better errors."""
+
+
+@with_config(OPEN)
+class StateShape(TypedDict, total=False):
+    """The state of the world around the tools, before and after the run."""
+
+    initial: Loose
+    final: Loose

@@ -25,13 +25,14 @@ from service.intake.parts import (
     CallsBeside,
     add_part,
     add_result,
+    is_idle_ui,
     leave_part,
     open_part,
+    read_ui_result,
     take_call,
     take_text,
 )
 from service.intake.speech import Speech
-from service.intake.ui_parts import is_idle_ui, read_ui_result
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 SPEAKERS: Final[Mapping[str, Speaker]] = {

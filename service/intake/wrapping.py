@@ -19,9 +19,8 @@ from service.core.json.members import JsonObject, find_object, find_text, list_o
 from service.core.json.pointers import escape_token
 from service.core.trace import Trace
 from service.errors import InputError, Problem
-from service.intake.build import Record, Transcript
+from service.intake.build import Record, Request, Transcript, add_offers
 from service.intake.log_messages import HOLDERS, LocatedMessage, list_input_messages, list_reply_messages, strip_message
-from service.intake.offers import Request, add_offers
 from service.intake.pairing import Answers
 from service.intake.unread_parts.endings import Ending, list_endings
 from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall

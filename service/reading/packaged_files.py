@@ -10,7 +10,9 @@ from __future__ import annotations
 import importlib.resources
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
@@ -180,3 +182,18 @@ class _Document:
     def _build_error(self, mark: yaml.Mark | None, message: str, error: type[InputError] = RubricError) -> InputError:
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         return error.at(self._source, f"line {line}, column {column}: {message}")
+
+
+@cache
+def read_explanations() -> Mapping[str, Mapping[str, tuple[str, str]]]:
+    """Return `findings`, `words` of verdicts and `causes`: for each name its meaning, and what to do."""
+    text = files("service").joinpath("explanations.yaml").read_text("utf-8")
+    document = cast("Mapping[str, Mapping[str, list[str]]]", read_yaml(text, source="explanations.yaml"))
+    return {kind: {name: (texts[0], texts[1]) for name, texts in entries.items()} for kind, entries in document.items()}
+
+
+def explain(name: str) -> tuple[str, str] | None:
+    """Return what a finding's code or a cause means, and what to do; None for one that is not ours."""
+    known = {**read_explanations()["findings"], **read_explanations()["causes"]}
+    longer = [texts for begin, texts in known.items() if begin.endswith("*") and name.startswith(begin[:-1])]
+    return known.get(name) or (longer[0] if longer else None)

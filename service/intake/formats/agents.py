@@ -15,8 +15,7 @@ from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools
 from service.intake.messages import read_input, read_messages, read_reply_message
 from service.intake.parts import add_result, take_call
-from service.intake.python_text import list_statement_calls
-from service.intake.texts import parse_text
+from service.intake.texts import list_statement_calls, parse_text
 from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 

@@ -27,8 +27,7 @@ from service.errors import InputError
 from service.intake.build import Record, Transcript
 from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
-from service.intake.format import Format
-from service.intake.shapes import CLOSED, Loose, Tools
+from service.intake.format import CLOSED, Format, Loose, ToolsShape
 from service.intake.tools import read_tools
 
 
@@ -59,7 +58,7 @@ class Event(TypedDict, total=False):
     result: Loose
     is_error: bool
     parallel: bool
-    tools: Tools
+    tools: ToolsShape
     agent: str
     to: str
 
@@ -120,7 +119,7 @@ FORMATS = (
         hint="events",
         members={
             "events": list[Event],
-            "tools": NotRequired[Tools],
+            "tools": NotRequired[ToolsShape],
             "output": NotRequired[Loose],
             "output_schema": NotRequired[dict[str, Loose] | bool | None],
         },

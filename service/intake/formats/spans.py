@@ -25,10 +25,9 @@ from typing import cast
 from service.core.json.members import find_text
 from service.core.trace import Catalogue, ResourceUsage, Step, ToolCall, Trace
 from service.errors import InputError
-from service.intake.build import Record, Transcript, add_catalogues
+from service.intake.build import Record, Request, Transcript, add_catalogues, add_offers
 from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.offers import Request, add_offers
 from service.intake.spans.agents import Agents
 from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
 from service.intake.spans.exports import split_export

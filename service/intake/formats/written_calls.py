@@ -17,8 +17,15 @@ from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages
-from service.intake.python_text import holds_calls, looks_like_calls, parse_calls
-from service.intake.texts import drop_thoughts, parse_text, split_tags, unfence
+from service.intake.texts import (
+    drop_thoughts,
+    holds_calls,
+    looks_like_calls,
+    parse_calls,
+    parse_text,
+    split_tags,
+    unfence,
+)
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import list_possible_calls
