@@ -1,7 +1,8 @@
-"""Write traces in our own format, for people who want to see what was read."""
+"""Write traces in formats that callgrade also reads: our own, for people who want to see what was read, and ATIF."""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ from pydantic import JsonValue
 from service.core.trace import Message, Step, ToolDef, Trace
 
 Plain = dict[str, JsonValue]
+ATIF_VERSION = "ATIF-v1.8"
 
 
 def write_record(trace: Trace) -> Plain:
@@ -103,6 +105,39 @@ def _write_step(step: Step, *, parallel: bool) -> Plain:
         if step.result.is_error:
             event["is_error"] = True
     return event
+
+
+def write_atif(trace: Trace) -> Plain:
+    """Build a trajectory of ATIF, Harbor's format, that reads as the same messages, calls, results and tools.
+
+    It cannot express that a call failed, that arguments were not captured (they are empty), nor what was unread; agents of
+    their own and tools that come later are not told apart.
+    """
+    agent: Plain = {"name": "agent", "version": "unknown"}
+    if trace.tools is not None:
+        kept = ("name", "description", "parameters")
+        functions = [{name: one[name] for name in kept if name in one} for one in map(_write_tool, trace.tools)]
+        agent["tool_definitions"] = [{"type": "function", "function": function} for function in functions]
+    calls = _group_steps(trace)
+    steps: list[JsonValue] = []
+    for index, message in enumerate(trace.messages):
+        source = message.role if message.role in ("user", "system") else "agent"
+        written: Plain = {"step_id": len(steps) + 1, "source": source, "message": message.text}
+        returned: list[JsonValue] = []
+        made: list[JsonValue] = []
+        for step in calls[index]:
+            call, name = step.call, step.call.id or f"call_{step.index}"
+            given = call.raw if call.arguments is None else dict(call.arguments)
+            given = {} if given is None else given
+            made.append({"tool_call_id": name, "function_name": call.name, "arguments": given})
+            if step.result is not None:
+                content = step.result.content
+                text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+                returned.append({"source_call_id": name, "content": text})
+        written |= {"tool_calls": made} if made else {}
+        written |= {"observation": {"results": returned}} if returned else {}
+        steps.append(written)
+    return {"schema_version": ATIF_VERSION, "session_id": trace.id or "trace", "agent": agent, "steps": steps}
 
 
 def _group_steps(trace: Trace) -> defaultdict[int, list[Step]]:

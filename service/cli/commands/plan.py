@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Option
@@ -131,6 +131,7 @@ def convert(
     files: options.Files,
     input_format: options.InputFormat = "auto",
     *,
+    to: Annotated[Literal["callgrade", "atif"], typer.Option(help="Format to write.")] = "callgrade",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also list what is ignored.")] = False,
     encoding: options.Encoding = None,
     columns: options.Columns = None,
@@ -142,13 +143,13 @@ def convert(
     """
     from service.cli.inputs import print_guesses, read_inputs
     from service.intake.reading import find_second_guess
-    from service.intake.writing import write_record
+    from service.intake.writing import write_atif, write_record
     from service.reading.places import Layout
     from service.reading.request import read_request_trace
 
     inputs = read_inputs(files, layout=Layout(input_format, encoding, options.read_columns(columns))).offer(tools)
     for record, trace in inputs.work_on(read_request_trace):
-        typer.echo(json.dumps(write_record(trace), ensure_ascii=False))
+        typer.echo(json.dumps(write_atif(trace) if to == "atif" else write_record(trace), ensure_ascii=False))
         for part in trace.unread:
             say(f"{record.place}: {part.path}: {part.reason}")
         if verbose and inputs.guessed[trace.format] and (second := find_second_guess(record.request.trace)):

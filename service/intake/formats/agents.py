@@ -1,13 +1,14 @@
-"""What agents did, step by step, as their frameworks record it: Google's ADK, ATIF, CrewAI and smolagents."""
+"""What agents did, step by step, as their frameworks record it: Google's ADK, ATIF, CrewAI, smolagents, OpenAI's Assistants."""
 
 from __future__ import annotations
 
 import builtins
 import json
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, as_text, list_objects
+from service.core.json.members import JsonObject, as_text, find_object, list_objects
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import Transcript
 from service.intake.calls import build_tool_call
@@ -235,6 +236,59 @@ def _add_answer_of_smolagents(out: Transcript, answer: JsonValue) -> None:
         out.say("assistant", text)
 
 
+# OpenAI Assistants: the run steps of a thread, newest first as the API lists them, in `steps` or a page's `data`.
+#
+# The thread's `messages` may stand beside them; without them, what a step says is only named. A function's output is null until
+# it is submitted.
+
+
+def _read_assistants(record: Cursor) -> Tools:
+    messages, steps = _list_page(record, "messages"), _list_page(record, "steps", "data")
+    known = {as_text(message.peek("id")) for message in messages}
+    for one in sorted([*messages, *steps], key=_get_time):
+        details, status = one.child("step_details"), one.text("status")
+        one.take_all("id", "type", "object", "created_at")
+        if "role" in one:
+            parts = one.parts("content")
+            texts = [part.child("text").text("value") or part.text("text", "refusal") for part in parts]
+            record.out.say("user" if one.text("role") == "user" else "assistant", "\n".join(texts))
+        elif details.peek("type") == "tool_calls":
+            record.out.say("assistant", "")
+            for call in details.items("tool_calls", of="a call"):
+                output = call.child("function").take("output")
+                record.out.call(take_call(call), parallel=True)
+                if output is not None:
+                    record.out.answer(ToolResult(parse_text(output)))
+        elif details.child("message_creation").text("message_id") not in known:
+            record.out.miss_reply(one.path, "a message of which the run's steps hold only the id")
+        if status not in ("", "completed"):
+            record.out.end_with(Ending(status, f"{one.path}/status"))
+    run = record.child("run")
+    if run.peek("status") not in (None, "completed"):
+        record.out.end_with(Ending(run.text("status"), "/run/status"))
+    return read_tools(record.take("tools") or run.take("tools"))
+
+
+def _list_page(record: Cursor, *names: str) -> Sequence[Cursor]:
+    """Return the items of a list, or of a page of the API, oldest first."""
+    for name in names:
+        nodes = record.list_nodes(name) or record.child(name).list_nodes("data")
+        if nodes:
+            return nodes[::-1] if _get_time(nodes[0]) > _get_time(nodes[-1]) else nodes
+    return ()
+
+
+def _get_time(one: Cursor) -> float:
+    time = one.peek("created_at")
+    return time if isinstance(time, (int, float)) else 0.0
+
+
+def _is_assistants(record: JsonObject) -> bool:
+    pages = [record, find_object(record, "steps")]
+    listed = [step for page in pages for name in ("steps", "data") for step in list_objects(page.get(name))]
+    return any(step.get("object") == "thread.run.step" for step in listed)
+
+
 FORMATS = (
     Format(
         name="adk",
@@ -250,7 +304,7 @@ FORMATS = (
         read=_read_atif,
         recognise=_is_atif,
         score=92,
-        summary="An ATIF trajectory, as Harbor writes it.",
+        summary="An ATIF trajectory, as Harbor writes it; `callgrade convert --to atif` writes one.",
         hint="a schema_version of ATIF, or steps with a source, and an agent",
     ),
     Format(
@@ -270,5 +324,13 @@ FORMATS = (
         score=83,
         summary="The steps of a smolagents agent's memory: a list of them, or `steps`.",
         hint="steps with a step_number and tool_calls",
+    ),
+    Format(
+        name="assistants",
+        read=_read_assistants,
+        recognise=_is_assistants,
+        score=89,
+        summary="The run steps of an OpenAI Assistants thread, with its messages and its run if they are known.",
+        hint="steps, or a page's data, of the object thread.run.step",
     ),
 )
