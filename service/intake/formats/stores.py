@@ -51,7 +51,7 @@ class Store:
     error: tuple[str, ...]
     """What is there if an entry failed."""
     failed: str = ""
-    """How what `error` holds ends if an entry failed."""
+    """What stands in what `error` holds if an entry failed, in capitals."""
     whole: tuple[str, ...] = ()
     """Members of entries, or of the record, that belong together, such as attributes under dotted keys."""
 
@@ -127,7 +127,7 @@ def _read_entry(node: Cursor, store: Store, ids: set[str], record: Cursor) -> _E
     if store.kinds and kind.upper() not in store.kinds and (node is not record or kind):
         node.leave("an entry of an unknown type", keep=True)
     error = locate(node, *store.error, keep=True)
-    failed = (str(error[0]).upper().endswith(store.failed) if store.failed else bool(error[0])) and error[0] is not None
+    failed = bool(error[0]) and store.failed in str(error[0]).upper()
     parents = next((value for path in store.parent if (value := _peek(node, path))), None)
     start = next((value for path in store.start if (value := _peek(node, path))), "")
     tools = locate(node, store.tools) if store.tools else NOTHING
@@ -195,7 +195,7 @@ _MLFLOW = Store(
     tools="attributes/mlflow.chat.tools",
     start=("start_time_unix_nano", "start_time"),
     parent=("parent_span_id", "parent_id"),
-    error=("status_code", "status/code"),
+    error=("status_code", "status"),
     failed="ERROR",
     whole=("info", "attributes"),
 )
