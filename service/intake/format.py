@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NotRequired, Union, cast
 
@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from service.core.json.members import JsonObject, list_objects
+from service.core.json.members import JsonObject, list_items, list_objects
 from service.core.trace import ToolDef, Trace
 from service.intake.build import Record, Transcript
 from service.intake.cursor import Cursor
@@ -89,6 +89,32 @@ def take_tools(record: Cursor, *names: str) -> Tools:
     """Return the tools that the first of these members lists; None if none is there. Raises InputError: they are no tools."""
     name = next((name for name in names if name in record), "")
     return read_tools(record.take(name), path=f"{record.path}/{name}")
+
+
+def list_at(record: JsonObject, *paths: str) -> Iterator[JsonValue]:
+    """Iterate over what stands at these paths: the items where it is a list, and so on the way.
+
+    >>> list(list_at({"steps": [{"kind": "a"}, {"kind": ["b", "c"]}, {}]}, "steps/kind"))
+    ['a', 'b', 'c']
+    """
+    for path in paths:
+        name, _, rest = path.partition("/")
+        for one in list_items(record.get(name)) or [record[name]] if name in record else ():
+            if not rest:
+                yield one
+            elif isinstance(one, dict):
+                yield from list_at(one, rest)
+
+
+def holds(record: JsonObject, path: str, *names: str) -> bool:
+    """Whether an object at this path has all these members."""
+    return any(isinstance(one, dict) and one.keys() >= {*names} for one in list_at(record, path))
+
+
+def split_list(record: JsonObject, names: Sequence[str]) -> list[tuple[str, JsonObject]] | None:
+    """Return the objects of the first of these members that is a list, each with its pointer; None if none has any."""
+    name = next((name for name in names if list_items(record.get(name))), "")
+    return [(f"/{name}/{place}", one) for place, one in enumerate(list_objects(record.get(name)))] or None
 
 
 def recognise_lines(session: Callable[[JsonObject], str | None]) -> Callable[[JsonObject], bool]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Sequence
+from functools import partial
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, as_text, find_object, list_objects
+from service.core.json.members import as_text, list_objects
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import Transcript
 from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools
+from service.intake.format import Format, Tools, holds, list_at, split_list
 from service.intake.messages import read_input, read_messages, read_reply_message
 from service.intake.parts import add_result, take_call
 from service.intake.texts import list_statement_calls, parse_text
@@ -80,18 +81,6 @@ def _read_invocation(turn: Cursor) -> None:
         read_reply_message(answer)
 
 
-def _split_adk(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
-    """Return the cases of an eval set."""
-    cases = list(list_objects(record.get("eval_cases") or record.get("evalCases")))
-    return [(f"/eval_cases/{index}", case) for index, case in enumerate(cases)] or None
-
-
-def _is_adk(record: JsonObject) -> bool:
-    events = any("author" in event and "content" in event for event in list_objects(record.get("events")))
-    turns = list_objects(record.get("conversation"))
-    return events or any("userContent" in turn or "user_content" in turn for turn in turns)
-
-
 # ATIF, the Agent Trajectory Interchange Format of Harbor, versions 1.0 to 1.8.
 #
 # A step of the agent holds its text, its calls and, in `observation`, what they returned. The format has no sign of a failed
@@ -117,19 +106,11 @@ def _read_atif(record: Cursor) -> Tools:
     return read_tools(agent.take("tool_definitions"), path="/agent/tool_definitions")
 
 
-def _is_atif(record: JsonObject) -> bool:
-    version = as_text(record.get("schema_version")) or ""
-    return version.startswith("ATIF") or (
-        "agent" in record and any("source" in step and "step_id" in step for step in list_objects(record.get("steps")))
-    )
-
-
 # CrewAI: a CrewOutput, or one TaskOutput, with the `messages` of each task.
 #
 # `raw` is the task's answer, usually the last message again. Of a task without messages only its answer is known.
 
-_FAILED = "Error executing tool"
-"""How what a failed tool returned begins."""
+_TASK = ("raw", "description", "expected_output")
 
 
 def _read_crewai(record: Cursor) -> Tools:
@@ -145,7 +126,7 @@ def _read_task(task: Cursor) -> None:
     question = task.text("description")
     task.take_all("summary", "name", "expected_output", "pydantic", "json_dict")
     if task.peek("messages"):
-        read_messages(task.out, task.items("messages", of="a message"), error_prefix=_FAILED)
+        read_messages(task.out, task.items("messages", of="a message"), error_prefix="Error executing tool")
         for failure in task.items("tool_failures", of="a failure"):
             failure.leave("a failure", by_id=False)
     else:
@@ -158,10 +139,6 @@ def _add_answer_of_crewai(out: Transcript, answer: str) -> None:
     """Add an answer, unless it ends what was said last."""
     if answer and not out.get_last_text().rstrip().endswith(answer.rstrip()):
         out.say("assistant", answer)
-
-
-def _is_task(record: JsonObject) -> bool:
-    return "raw" in record and "expected_output" in record and "description" in record
 
 
 # smolagents: the steps of an agent's memory, as `get_full_steps` and `get_succinct_steps` return them, in `steps`.
@@ -283,26 +260,27 @@ def _get_time(one: Cursor) -> float:
     return time if isinstance(time, (int, float)) else 0.0
 
 
-def _is_assistants(record: JsonObject) -> bool:
-    pages = [record, find_object(record, "steps")]
-    listed = [step for page in pages for name in ("steps", "data") for step in list_objects(page.get(name))]
-    return any(step.get("object") == "thread.run.step" for step in listed)
-
-
 FORMATS = (
     Format(
         name="adk",
         read=_read_adk,
-        recognise=_is_adk,
+        recognise=lambda record: (
+            holds(record, "events", "author", "content")
+            or holds(record, "conversation", "userContent")
+            or holds(record, "conversation", "user_content")
+        ),
         score=93,
         summary="A session of Google's ADK, or a case of its eval sets.",
         hint="events with an author and a content, or a conversation of invocations",
-        split=_split_adk,
+        split=partial(split_list, names=("eval_cases", "evalCases")),
     ),
     Format(
         name="atif",
         read=_read_atif,
-        recognise=_is_atif,
+        recognise=lambda record: (
+            str(record.get("schema_version")).startswith("ATIF")
+            or ("agent" in record and holds(record, "steps", "source", "step_id"))
+        ),
         score=92,
         summary="An ATIF trajectory, as Harbor writes it; `callgrade convert --to atif` writes one.",
         hint="a schema_version of ATIF, or steps with a source, and an agent",
@@ -310,7 +288,7 @@ FORMATS = (
     Format(
         name="crewai",
         read=_read_crewai,
-        recognise=lambda record: _is_task(record) or any(map(_is_task, list_objects(record.get("tasks_output")))),
+        recognise=lambda record: record.keys() >= {*_TASK} or holds(record, "tasks_output", *_TASK),
         score=87,
         summary="A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.",
         hint="raw with description and expected_output, or tasks_output with such tasks",
@@ -318,9 +296,7 @@ FORMATS = (
     Format(
         name="smolagents",
         read=_read_smolagents,
-        recognise=lambda record: any(
-            "step_number" in step and "tool_calls" in step for step in list_objects(record.get("steps"))
-        ),
+        recognise=lambda record: holds(record, "steps", "step_number", "tool_calls"),
         score=83,
         summary="The steps of a smolagents agent's memory: a list of them, or `steps`.",
         hint="steps with a step_number and tool_calls",
@@ -328,7 +304,9 @@ FORMATS = (
     Format(
         name="assistants",
         read=_read_assistants,
-        recognise=_is_assistants,
+        recognise=lambda record: (
+            "thread.run.step" in list_at(record, "steps/object", "data/object", "steps/data/object")
+        ),
         score=89,
         summary="The run steps of an OpenAI Assistants thread, with its messages and its run if they are known.",
         hint="steps, or a page's data, of the object thread.run.step",

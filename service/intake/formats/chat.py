@@ -7,17 +7,17 @@ text, were made by one message.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, find_object, list_items, list_objects, read_type
+from service.core.json.members import JsonObject, find_object, list_items, list_objects
 from service.core.trace import ToolDef
 from service.errors import InputError
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, take_tools
+from service.intake.format import Format, Tools, holds, list_at, take_tools
 from service.intake.messages import Speaker, find_speaker, read_input, read_message, read_messages, read_reply_message
 from service.intake.parts import to_snake
 from service.intake.streaming import read_chunks
@@ -69,11 +69,6 @@ def read_said(record: Cursor, said: Mapping[str, Speaker], *, of: str = "a messa
             record.out.say("user" if speaker == "user" else "assistant", text)
         else:
             read_messages(record.out, record.items(name, of=of), strict=strict)
-
-
-def _list_parts(record: JsonObject) -> Iterator[JsonObject]:
-    """Iterate over the parts of all messages."""
-    return (part for message in list_objects(record.get("messages")) for part in list_objects(message.get("content")))
 
 
 # Chat Completions and the Responses API
@@ -137,7 +132,7 @@ def _is_anthropic(record: JsonObject) -> bool:
         return False
     if "system" in record or any("input_schema" in tool for tool in list_objects(record.get("tools"))):
         return True
-    return any(read_type(part) in _ANTHROPIC_PARTS for part in _list_parts(record))
+    return not _ANTHROPIC_PARTS.isdisjoint(map(str, list_at(record, "messages/content/type")))
 
 
 def _read_bedrock(record: Cursor) -> Tools:
@@ -152,12 +147,11 @@ def _read_bedrock(record: Cursor) -> Tools:
     return read_tools(None if listed is None else specs, path="/toolConfig/tools")
 
 
-def _is_bedrock(record: JsonObject) -> bool:
-    if "toolConfig" in record or find_object(find_object(record, "output"), "message").get("role") == "assistant":
-        return True
-    parts = [*_list_parts(record)]
-    typed = any("type" in part for part in parts)
-    return not typed and any(part.keys() & _BEDROCK_PARTS or list(part) == ["text"] for part in parts)
+def _has_blocks(record: JsonObject) -> bool:
+    """Whether messages have parts without a type that only Bedrock writes."""
+    parts = [part for part in list_at(record, "messages/content") if isinstance(part, dict)]
+    own = any(part.keys() & _BEDROCK_PARTS or list(part) == ["text"] for part in parts)
+    return own and not any("type" in part for part in parts)
 
 
 # Gemini
@@ -254,25 +248,9 @@ def _read_ollama(record: Cursor) -> Tools:
     return tools
 
 
-def _is_vercel(record: JsonObject) -> bool:
-    return any(
-        "toolInvocations" in message
-        or any("type" in part for part in list_objects(message.get("parts")))
-        or any(read_type(part) in _VERCEL_PARTS for part in list_items(message.get("content")))
-        for message in list_objects(record.get("messages"))
-        if "role" in message
-    )
-
-
 # Azure's evaluations
 
 _AZURE = Chat(said={"query": "user", "response": "assistant"}, tools=("tool_definitions",))
-
-
-def _is_azure(record: JsonObject) -> bool:
-    halves = [record.get("query"), record.get("response")]
-    listed = any(isinstance(half, list) for half in halves) or "tool_definitions" in record
-    return listed and all(isinstance(half, (str, list)) for half in halves)
 
 
 FORMATS = (
@@ -304,7 +282,9 @@ FORMATS = (
     Format(
         name="bedrock",
         read=_read_bedrock,
-        recognise=_is_bedrock,
+        recognise=lambda record: (
+            "toolConfig" in record or "assistant" in list_at(record, "output/message/role") or _has_blocks(record)
+        ),
         score=78,
         summary="A conversation in the form of Bedrock's Converse: a request, a reply or both.",
         hint="toolConfig, or blocks such as toolUse and toolResult",
@@ -330,7 +310,11 @@ FORMATS = (
     Format(
         name="vercel",
         read=partial(read_chat, chat=_VERCEL),
-        recognise=_is_vercel,
+        recognise=lambda record: (
+            holds(record, "messages", "role", "toolInvocations")
+            or holds(record, "messages/parts", "type")
+            or not _VERCEL_PARTS.isdisjoint(map(str, list_at(record, "messages/content/type")))
+        ),
         score=56,
         summary="Messages of Vercel's AI SDK, with the tools if they are known.",
         hint="messages with parts, or with tool-call and tool-result",
@@ -338,7 +322,14 @@ FORMATS = (
     Format(
         name="azure",
         read=partial(read_chat, chat=_AZURE),
-        recognise=_is_azure,
+        recognise=lambda record: (
+            (
+                isinstance(record.get("query"), list)
+                or isinstance(record.get("response"), list)
+                or "tool_definitions" in record
+            )
+            and all(isinstance(record.get(name), (str, list)) for name in _AZURE.said)
+        ),
         score=87,
         summary="Azure AI evaluation's `query` and `response`, with `tool_definitions`.",
         hint="query with response, of messages",

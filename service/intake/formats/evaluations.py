@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NotRequired, cast
 
 from pydantic import JsonValue
@@ -12,7 +12,7 @@ from service.core.trace import ToolResult
 from service.errors import InputError
 from service.intake.calls import read_result_content
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, take_tools
+from service.intake.format import Format, Tools, holds, split_list, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages, read_reply_message
 from service.intake.parts import take_call
 from service.intake.speech import Speech
@@ -152,18 +152,6 @@ def _attach(value: JsonValue, attached: Mapping[str, JsonValue]) -> JsonValue:
     return {name: _attach(item, attached) for name, item in value.items()} if isinstance(value, dict) else value
 
 
-def _is_inspect(record: JsonObject) -> bool:
-    return "epoch" in record and isinstance(record.get("messages"), list)
-
-
-def _split_inspect(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
-    """Return the samples of a log, with their pointers; None if it is none."""
-    samples = list(list_objects(record.get("samples")))
-    if "eval" not in record or not any(map(_is_inspect, samples)):
-        return None
-    return [(f"/samples/{index}", sample) for index, sample in enumerate(samples)]
-
-
 # DeepEval, with members in camel or in snake case: one question and answer, or the `turns` of a conversation. The tools that
 # were called stand apart from the texts, with neither ids nor an order between them: they are read as calls of the reply,
 # before its text.
@@ -197,25 +185,19 @@ def _read_called(holder: Cursor, *answer: str) -> None:
     speech.end()
 
 
-def _find_expected_calls(record: JsonObject) -> dict[str, JsonValue] | None:
-    raw = next((record[name] for name in _EXPECTED if record.get(name) is not None), None)
-    calls = _list_gold_calls(raw, "inputParameters", "input_parameters")
-    return None if raw is None else {"format": "calls", "calls": calls}
-
-
-def _list_gold_calls(raw: JsonValue, *arguments: str) -> JsonValue:
-    return [
+def _find_gold_calls(
+    record: JsonObject, names: Sequence[str], *arguments: str, ordered: bool = False
+) -> dict[str, JsonValue] | None:
+    """Return the calls that the first of these members expects, with their arguments in one of `arguments`."""
+    raw = next((record[name] for name in names if record.get(name) is not None), None)
+    calls: list[JsonValue] = [
         {
             "name": find_text(call, "name") or "",
             "arguments": next((call[one] for one in arguments if one in call), None),
         }
         for call in list_objects(raw)
     ]
-
-
-def _is_deepeval(record: JsonObject) -> bool:
-    turns = any("role" in turn and "content" in turn for turn in list_objects(record.get("turns")))
-    return turns or (isinstance(record.get("input"), str) and any(name in record for name in (*_ANSWER, *_CALLED)))
+    return None if raw is None else {"format": "calls", "calls": calls, **({"ordered": True} if ordered else {})}
 
 
 # ragas: messages are LangChain's without ids, so that a result belongs to the call before it, in order.
@@ -235,12 +217,6 @@ def _read_ragas(record: Cursor) -> Tools:
     if answer := record.text("response"):
         record.out.say("assistant", answer)
     return None
-
-
-def _find_reference_calls(record: JsonObject) -> dict[str, JsonValue] | None:
-    raw = record.get("reference_tool_calls")
-    calls = _list_gold_calls(raw, "args")
-    return {"format": "calls", "calls": calls, "ordered": True} if isinstance(raw, list) else None
 
 
 FORMATS = (
@@ -268,21 +244,26 @@ FORMATS = (
     Format(
         name="inspect_ai",
         read=_read_inspect,
-        recognise=_is_inspect,
+        recognise=lambda record: "epoch" in record and isinstance(record.get("messages"), list),
         score=89,
         summary="A sample of an Inspect log; a file with a whole log is a trace for each.",
         hint="messages with an epoch",
         members={"id": NotRequired[int | str | None]},
-        split=_split_inspect,
+        split=lambda record: (
+            split_list(record, ("samples",)) if holds(record, "samples", "epoch", "messages") else None
+        ),
     ),
     Format(
         name="deepeval",
         read=_read_deepeval,
-        recognise=_is_deepeval,
+        recognise=lambda record: (
+            holds(record, "turns", "role", "content")
+            or (isinstance(record.get("input"), str) and not record.keys().isdisjoint((*_ANSWER, *_CALLED)))
+        ),
         score=72,
         summary="A DeepEval test case: a question with its answer, or turns, with the tools called.",
         hint="input with actualOutput or toolsCalled, or turns",
-        gold=_find_expected_calls,
+        gold=lambda record: _find_gold_calls(record, _EXPECTED, "inputParameters", "input_parameters"),
     ),
     Format(
         name="ragas",
@@ -291,6 +272,6 @@ FORMATS = (
         score=73,
         summary="A ragas sample: a conversation in `user_input`, or a question with its `response`.",
         hint="user_input",
-        gold=_find_reference_calls,
+        gold=lambda record: _find_gold_calls(record, ("reference_tool_calls",), "args", ordered=True),
     ),
 )

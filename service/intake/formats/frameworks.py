@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from service.core.json.members import JsonObject, as_text, find_object, find_text, list_items, list_objects, read_type
+from pydantic import JsonValue
+
+from service.core.json.members import find_object, find_text, list_items, read_type
 from service.core.trace import ToolDef, ToolResult
 from service.errors import InputError
 from service.intake.calls import build_tool_call, read_result_content, read_structure
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, take_tools
+from service.intake.format import Format, Tools, holds, list_at, take_tools
 from service.intake.messages import Speaker, find_speaker, name_speaker, read_input, read_message, read_messages
 from service.intake.parts import add_part, add_result, take_call
 from service.intake.speech import Sink, Speech
@@ -49,18 +51,13 @@ def _list_messages(holder: Cursor) -> Iterator[tuple[Cursor, Speaker | None]]:
 _KINDS = frozenset({"human", "ai", "HumanMessage", "AIMessage", "AIMessageChunk", "HumanMessageChunk"})
 
 
-def _is_langchain(record: JsonObject) -> bool:
-    holders = (record, find_object(record, "values"))
-    return any(is_message(message) for holder in holders for message in list_objects(holder.get("messages")))
-
-
-def is_message(raw: JsonObject) -> bool:
-    """Whether an object is a message in a form that only LangChain writes."""
-    if raw.get("lc") == 1 and "kwargs" in raw:
-        return True
-    if read_type(raw) in _KINDS:
-        return "content" in raw or isinstance(raw.get("data"), dict)
-    return raw.get("type") in ("tool", "system") and "content" in raw and "role" not in raw
+def _is_langchain(message: JsonValue) -> bool:
+    """Whether this is a message in a form that only LangChain writes."""
+    if not isinstance(message, dict) or (message.get("lc") == 1 and "kwargs" in message):
+        return isinstance(message, dict)
+    if read_type(message) in _KINDS:
+        return "content" in message or isinstance(message.get("data"), dict)
+    return message.get("type") in ("tool", "system") and "content" in message and "role" not in message
 
 
 # The history of a pydantic-ai agent, as `ModelMessagesTypeAdapter` dumps it: requests and responses made of parts.
@@ -160,13 +157,6 @@ def _has_failed(part: Cursor) -> bool:
     return part.take("outcome") not in ("success", None)
 
 
-def _is_pydantic_ai(record: JsonObject) -> bool:
-    return any(
-        message.get("kind") in ("request", "response") and isinstance(message.get("parts"), list)
-        for message in list_objects(record.get("messages"))
-    )
-
-
 # Messages of AutoGen 0.4 and later: a TaskResult, a list of its messages and events, or what an agent's state keeps of them.
 #
 # A summary of tool calls repeats their results and is no answer of the model; so is a thought. Results belong to the calls
@@ -208,12 +198,6 @@ def _read_autogen(record: Cursor) -> Tools:
     if reason and not record.out.has_replied():
         record.out.end_with(Ending(reason, "/stop_reason"))
     return None
-
-
-def _is_autogen(record: JsonObject) -> bool:
-    messages = list_objects((find_object(record, "llm_context") or record).get("messages"))
-    kinds = {as_text(message.get("type")) for message in messages if "source" in message}
-    return bool(kinds & (_SAID | _REPEATED.keys() | {"ToolCallRequestEvent", *_RETURNED}))
 
 
 # LlamaIndex: `messages` made of blocks, or the `events` of a workflow: AgentOutput, ToolCall and ToolCallResult.
@@ -300,19 +284,11 @@ def _read_result(event: Cursor) -> None:
     event.take("tool_kwargs")
 
 
-def _is_llama_index(record: JsonObject) -> bool:
-    blocks = [
-        block for message in list_objects(record.get("messages")) for block in list_objects(message.get("blocks"))
-    ]
-    events = list_objects(record.get("events"))
-    return any("block_type" in block for block in blocks) or any("tool_kwargs" in event for event in events)
-
-
 FORMATS = (
     Format(
         name="langchain",
         read=_read_langchain,
-        recognise=_is_langchain,
+        recognise=lambda record: any(map(_is_langchain, list_at(record, "messages", "values/messages"))),
         score=54,
         summary="LangChain messages or a LangGraph state, with the tools if they are known.",
         hint="messages of the types human and ai, or with lc, also in values",
@@ -320,7 +296,7 @@ FORMATS = (
     Format(
         name="pydantic_ai",
         read=_read_pydantic_ai,
-        recognise=_is_pydantic_ai,
+        recognise=lambda record: holds(record, "messages", "kind", "parts"),
         score=58,
         summary="The history of a pydantic-ai agent, with the tools if they are known.",
         hint="messages of the kinds request and response",
@@ -328,7 +304,11 @@ FORMATS = (
     Format(
         name="autogen",
         read=_read_autogen,
-        recognise=_is_autogen,
+        recognise=lambda record: (
+            not _SAID.union(_RETURNED, _REPEATED, ["ToolCallRequestEvent"]).isdisjoint(
+                map(str, list_at(record, "messages/type", "llm_context/messages/type"))
+            )
+        ),
         score=60,
         summary="A TaskResult of AutoGen 0.4 or later, its messages and events, or the state of an agent.",
         hint="messages with a source, of types such as TextMessage",
@@ -336,7 +316,9 @@ FORMATS = (
     Format(
         name="llama_index",
         read=_read_llama_index,
-        recognise=_is_llama_index,
+        recognise=lambda record: (
+            holds(record, "messages/blocks", "block_type") or holds(record, "events", "tool_kwargs")
+        ),
         score=91,
         summary="Messages of LlamaIndex made of blocks, or the events of an agent's workflow.",
         hint="messages with blocks of a block_type, or events with tool_kwargs",

@@ -19,7 +19,7 @@ from service.core.trace import ToolResult
 from service.errors import InputError
 from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, recognise_lines
+from service.intake.format import Format, Tools, holds, recognise_lines
 from service.intake.log_messages import NOTHING, Located, locate
 from service.intake.texts import parse_text
 from service.intake.unread_parts.leftovers import Rest
@@ -252,22 +252,12 @@ def _read_braintrust(record: Cursor) -> WrapperContents:
     return read_store(record, _BRAINTRUST)
 
 
-def _is_opik(record: JsonObject) -> bool:
-    spans = [*list_objects(record.get("spans")), record]
-    return any("trace_id" in one and str(one.get("type")).upper() in _OPIK.kinds and "input" in one for one in spans)
-
-
 def _is_langfuse(record: JsonObject) -> bool:
     of_span = {"spanId", "span_id", "attributes"}
     return isinstance(record.get("observations"), list) or any(
         "traceId" in one and "input" in one and not one.keys() & of_span
         for one in (record, *list_objects(record.get("data")))
     )
-
-
-def _is_braintrust(record: JsonObject) -> bool:
-    rows = [*list_objects(record.get("events")), record]
-    return any(find_object(row, "span_attributes") and "root_span_id" in row for row in rows)
 
 
 # The OpenAI Agents SDK: what its processors export, the trace and its spans. A span of the type `generation` holds an exchange
@@ -324,7 +314,7 @@ FORMATS = (
     Format(
         name="langsmith",
         read=partial(read_store, store=_LANGSMITH),
-        recognise=lambda record: any("run_type" in run for run in (record, *list_objects(record.get("runs")))),
+        recognise=lambda record: "run_type" in record or holds(record, "runs", "run_type"),
         score=84,
         summary="A LangSmith run, or all `runs` of a trace.",
         hint="a run_type, or runs that have one",
@@ -340,7 +330,10 @@ FORMATS = (
     Format(
         name="opik",
         read=partial(read_store, store=_OPIK),
-        recognise=_is_opik,
+        recognise=lambda record: any(
+            "trace_id" in one and str(one.get("type")).upper() in _OPIK.kinds and "input" in one
+            for one in (record, *list_objects(record.get("spans")))
+        ),
         score=85,
         summary="An Opik trace with its spans, or one span.",
         hint="spans with a trace_id, a type such as llm, and an input",
@@ -348,7 +341,10 @@ FORMATS = (
     Format(
         name="braintrust",
         read=_read_braintrust,
-        recognise=_is_braintrust,
+        recognise=lambda record: any(
+            find_object(row, "span_attributes") and "root_span_id" in row
+            for row in (record, *list_objects(record.get("events")))
+        ),
         score=91,
         summary="Rows of a Braintrust log: one, or those of a trace in `events`.",
         hint="span_attributes with a root_span_id",

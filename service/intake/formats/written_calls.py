@@ -15,7 +15,7 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, take_tools
+from service.intake.format import Format, Tools, holds, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages
 from service.intake.texts import (
     drop_thoughts,
@@ -338,9 +338,7 @@ FORMATS = (
     Format(
         name="sharegpt",
         read=_read_sharegpt,
-        recognise=lambda record: any(
-            "from" in turn or "role" in turn for turn in list_objects(record.get("conversations"))
-        ),
+        recognise=lambda record: holds(record, "conversations", "from") or holds(record, "conversations", "role"),
         score=74,
         summary="A line of a ShareGPT data set: `conversations` with calls.",
         hint="conversations",
