@@ -49,7 +49,7 @@ TableOrJson = Annotated[Literal["table", "json"], FORMAT]
 def _check_format(name: str) -> str | None:
     if name == "auto":
         return None
-    from service.intake import FORMATS  # noqa: PLC0415 (slow to import)
+    from service.intake.reading import FORMATS  # noqa: PLC0415 (slow to import)
 
     if name not in FORMATS:
         raise typer.BadParameter(f"{name!r} is not one of auto, {', '.join(FORMATS)}")

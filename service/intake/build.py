@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
@@ -30,11 +30,10 @@ from service.core.trace import (
     WrittenCall,
 )
 from service.intake.pairing import Answers, ResultEntry, pair
-from service.intake.unread_parts.endings import EMPTY, Ending, list_endings
-from service.intake.unread_parts.leftovers import Leftover, LeftoverSorter, PossibleCalls, ReplyEnd, Rest
-from service.intake.unread_parts.losses import drop_lost_arguments, is_lost, may_be_lost
+from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_arguments, is_lost, list_endings, may_be_lost
+from service.intake.unread_parts.leftovers import Leftover, ReplyEnd, Rest, sort_leftovers
 from service.intake.unread_parts.notations import Offered
-from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
+from service.intake.unread_parts.repeated_calls import TraceCalls
 from service.intake.unread_parts.suspects import Known
 from service.intake.unread_parts.text_calls import MAY_CALL, find_text_calls
 
@@ -125,14 +124,6 @@ class Transcript:
         if kind == "call":
             self._replied = True
         self.left.append(UnreadablePart(kind, path, f"{what} is not read", self._turn))
-
-    def note_possible_calls(self, calls: Sequence[PossibleCall], what: str, path: str, *, by_id: bool) -> None:
-        """Report possible calls that stand together in an unread part, `what` at `path`.
-
-        Those that repeat calls of the trace do not count. `by_id`: only one with a call's id may be its repetition.
-        """
-        self._replied = self._replied or bool(calls)
-        self.left.append(PossibleCalls(calls, what, path, self._turn, by_id))
 
     def leave(self, rest: Rest) -> None:
         """Leave a part to be judged once the trace is known."""
@@ -227,7 +218,7 @@ class Transcript:
         ids = {call.id: index for index, call in enumerate(calls) if call.id}
         results = map(answers.get, range(len(calls)))
         waits = any(result is None or result.content in (None, "", [], {}) for result in results)
-        return LeftoverSorter(TraceCalls(calls), Known(named, ids, frozenset(answers), waits)).sort(self.left)
+        return sort_leftovers(self.left, TraceCalls(calls), Known(named, ids, frozenset(answers), waits))
 
     def _note_text_calls(self, tools: Sequence[ToolDef] | None) -> None:
         """Report the calls that the assistant's texts hold."""
@@ -307,3 +298,35 @@ def add_catalogues(trace: Trace, catalogues: Mapping[str | None, Catalogue]) -> 
     return replace(
         trace, tools=tuple(tools.values()) if known else None, offers={}, catalogues={**others, **catalogues}
     )
+
+
+class Request(NamedTuple):
+    """What a model was sent in one request of a conversation."""
+
+    calls: int
+    """Number of calls made before the request."""
+    turn: int
+    tools: Sequence[ToolDef] | None
+    """The tools that the request lists; None if it does not mention tools."""
+
+
+def add_offers(trace: Trace, requests: Sequence[Request], before: Iterable[str] = ()) -> Trace:
+    """Return the trace with the tools of all requests, in order, and when the later ones came on offer.
+
+    A request that does not mention tools may have offered any, so tools that later requests list were there. So were
+    tools called `before` the first request, whose catalogue is unknown.
+    """
+    if trace.tools is None:
+        return trace
+    known = {tool.name: tool for tool in trace.tools}
+    offers = dict(trace.offers)
+    seen: set[str] = set(before)
+    for n, request in enumerate(requests):
+        if request.tools is None:
+            return replace(trace, tools=tuple(known.values()), offers=offers)
+        for tool in request.tools:
+            known.setdefault(tool.name, tool)
+            if n and tool.name not in seen and (request.calls or request.turn > 1):
+                offers.setdefault(tool.name, Offer(request.calls, request.turn))
+        seen |= {tool.name for tool in request.tools}
+    return replace(trace, tools=tuple(known.values()), offers=offers)

@@ -20,8 +20,7 @@ from service.core.trace import UnreadKind
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.unread_parts.leftovers import About, Rest
-from service.intake.unread_parts.members import clip
-from service.intake.unread_parts.suspects import looks_like_call
+from service.intake.unread_parts.suspects import clip, looks_like_call
 
 _NO_MEMBERS: JsonObject = {}
 _EMPTY: tuple[JsonValue, ...] = (None, "", False, 0, [], {})

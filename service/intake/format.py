@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NotRequired, Union, cast
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
+from pydantic import (
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    JsonValue,
+    SkipValidation,
+    with_config,
+)
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from service.core.json.members import JsonObject, list_objects
+from service.core.json.members import JsonObject, list_items, list_objects
 from service.core.trace import ToolDef, Trace
 from service.intake.build import Record, Transcript
 from service.intake.cursor import Cursor
-from service.intake.shapes import CLOSED, OPEN, StateShape
+from service.intake.tools import read_tools
 from service.intake.wrapping import WrapperContents
 
 Tools = tuple[ToolDef, ...] | None
 """The tools on offer; None if the source does not say."""
 
-LAST_PLACE = 1_000
-"""The place of a format that does not set one."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A trace format, as its module declares it."""
+    """A trace format, as its module declares it in `FORMATS`."""
 
-    name: str = ""
-    """The name of its module."""
+    name: str
     summary: str
     """One line that says what the format is."""
     hint: str
@@ -46,8 +50,6 @@ class Format:
     """
     gold: Callable[[JsonObject], dict[str, JsonValue] | None] = lambda _: None
     """Reads the gold that a record carries, as plain data in a gold format; returns None if it carries none."""
-    place: int = LAST_PLACE
-    """Position in schemas and in messages that list all formats."""
     members: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Members of the record that are checked before it is read, with their types."""
     split: Callable[[JsonObject], Sequence[tuple[str, JsonObject]] | None] | None = None
@@ -81,6 +83,38 @@ class Format:
         found = self.read(root)
         root.close()
         return found if isinstance(found, (Trace, WrapperContents)) else out.build_trace(record, tools=found)
+
+
+def take_tools(record: Cursor, *names: str) -> Tools:
+    """Return the tools that the first of these members lists; None if none is there. Raises InputError: they are no tools."""
+    name = next((name for name in names if name in record), "")
+    return read_tools(record.take(name), path=f"{record.path}/{name}")
+
+
+def list_at(record: JsonObject, *paths: str) -> Iterator[JsonValue]:
+    """Iterate over what stands at these paths: the items where it is a list, and so on the way.
+
+    >>> list(list_at({"steps": [{"kind": "a"}, {"kind": ["b", "c"]}, {}]}, "steps/kind"))
+    ['a', 'b', 'c']
+    """
+    for path in paths:
+        name, _, rest = path.partition("/")
+        for one in list_items(record.get(name)) or [record[name]] if name in record else ():
+            if not rest:
+                yield one
+            elif isinstance(one, dict):
+                yield from list_at(one, rest)
+
+
+def holds(record: JsonObject, path: str, *names: str) -> bool:
+    """Whether an object at this path has all these members."""
+    return any(isinstance(one, dict) and one.keys() >= {*names} for one in list_at(record, path))
+
+
+def split_list(record: JsonObject, names: Sequence[str]) -> list[tuple[str, JsonObject]] | None:
+    """Return the objects of the first of these members that is a list, each with its pointer; None if none has any."""
+    name = next((name for name in names if list_items(record.get(name))), "")
+    return [(f"/{name}/{place}", one) for place, one in enumerate(list_objects(record.get(name)))] or None
 
 
 def recognise_lines(session: Callable[[JsonObject], str | None]) -> Callable[[JsonObject], bool]:
@@ -121,3 +155,44 @@ class ByFormat:
             return raw  # pyright: ignore[reportUnknownVariableType] (it is checked next)
         record = cast("dict[str, JsonValue]", raw)
         return {"format": self.guess(record), **record}
+
+
+OPEN = ConfigDict(extra="allow", strict=True)
+CLOSED = ConfigDict(extra="forbid", strict=True)
+
+Loose = SkipValidation[JsonValue]
+"""Any JSON, taken as it is."""
+
+
+@with_config(OPEN)
+class ToolShape(TypedDict, total=False):
+    """A tool definition as Chat Completions (`function`), Responses (flat), Anthropic or MCP give it."""
+
+    type: str
+    name: str
+    description: str | None
+    function: Loose
+    parameters: Loose
+    input_schema: Loose
+    inputSchema: Loose
+    outputSchema: Loose
+    annotations: Loose
+
+
+@with_config(OPEN)
+class ToolListing(TypedDict):
+    """What MCP's `tools/list` returns."""
+
+    tools: list[ToolShape]
+
+
+ToolsShape = SkipValidation[list[ToolShape] | ToolListing | None]
+"""The tools on offer. Shown in the schema but checked by `read_tools`, which copies nothing and gives better errors."""
+
+
+@with_config(OPEN)
+class StateShape(TypedDict, total=False):
+    """The state of the world around the tools, before and after the run."""
+
+    initial: Loose
+    final: Loose

@@ -11,6 +11,28 @@ from service.core.json.members import JsonObject, find_object
 from service.core.json.pointers import escape_token
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor, pick_sample
+from service.intake.texts import parse_text
+
+Located = tuple[JsonValue, str]
+"""A value and its pointer."""
+NOTHING: Located = (None, "")
+
+
+def locate(node: Cursor, *paths: str, keep: bool = False) -> Located:
+    """Take the value at the first path where there is one, decoded where it is JSON text, with its pointer; else null.
+
+    `keep`: it is not taken.
+    """
+    found: Located | None = None
+    for path in paths:
+        *way, name = path.split("/")
+        holder = node
+        for one in way:
+            holder = holder.child(one) if one in holder else Cursor(None, node.out)
+        if name in holder and (found is None or found[0] is None):
+            value = holder.peek(name) if keep else parse_text(holder.take(name))
+            found = (value, f"{holder.path}/{escape_token(name)}")
+    return found or (None, node.path)
 
 
 class LocatedMessage(NamedTuple):

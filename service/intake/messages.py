@@ -25,13 +25,14 @@ from service.intake.parts import (
     CallsBeside,
     add_part,
     add_result,
+    is_idle_ui,
     leave_part,
     open_part,
+    read_ui_result,
     take_call,
     take_text,
 )
 from service.intake.speech import Speech
-from service.intake.ui_parts import is_idle_ui, read_ui_result
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 SPEAKERS: Final[Mapping[str, Speaker]] = {
@@ -151,12 +152,15 @@ _PLAIN = frozenset({"role", "content", "tool_calls", "id", "type", "parts", "nam
 """The members of a plain reply: for one that has no others, nothing else is looked for."""
 
 
-def read_reply_message(message: Cursor) -> None:
-    """Add a reply: its parts, and the calls beside them. Raises InputError: a call without a name."""
+def read_reply_message(message: Cursor, *names: str) -> None:
+    """Add a reply: its parts, and the calls beside them. `names`: what may hold its parts.
+
+    Raises InputError: a call without a name.
+    """
     speech = Speech(message.out)
     listed = list(_list_calls(message))
     plain = _PLAIN.issuperset(message.members)
-    name = next((name for name in _CONTENT if message.members.get(name) not in (None, "")), "")
+    name = next((name for name in names or _CONTENT if message.members.get(name) not in (None, "")), "")
     spoken = name != "" and isinstance(message.members[name], str)
     beside = CallsBeside([call for call, _ in listed]) if listed and not (plain and (spoken or not name)) else None
     if spoken:

@@ -18,20 +18,21 @@ from service.errors import InputError
 from service.intake import formats
 from service.intake.build import Record
 from service.intake.format import ByFormat, Format, Tools
-from service.intake.unread_parts.members import clip
+from service.intake.unread_parts.suspects import clip
 from service.intake.wrapping import WrapperContents, read_wrapper
 
 # Any: pydantic has checked `format`, which decides the shape that each reader gets.
 _ALL: list[Format] = sorted(
-    [replace(get_entry(module, "FORMAT"), name=module.__name__.rpartition(".")[2]) for module in import_all(formats)],
-    key=lambda entry: (entry.place, entry.name),
+    [entry for module in import_all(formats) for entry in get_entry(module, "FORMATS")], key=lambda entry: entry.name
 )
 _BY_NAME: Mapping[str, Format] = {entry.name: entry for entry in _ALL}
+FORMATS = tuple(_BY_NAME)
+"""The names of all formats."""
 _BY_SCORE = sorted(_ALL, key=lambda entry: -entry.score)
 
 
 def list_formats() -> Sequence[Format]:
-    """Return all formats, in display order."""
+    """Return all formats by name."""
     return _ALL
 
 

@@ -19,14 +19,12 @@ from service.core.json.members import JsonObject, find_object, find_text, list_o
 from service.core.json.pointers import escape_token
 from service.core.trace import Trace
 from service.errors import InputError, Problem
-from service.intake.build import Record, Transcript
-from service.intake.known_calls import KnownCalls, list_mentions, list_packed_mentions
+from service.intake.build import Record, Request, Transcript, add_offers
 from service.intake.log_messages import HOLDERS, LocatedMessage, list_input_messages, list_reply_messages, strip_message
-from service.intake.offers import Request, add_offers
 from service.intake.pairing import Answers
 from service.intake.unread_parts.endings import Ending, list_endings
-from service.intake.unread_parts.members import clip
-from service.intake.unread_parts.repeated_calls import PossibleCall
+from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
+from service.intake.unread_parts.suspects import clip, list_possible_calls
 
 ReadAny = Callable[[JsonObject], Trace]
 """Reads a record that names no format."""
@@ -111,10 +109,10 @@ def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -
     for call, path in known.list_unknown(mentions):
         notes.note_unread("call", path, f"a call of {clip(call.name)!r} that the conversation does not have")
     _note_texts_missing(replies, trace, notes)
-    mention_lists = [list_mentions(value, path) for value, path in contents.extra_values]
-    mention_lists += [list_mentions(one.input, one.input_path) for one in others]
-    mention_lists += [list_mentions(conversation.repeated, contents.exchanges[chosen].input_path)]
-    mention_lists += [list_packed_mentions(value, path) for value, path in contents.packed_values]
+    mention_lists = [list_possible_calls(value, path) for value, path in contents.extra_values]
+    mention_lists += [list_possible_calls(one.input, one.input_path) for one in others]
+    mention_lists += [list_possible_calls(conversation.repeated, contents.exchanges[chosen].input_path)]
+    mention_lists += [list_possible_calls(value, path, packed=True) for value, path in contents.packed_values]
     for mentions in mention_lists:
         for call in known.list_unknown(mentions):
             notes.note_unread("call", call.path, "a call that the conversation does not have")

@@ -1,16 +1,23 @@
-"""Turn bare traces, such as logs contain, into requests, and guess their format."""
+"""Turn bare traces, such as logs contain, and pasted texts into requests, and guess their format."""
 
 from __future__ import annotations
 
+import io
+import json
 from collections import Counter
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from service.core.json.pointers import escape_token
 from service.errors import InputError
-from service.intake import require_format
-from service.reading.places import TraceRecord
+from service.intake.reading import require_format
+from service.reading.places import BadRecord, TraceRecord
+from service.reading.records import find_traces
+from service.reading.span_files import group_spans
+from service.reading.strict_json import Limits
+from service.reading.trace_files import scan_records
 
 REQUEST_FIELDS = ("custom_id", "expected", "judges", "rubric", "tags")
 """Fields of a request or of a batch line that a bare trace may have beside its own."""
@@ -66,3 +73,35 @@ def wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
         if name in record and isinstance(record[name], shapes.get(name, object))
     }
     return {"trace": {name: value for name, value in record.items() if name not in request}, **request}
+
+
+class PastedTrace(NamedTuple):
+    """The traces in a text."""
+
+    body: bytes
+    """The request of its first trace."""
+    guessed: str | None
+    """The guessed format; None if the trace names one."""
+    others: int
+    """How many traces follow the first."""
+
+
+def read_pasted(text: str, limits: Limits, *, keep: bool) -> PastedTrace:
+    """Read the first trace of a text, in any form that files may have; InputError, with places in the text, if there is none.
+
+    `keep`: whether to store its score, whatever the text says.
+    """
+    source = io.BytesIO(text.strip().encode(errors="replace"))
+    records = find_traces(scan_records(source, limits=limits, name="the text"))
+    traces = list(group_spans(records, limits, left_out=Counter(), named=None))
+    if not traces:
+        raise InputError.at("", "the text contains no trace")
+    first = traces[0]
+    if isinstance(first, BadRecord):
+        raise first.error
+    guessed: Counter[str] = Counter()
+    body = {
+        name: value for name, value in build_body(first, named=None, guessed=guessed).items() if name != "custom_id"
+    } | {"store": keep}
+    others = sum(isinstance(one, TraceRecord) for one in traces[1:])
+    return PastedTrace(json.dumps(body).encode(), next(iter(guessed), None), others)

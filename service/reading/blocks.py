@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from service.errors import InputError
-from service.intake import name_session
+from service.intake.reading import name_session
 from service.reading.opening import DAMAGED, load_module, open_stored
 from service.reading.places import BadRecord, Layout, TraceRecord
 from service.reading.records import TRACE_FIELDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from service.errors import TooLargeError
 
@@ -34,69 +35,56 @@ def continues(before: bytes, line: bytes) -> bool:
     return before.rstrip().endswith((b"{", b"[", b",", b":")) or line.lstrip().startswith((b"}", b"]", b",", b":"))
 
 
-class Elements:
-    """The elements of a JSON list, read piece by piece from where it starts.
+class Piece(NamedTuple):
+    """A piece of a list: an element without the blanks around it, what follows the list, or its missing end (None)."""
 
-    `end` is what was read beyond the list, None if the list is not closed. At most `most` bytes and a piece are held.
+    line: int
+    """Lines that end before it."""
+    data: bytes | None
+    element: bool = False
 
-    Raises TooLargeError: an element is larger than that.
+
+def split_list(head: bytes, read: Callable[[int], bytes], most: int) -> Iterator[Piece]:
+    """Iterate over the elements of a JSON list, read piece by piece from where it starts, and then over its end.
+
+    At most `most` bytes and a piece are held. Raises TooLargeError: an element is larger than that.
     """
-
-    def __init__(self, head: bytes, read: Callable[[int], bytes], most: int) -> None:
-        self._data = head
-        self._read = read
-        self._most = most
-        self._counted = 0
-        self.line = 0
-        """Lines that end before the element that was yielded last, or before the end."""
-        self.end: bytes | None = None
-
-    def __iter__(self) -> Iterator[bytes]:
-        start = at = self._data.index(b"[") + 1
-        depth, several = 1, False
-        while True:
-            for token in _TOKEN.finditer(self._data, at):
-                if token[0] == b'"':  # perhaps the piece ends within a string
-                    at = token.start()
-                    break
-                at = token.end()
-                depth += _DEPTH_CHANGES.get(token[0], 0)
-                if depth == 0:
-                    if several or self._data[start : token.start()].strip():
-                        yield self._take(start, token.start())
-                    self._count_lines(at)
-                    self.end = self._data[at:]
-                    return
-                if depth == 1 and token[0] == b",":
-                    yield self._take(start, token.start())
-                    start, several = at, True
-            if not self._read_more(start):
-                if self._data[start:].strip():
-                    yield self._take(start, len(self._data))
-                self._count_lines(len(self._data.rstrip()))
+    data, start, depth, several = head, head.index(b"[") + 1, 1, False
+    at, line = start, head.count(b"\n", 0, start)
+    while True:
+        for token in _TOKEN.finditer(data, at):
+            if token[0] == b'"':  # perhaps the piece ends within a string
+                at = token.start()
+                break
+            at = token.end()
+            depth += _DEPTH_CHANGES.get(token[0], 0)
+            if depth == 0 or (depth == 1 and token[0] == b","):
+                if depth or several or data[start : token.start()].strip():
+                    yield _take_element(data[start : token.start()], line)
+                line += data.count(b"\n", start, at)
+                start, several = at, True
+            if depth == 0:
+                yield Piece(line, data[at:])
                 return
-            start, at = 0, at - start
+        more = _read_more(len(data) - start, read, most)
+        if not more:
+            rest = data[start:]
+            if rest.strip():
+                yield _take_element(rest, line)
+            yield Piece(line + rest.rstrip().count(b"\n"), None)
+            return
+        data, start, at = data[start:] + more, 0, at - start
 
-    def _read_more(self, start: int) -> bool:
-        """Drop what stands before `start`, and append the next piece; false if there is none."""
-        if len(self._data) - start > self._most:
-            raise TooLargeError.at("", f"an element of more than {self._most} bytes; what follows was not read")
-        more = self._read(max(PIECE_BYTES, len(self._data) - start))
-        if more:
-            self._count_lines(start)
-            self._data, self._counted = self._data[start:] + more, 0
-        return bool(more)
 
-    def _take(self, start: int, end: int) -> bytes:
-        """Return an element without the blanks around it."""
-        piece = self._data[start:end]
-        element = piece.lstrip()
-        self._count_lines(end - len(element))
-        return element.rstrip()
+def _read_more(held: int, read: Callable[[int], bytes], most: int) -> bytes:
+    if held > most:
+        raise TooLargeError.at("", f"an element of more than {most} bytes; what follows was not read")
+    return read(max(PIECE_BYTES, held))
 
-    def _count_lines(self, end: int) -> None:
-        self.line += self._data.count(b"\n", self._counted, end)
-        self._counted = end
+
+def _take_element(data: bytes, line: int) -> Piece:
+    element = data.lstrip()
+    return Piece(line + data.count(b"\n", 0, len(data) - len(element)), element.rstrip(), element=True)
 
 
 def split_documents(data: bytes) -> list[tuple[int, int]]:
@@ -117,11 +105,7 @@ def split_documents(data: bytes) -> list[tuple[int, int]]:
             start = token.end()
     if data[start:].strip(SEPARATORS):
         pieces.append((start, len(data)))
-    return [(begin + _count_blank(data[begin:end]), end) for begin, end in pieces]
-
-
-def _count_blank(piece: bytes) -> int:
-    return len(piece) - len(piece.lstrip(SEPARATORS))
+    return [(end - len(data[begin:end].lstrip(SEPARATORS)), end) for begin, end in pieces]
 
 
 SEPARATORS = b" \t\r\n\x1e"

@@ -10,7 +10,9 @@ from __future__ import annotations
 import importlib.resources
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
@@ -33,7 +35,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?(?:\.(?:inf|Inf|INF|nan|NaN|NAN)|Infinity|NaN)")
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _UNSAFE = re.compile("[\0\ud800-\udfff]")
-_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER: type[yaml.BaseLoader] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def find_resource(*parts: str) -> Path:
@@ -70,113 +72,97 @@ def read_yaml(text: str, *, source: str) -> JsonValue:
             return parse(text)
         except UnreadableError:
             pass
-    return _Document(text, source, _LOADER).read()
+    fail = partial(_build_error, source)
+    if match := _FORBIDDEN.search(text):
+        at = match.start()
+        mark = yaml.Mark(source, at, text.count("\n", 0, at), at - text.rfind("\n", 0, at) - 1, None, 0)
+        raise fail(mark, f"the character U+{ord(match[0]):04X} is not allowed")
+    try:
+        _check_events(text, fail)
+        root = cast("yaml.Node", yaml.compose(text, Loader=_LOADER))  # pyright: ignore[reportUnknownMemberType] (untyped)
+    except yaml.MarkedYAMLError as error:
+        raise fail(error.problem_mark or error.context_mark, error.problem or "not YAML") from None
+    except yaml.YAMLError as error:
+        raise fail(None, str(error)) from None
+    return _build_value(root, fail)
 
 
-class _Document:
-    """One pass over the parser's events. Without constructors and resolvers, it has none of their surprises."""
+Fail = Callable[..., InputError]
+"""Builds the error at a mark: what is wrong, and the class of the error."""
 
-    def __init__(self, text: str, source: str, loader: type[yaml.SafeLoader]) -> None:
-        self._text = text
-        self._source = source
-        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=loader)  # pyright: ignore[reportUnknownMemberType] (untyped)
-        self._depth = 0
 
-    def read(self) -> JsonValue:
-        if match := _FORBIDDEN.search(self._text):
-            raise self._build_error(
-                self._build_mark(match.start()), f"the character U+{ord(match[0]):04X} is not allowed"
-            )
-        try:
-            return self._read_only_document()
-        except yaml.MarkedYAMLError as error:
-            raise self._build_error(error.problem_mark or error.context_mark, error.problem or "not YAML") from None
-        except yaml.YAMLError as error:
-            raise self._build_error(None, str(error)) from None
+def _build_error(
+    source: str, mark: yaml.Mark | None, message: str, error: type[InputError] = RubricError
+) -> InputError:
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    return error.at(source, f"line {line}, column {column}: {message}")
 
-    def _read_only_document(self) -> JsonValue:
-        next(self._events)
-        if not isinstance(next(self._events), yaml.DocumentStartEvent):
-            raise self._build_error(None, "the document is empty")
-        value = self._read_value(next(self._events))
-        next(self._events)
-        after = next(self._events)
-        if isinstance(after, yaml.DocumentStartEvent):
-            raise self._build_error(after.start_mark, "a second document starts here")
-        return value
 
-    def _read_value(self, event: yaml.Event) -> JsonValue:
-        self._refuse_extras(event)
-        if isinstance(event, yaml.ScalarEvent):
-            return self._read_scalar(event)
-        if self._depth == MAX_DEPTH:
-            raise self._build_error(event.start_mark, f"nested deeper than {MAX_DEPTH}", TooLargeError)
-        self._depth += 1
-        value = self._read_mapping() if isinstance(event, yaml.MappingStartEvent) else self._read_sequence()
-        self._depth -= 1
-        return value
-
-    def _read_sequence(self) -> JsonValue:
-        items: list[JsonValue] = []
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            items.append(self._read_value(event))
-        return items
-
-    def _read_mapping(self) -> JsonValue:
-        items: dict[str, JsonValue] = {}
-        lines: dict[str, int] = {}
-        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            key = self._read_key(event)
-            if key in items:
-                raise self._build_error(event.start_mark, f"the key {key!r} is given twice, first in line {lines[key]}")
-            lines[key] = event.start_mark.line + 1
-            items[key] = self._read_value(next(self._events))
-        return items
-
-    def _read_key(self, event: yaml.Event) -> str:
-        key = self._read_value(event) if isinstance(event, yaml.ScalarEvent | yaml.AliasEvent) else None
-        if not isinstance(key, str):
-            raise self._build_error(event.start_mark, "a key must be a string; put it in quotes")
-        return key
-
-    def _read_scalar(self, event: yaml.ScalarEvent) -> JsonValue:
-        text = cast("str", event.value)
-        if not event.implicit[0]:
-            return self._read_string(event, text)
-        if text in _CONSTANTS:
-            return _CONSTANTS[text]
-        if _NOT_FINITE.fullmatch(text):
-            raise self._build_error(event.start_mark, f"{text} is no JSON number; put it in quotes if it is text")
-        if match := _NUMBER.fullmatch(text):
-            return self._read_number(event, text, whole=match[1] is None and match[2] is None)
-        return self._read_string(event, text)
-
-    def _read_string(self, event: yaml.ScalarEvent, text: str) -> str:
-        if match := _UNSAFE.search(text):
-            raise self._build_error(event.start_mark, f"the character U+{ord(match[0]):04X} is not allowed")
-        return text
-
-    def _read_number(self, event: yaml.ScalarEvent, text: str, *, whole: bool) -> JsonValue:
-        if whole and len(text.lstrip("-")) > MAX_DIGITS:
-            raise self._build_error(event.start_mark, f"an integer of more than {MAX_DIGITS} digits", TooLargeError)
-        value = int(text) if whole else float(text)
-        if math.isinf(value):
-            raise self._build_error(event.start_mark, "a number too large for a float")
-        return value
-
-    def _refuse_extras(self, event: yaml.Event) -> None:
+def _check_events(text: str, fail: Fail) -> None:
+    """Refuse what a document may not hold before it is built, so that building it is safe."""
+    depth = documents = 0
+    for event in cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_LOADER)):  # pyright: ignore[reportUnknownMemberType] (untyped)
+        at = event.start_mark
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if documents > 1:
+            raise fail(at, "a second document starts here")
+        if depth > MAX_DEPTH:
+            raise fail(at, f"nested deeper than {MAX_DEPTH}", TooLargeError)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            raise self._build_error(
-                event.start_mark, "anchors and aliases (& and *) are not allowed; write the value out"
-            )
+            raise fail(at, "anchors and aliases (& and *) are not allowed; write the value out")
         if getattr(event, "tag", None) is not None:
-            raise self._build_error(event.start_mark, "tags (!) are not allowed")
+            raise fail(at, "tags (!) are not allowed")
+    if not documents:
+        raise fail(None, "the document is empty")
 
-    def _build_mark(self, position: int) -> yaml.Mark:
-        line = self._text.count("\n", 0, position)
-        column = position - self._text.rfind("\n", 0, position) - 1
-        return yaml.Mark(self._source, position, line, column, None, 0)
 
-    def _build_error(self, mark: yaml.Mark | None, message: str, error: type[InputError] = RubricError) -> InputError:
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        return error.at(self._source, f"line {line}, column {column}: {message}")
+def _build_value(node: yaml.Node, fail: Fail) -> JsonValue:
+    if isinstance(node, yaml.ScalarNode):
+        return _read_scalar(node, fail)
+    if isinstance(node, yaml.SequenceNode):
+        return [_build_value(item, fail) for item in node.value]
+    items: dict[str, JsonValue] = {}
+    lines: dict[str, int] = {}
+    for name, inner in node.value:
+        key, mark = (_read_scalar(name, fail) if isinstance(name, yaml.ScalarNode) else None), name.start_mark
+        if not isinstance(key, str):
+            raise fail(mark, "a key must be a string; put it in quotes")
+        if key in items:
+            raise fail(mark, f"the key {key!r} is given twice, first in line {lines[key]}")
+        lines[key] = mark.line + 1
+        items[key] = _build_value(inner, fail)
+    return items
+
+
+def _read_scalar(node: yaml.ScalarNode, fail: Fail) -> JsonValue:
+    text, at, plain = node.value, node.start_mark, not node.style
+    if plain and text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if plain and _NOT_FINITE.fullmatch(text):
+        raise fail(at, f"{text} is no JSON number; put it in quotes if it is text")
+    match = _NUMBER.fullmatch(text) if plain else None
+    if match is not None and match[1] is None and match[2] is None:
+        if len(text.lstrip("-")) > MAX_DIGITS:
+            raise fail(at, f"an integer of more than {MAX_DIGITS} digits", TooLargeError)
+        return int(text)
+    if match is not None and math.isinf(float(text)):
+        raise fail(at, "a number too large for a float")
+    if unsafe := _UNSAFE.search(text):
+        raise fail(at, f"the character U+{ord(unsafe[0]):04X} is not allowed")
+    return text if match is None else float(text)
+
+
+@cache
+def read_explanations() -> Mapping[str, Mapping[str, tuple[str, str]]]:
+    """Return `findings`, `words` of verdicts and `causes`: for each name its meaning, and what to do."""
+    text = files("service").joinpath("explanations.yaml").read_text("utf-8")
+    document = cast("Mapping[str, Mapping[str, list[str]]]", read_yaml(text, source="explanations.yaml"))
+    return {kind: {name: (texts[0], texts[1]) for name, texts in entries.items()} for kind, entries in document.items()}
+
+
+def explain(name: str) -> tuple[str, str] | None:
+    """Return what a finding's code or a cause means, and what to do; None for one that is not ours."""
+    known = {**read_explanations()["findings"], **read_explanations()["causes"]}
+    longer = [texts for begin, texts in known.items() if begin.endswith("*") and name.startswith(begin[:-1])]
+    return known.get(name) or (longer[0] if longer else None)

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from service.core.json.members import list_items
+from service.core.json.members import find_object, list_items
 from service.core.json.values import name_type
 from service.errors import InputError, TooLargeError
-from service.intake import guess_format, name_session, split_record
-from service.reading.places import BadRecord, RecordPlace, TraceRecord
+from service.intake.format import list_at
+from service.intake.reading import guess_format, name_session, split_record
+from service.reading.places import BadRecord, TraceRecord
 
 Record = Mapping[str, JsonValue]
 
@@ -51,38 +52,30 @@ def join_sessions(
     A line that cannot be read stands alone.
     """
     waiting: list[TraceRecord] = []
-    session: tuple[str, str] | None = None
+    name = session = ""
     for record in records:
         if isinstance(record, BadRecord):
             yield record
             continue
         named = name_session(record.value)
-        aside = (
-            named is None and session is not None and "type" in record.value and not record.value.keys() & TRACE_FIELDS
-        )
-        if session is not None and (aside or (named is not None and _are_one(session, named))):
-            if len(waiting) <= most:
-                waiting.append(record)
-            session = max(session, named or session)
+        aside = named is None and "type" in record.value and not record.value.keys() & TRACE_FIELDS
+        same = named is not None and named[0] == name and (named[1] == session or not (named[1] and session))
+        if waiting and (aside or same):
+            waiting += [record] if len(waiting) <= most else []
+            session = max(session, named[1] if named else "")
             continue
-        if waiting and session is not None:
-            yield _join_lines(waiting, session[0], most)
-        waiting, session = ([record], named) if named is not None else ([], None)
+        yield from _join_lines(waiting, name, most)
+        waiting, (name, session) = ([], ("", "")) if named is None else ([record], named)
         if named is None:
             yield record
-    if waiting and session is not None:
-        yield _join_lines(waiting, session[0], most)
+    yield from _join_lines(waiting, name, most)
 
 
-def _are_one(session: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Whether two lines are of one session, as far as they say."""
-    return session[0] == other[0] and (session[1] == other[1] or not (session[1] and other[1]))
-
-
-def _join_lines(records: Sequence[TraceRecord], format_name: str, most: int) -> TraceRecord | BadRecord:
+def _join_lines(records: Sequence[TraceRecord], name: str, most: int) -> Iterator[TraceRecord | BadRecord]:
     if len(records) > most:
-        return BadRecord(records[0].place, TooLargeError.at("", f"a session of more than {most} lines"))
-    return TraceRecord(records[0].place, {"format": format_name, "lines": [record.value for record in records]})
+        yield BadRecord(records[0].place, TooLargeError.at("", f"a session of more than {most} lines"))
+    elif records:
+        yield TraceRecord(records[0].place, {"format": name, "lines": [record.value for record in records]})
 
 
 def split_pages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
@@ -91,26 +84,20 @@ def split_pages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRec
     A page is a record that is nothing but a list of records, and no trace of a known format.
     """
     for record in records:
-        if isinstance(record, BadRecord):
+        split = None if isinstance(record, BadRecord) else split_record(record.value)
+        name = None if isinstance(record, BadRecord) or split is not None else _find_page(record.value)
+        items: Iterable[tuple[str, JsonValue]] = [(path, dict(one)) for path, one in split or ()]
+        if isinstance(record, BadRecord) or (split is None and name is None):
             yield record
             continue
-        split, name = split_record(record.value), _find_page(record.value)
-        if split is not None:
-            yield from [TraceRecord(_enter(record.place, path), dict(one)) for path, one in split]
-            continue
-        if name is None:
-            yield record
-            continue
-        for index, item in enumerate(list_items(record.value[name])):
-            place = _enter(record.place, f"/{name}/{index}")
+        if name is not None:
+            items = [(f"/{name}/{index}", item) for index, item in enumerate(list_items(record.value[name]))]
+        for path, item in items:
+            place = replace(record.place, pointer=record.place.pointer + path)
             if isinstance(item, dict):
                 yield TraceRecord(place, item)
             else:
                 yield BadRecord(place, InputError.at("", f"expected an object, not {name_type(item)}"))
-
-
-def _enter(place: RecordPlace, path: str) -> RecordPlace:
-    return replace(place, pointer=place.pointer + path)
 
 
 def _find_page(value: Record) -> str | None:
@@ -132,7 +119,8 @@ def join_messages(
     """
     waiting: list[TraceRecord] = []
     for record in records:
-        if isinstance(record, TraceRecord) and _continues(waiting, record):
+        follows = record.place.pointer == f"/{len(waiting)}"
+        if follows and isinstance(record, TraceRecord) and _name_list(record.value) is not None:
             waiting.append(record)
             if len(waiting) > most:
                 yield BadRecord(waiting[0].place, TooLargeError.at("", f"a list of more than {most} messages"))
@@ -142,10 +130,6 @@ def join_messages(
         waiting = []
         yield record
     yield from _join(waiting)
-
-
-def _continues(waiting: list[TraceRecord], record: TraceRecord) -> bool:
-    return record.place.pointer == f"/{len(waiting)}" and _name_list(record.value) is not None
 
 
 def _join(records: list[TraceRecord]) -> list[TraceRecord]:
@@ -173,48 +157,19 @@ def _name_list(value: Record) -> str | None:
     return "messages" if isinstance(value.get("role"), str) or langchain or pydantic_ai or "lc" in value else None
 
 
-REPLY_PATHS = (
-    ("choices",),
-    ("candidates",),
-    ("response", "choices"),
-    ("response", "candidates"),
-    ("response", "body", "choices"),
-)
+REPLY_PATHS = ("choices", "candidates", "response/choices", "response/candidates", "response/body/choices")
 """Where the replies are in a trace."""
 
 
 def split_samples(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
     """Yield the records, one with several replies once per reply; `sample` says which reply it stands for."""
     for record in records:
-        count = 1 if isinstance(record, BadRecord) else _count_replies(_find_trace(record.value))
-        if isinstance(record, BadRecord) or count < 2:
+        trace = {} if isinstance(record, BadRecord) else find_object(record.value, "trace") or record.value
+        counts = [0] if "sample" in trace else [len([*list_at(trace, path)]) for path in REPLY_PATHS]
+        if isinstance(record, BadRecord) or max(counts) < 2:
             yield record
-        else:
-            yield from [replace(record, value=_choose(record.value, sample)) for sample in range(count)]
-
-
-def _find_trace(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    trace = value.get("trace")
-    return trace if isinstance(trace, dict) else value
-
-
-def _count_replies(trace: dict[str, JsonValue]) -> int:
-    if "sample" in trace:
-        return 1
-    return max(
-        [len(replies) for path in REPLY_PATHS if isinstance(replies := _find_value(trace, path), list)], default=1
-    )
-
-
-def _find_value(value: JsonValue, path: tuple[str, ...]) -> JsonValue:
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _choose(value: dict[str, JsonValue], sample: int) -> dict[str, JsonValue]:
-    trace = _find_trace(value)
-    chosen: dict[str, JsonValue] = {**trace, "sample": sample}
-    if isinstance(trace.get("id"), str):
-        chosen["id"] = f"{trace['id']}#{sample}"
-    return chosen if trace is value else {**value, "trace": chosen}
+            continue
+        for sample in range(max(counts)):
+            named: dict[str, JsonValue] = {"id": f"{trace['id']}#{sample}"} if isinstance(trace.get("id"), str) else {}
+            chosen: dict[str, JsonValue] = {**trace, "sample": sample, **named}
+            yield replace(record, value=chosen if trace is record.value else {**record.value, "trace": chosen})

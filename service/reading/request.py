@@ -20,9 +20,8 @@ from service.core.rubric_extension import Extension
 from service.core.trace import Trace
 from service.core.work_limits import OverBudgetError
 from service.errors import InputError, Problem
-from service.intake import TraceInput, guess_format, read_gold, read_trace
 from service.intake.gold import Gold, build_expectation
-from service.intake.reading import explain_wrapping, find_wrapping
+from service.intake.reading import TraceInput, explain_wrapping, find_wrapping, guess_format, read_gold, read_trace
 from service.intake.tools import read_tools
 from service.reading.strict_json import Limits, check_value
 

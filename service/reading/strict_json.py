@@ -7,6 +7,7 @@ becomes the nearest float, as usual.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import dataclass
@@ -24,7 +25,6 @@ _JITER_DIGITS = 4_300
 _SPACE = b" \t\r\n"
 
 _DIGITS_AS_ZERO = bytes.maketrans(b"123456789E", b"000000000e")
-_FEW_DIGITS = 15
 _SAFE_DIGITS = 65
 """A number with fewer consecutive digits than this, and fewer than three in its exponent, is well within a float's range."""
 _LARGE_EXPONENT_SHAPE = re.compile(rb"0e[+-]?000")
@@ -132,56 +132,21 @@ def _may_be_deep(data: bytes, limits: Limits) -> bool:
 
 
 def check_value(value: object, limits: Limits) -> None:
-    """Check a value that `parse` did not make. A value of plain types, well within the limits, costs one pass.
+    """Check a value that `parse_strictly` did not make. One that comes back from JSON as it was has nothing to be found in it.
 
-    Raises MalformedError or TooLargeError with the pointer of what `parse` would not have accepted either.
+    Raises MalformedError or TooLargeError with the pointer of what `parse_strictly` would not have accepted either.
 
     >>> check_value({"a": [float("nan")]}, Limits())
     Traceback (most recent call last):
     service.errors.MalformedError: /a/0: not a number: nan
     """
-    if not _is_plain(value, limits):
-        _check_nodes(value, limits)
-
-
-def _is_plain(value: object, limits: Limits) -> bool:
-    """Whether a value is JSON within the limits for certain; what this is unsure of, `_check_nodes` decides."""
-    level: list[object] = [[value]]
-    texts: list[object] = []
-    numbers: list[object] = []
-    items = -1
-    for _ in range(limits.max_depth + 1):
-        deeper: list[object] = []
-        for outer in cast("list[dict[str, object] | list[object]]", level):
-            items += len(outer)
-            texts += outer if type(outer) is dict else ()
-            for inner in outer.values() if type(outer) is dict else outer:
-                kind = type(inner)
-                if kind is str:
-                    texts.append(inner)
-                elif kind is dict or kind is list:
-                    deeper.append(inner)
-                elif kind is int or kind is float:
-                    numbers.append(inner)
-                elif inner is not None and kind is not bool:
-                    return False
-        if not deeper:
-            return items <= limits.max_items and _are_plain(texts, numbers, limits)
-        level = deeper
-    return False
-
-
-def _are_plain(texts: list[object], numbers: list[object], limits: Limits) -> bool:
-    most = 10 ** min(_FEW_DIGITS, limits.max_digits)
-    if not all([-most < one < most for one in cast("list[float]", numbers)]):  # noqa: C419 (neither NaN nor infinity is)
-        return False
     try:
-        joined = "".join(cast("list[str]", texts))
-    except TypeError:  # a key that is no text
-        return False
-    return (
-        len(joined) <= limits.max_string and "\0" not in joined and (joined.isascii() or not _SURROGATE.search(joined))
-    )
+        data = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+        plain = parse_strictly(data, limits) == value
+    except (TypeError, ValueError, RecursionError, InputError):
+        plain = False
+    if not plain:
+        _check_nodes(value, limits)
 
 
 def _check_nodes(value: object, limits: Limits) -> None:

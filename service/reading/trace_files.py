@@ -16,16 +16,13 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from pydantic import JsonValue
-
+from service.core.json.values import name_type
 from service.errors import InputError, MalformedError, Problem, TooLargeError
-from service.intake.spans.otlp_protobuf import looks_like_request, read_export
-from service.reading.documents import SEPARATORS, Elements, continues, count_open, is_whole, split_documents
+from service.intake.spans.exports import looks_like_request, read_export
+from service.reading.documents import SEPARATORS, continues, count_open, is_whole, split_documents, split_list
 from service.reading.event_streams import EVENT_STARTS, read_events
 from service.reading.opening import DAMAGED, HEAD_BYTES, explain_damage, list_files, open_files
 from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
@@ -151,91 +148,117 @@ class _RecordReader:
         """Yield the records. OSError only if the stream cannot be read at all; a later failure is a BadRecord."""
         empty = True
         try:
-            for record in self._read_lines(self._read_next_line()) if as_lines else self._read_all():
+            first = self._read_next_line()
+            for record in self._read_objects(first, as_lines=True) if as_lines else self._read_any(first):
                 empty = False
                 yield record
         except DAMAGED as error:
-            yield self._build_bad_record(InputError.at("", explain_damage(error)))
+            yield self._refuse(InputError.at("", explain_damage(error)))
         except TooLargeError as error:
-            yield self._build_bad_record(error)
+            yield self._refuse(error)
         else:
             if empty:
                 yield BadRecord(RecordPlace(self._source), InputError.at("", "there is no record in it"))
 
-    def _read_all(self) -> Iterator[TraceRecord | BadRecord]:
-        first = self._read_next_line()
+    def _read_any(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
         if first.lstrip().startswith(b"["):
             yield from self._read_list(first)
         elif first.startswith(EVENT_STARTS):
-            place = self._locate()
-            yield from read_events(self._read_document(first), place, partial(self._parse, limits=None))
+            data, place = first + self._stream.read(max(0, self._max_document + 1 - len(first))), self._locate()
+            self._check_size(len(data), "a JSON document")
+            yield from read_events(data, place, self._parse)
         else:
             yield from self._read_objects(first)
 
-    def _read_objects(self, line: bytes) -> Iterator[TraceRecord | BadRecord]:
-        """Read objects, each on one line or broken into several."""
+    def _read_list(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
+        """Read each element separately, so that a broken one does not spoil the others."""
+        begin = self._line
+        for index, piece in enumerate(split_list(first, self._stream.read, self._max_document)):
+            self._line = begin + piece.line
+            if piece.data is None:
+                yield self._refuse(MalformedError.at("", "the list has no end"))
+            elif piece.element:
+                yield self._parse(piece.data, RecordPlace(self._source, self._line, f"/{index}"))
+            elif piece.data.strip() or self._read_next_line():
+                yield self._refuse(MalformedError.at("", "something follows the list, and was not read"))
+
+    def _read_objects(self, line: bytes, *, as_lines: bool = False) -> Iterator[TraceRecord | BadRecord]:
+        """Read objects, each on one line or, unless `as_lines`, broken into several."""
         while line:
-            if self._is_too_long(line) or not line.lstrip().startswith(b"{") or is_whole(line):
-                yield from self._read_record(line, self._locate())
+            place = self._locate()
+            if as_lines or self._is_too_long(line) or not line.lstrip().startswith(b"{") or is_whole(line):
+                yield from self._read_record(line, place)
                 line = self._read_next_line()
                 continue
             lines, whole, line = self._gather(line)
-            if not whole and any(is_whole(one) for _, one in lines[1:]):  # lines that were cut, not one document
-                for number, one in lines:
-                    yield from self._read_record(one, RecordPlace(self._source, number))
-                continue
-            numbers = [number for number, _ in lines]
-            blanks = [b"\n" * (after - number - 1) for number, after in pairwise([*numbers, numbers[-1] + 1])]
-            data = b"".join(line + blank for (_, line), blank in zip(lines, blanks, strict=True))
-            yield from self._read_documents(data, RecordPlace(self._source, numbers[0]))
+            if not whole and any(is_whole(one) for one in lines[1:]):  # lines that were cut, not one document
+                for number, one in enumerate(lines, place.line or 1):
+                    yield from self._read_record(one, RecordPlace(self._source, number)) if one.strip() else ()
+            else:
+                yield from self._read_documents(b"".join(lines), place)
 
-    def _gather(self, first: bytes) -> tuple[list[tuple[int, bytes]], bool, bytes]:
-        """Gather the lines of an object that begins with `first`: numbered, whether it is whole, and the line that follows.
+    def _gather(self, first: bytes) -> tuple[list[bytes], bool, bytes]:
+        """Gather the lines of an object that begins with `first`: all of them, whether it is whole, and the line that follows.
 
         One that is broken ends where another begins: at a brace at the very start of a line.
         """
-        lines, size = [(self._line, first)], len(first)
-        depth = count_open(first)
-        while (line := self._read_next_line()) and not self._is_too_long(line):
-            before = lines[-1][1]
-            if line.startswith(b"{") and (depth is None or not continues(before, line)):
-                break
-            lines.append((self._line, line))
+        lines, size, before, depth = [first], len(first), first, count_open(first)
+        while (line := self._read_line()) and not self._is_too_long(line):
+            if line.strip(SEPARATORS):
+                follows, change = continues(before, line), count_open(line)
+                if line.startswith(b"{") and (depth is None or not follows):
+                    break
+                depth = None if depth is None or change is None or not follows else depth + change
+                before = line
+            lines.append(line)
             size += len(line)
-            if size > self._max_document:
-                raise TooLargeError.at("", f"a JSON document of more than {self._max_document} bytes; {AS_LINES}")
-            change = count_open(line)
-            depth = None if depth is None or change is None or not continues(before, line) else depth + change
+            self._check_size(size, "a JSON document")
             if depth == 0:
                 return lines, True, self._read_next_line()
         return lines, False, line
 
-    def _read_lines(self, line: bytes) -> Iterator[TraceRecord | BadRecord]:
-        while line:
-            yield from self._read_record(line, self._locate())
-            line = self._read_next_line()
-
     def _read_next_line(self) -> bytes:
         """Return the next line that is not blank, cut off if it is too long; empty at the end."""
-        while line := self._stream.readline(self._limits.max_bytes + 2):
-            self._line += self._at_start
-            self._at_start = line.endswith(b"\n")
-            if line.strip(SEPARATORS):
-                return line.removeprefix(b"\x1e")
-        return b""
+        while (line := self._read_line()) and not line.strip(SEPARATORS):
+            pass
+        return line.removeprefix(b"\x1e")
+
+    def _read_line(self) -> bytes:
+        line = self._stream.readline(self._limits.max_bytes + 2)
+        self._line += self._at_start and bool(line)
+        self._at_start = line.endswith(b"\n") or (self._at_start and not line)
+        return line
 
     def _is_too_long(self, line: bytes) -> bool:
         return len(line.strip()) > self._limits.max_bytes
 
+    def _check_size(self, size: int, what: str) -> None:
+        if size > self._max_document:
+            raise TooLargeError.at("", f"{what} of more than {self._max_document} bytes; {AS_LINES}")
+
     def _read_record(self, line: bytes, place: RecordPlace) -> Iterator[TraceRecord | BadRecord]:
-        """Read a line: a record, or several that follow one another."""
+        """Read a line: a record, several that follow one another, or a page of them, which may be as long as a document."""
         if not self._is_too_long(line):
             yield from self._read_documents(line, place)
-        elif _MANY.match(line):
-            yield self._read_page(line, place)
-        else:
-            self._skip_line()
-            yield BadRecord(place, TooLargeError.at("", f"a record of more than {self._limits.max_bytes} bytes"), line)
+            return
+        page = _MANY.match(line) is not None
+        if page and not self._at_start:
+            line += self._stream.readline(self._max_document)
+            self._at_start = line.endswith(b"\n")
+        if page and len(line) <= self._max_document:
+            yield self._parse(line, place)
+            return
+        skipped = 0
+        while not self._at_start:
+            part = self._stream.readline(CHUNK_BYTES)
+            self._at_start = not part or part.endswith(b"\n")
+            skipped += len(part)
+            if skipped > self._max_document:
+                most = f"a line of more than {self._max_document} bytes"
+                raise TooLargeError.at("", f"{most}; what follows was not read")
+        most = f"a page of more than {self._max_document} bytes; {AS_LINES}" if page else ""
+        most = most or f"a record of more than {self._limits.max_bytes} bytes"
+        yield BadRecord(place, TooLargeError.at("", most), b"" if page else line)
 
     def _read_documents(self, data: bytes, place: RecordPlace) -> Iterator[TraceRecord | BadRecord]:
         """Read one document, or several that follow one another."""
@@ -248,79 +271,29 @@ class _RecordReader:
             line = None if place.line is None else place.line + data.count(b"\n", 0, start)
             yield self._parse(data[start:end], replace(place, line=line))
 
-    def _read_page(self, line: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
-        """Read a long line that holds many records."""
-        if not self._at_start:
-            line += self._stream.readline(self._max_document)
-            self._at_start = line.endswith(b"\n")
-        if len(line) > self._max_document:
-            self._skip_line()
-            return BadRecord(place, TooLargeError.at("", f"a page of more than {self._max_document} bytes; {AS_LINES}"))
-        return self._parse(line, place)
-
-    def _skip_line(self) -> None:
-        skipped = 0
-        while not self._at_start:
-            part = self._stream.readline(CHUNK_BYTES)
-            self._at_start = not part or part.endswith(b"\n")
-            skipped += len(part)
-            if skipped > self._max_document:
-                most = f"a line of more than {self._max_document} bytes"
-                raise TooLargeError.at("", f"{most}; what follows was not read")
-
-    def _parse(self, data: bytes, place: RecordPlace, limits: Limits | None = None) -> TraceRecord | BadRecord:
-        limits = limits or self._limits
+    def _parse(self, data: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
+        limits = self._limits
         if len(data) > limits.max_bytes and _MANY.match(data):
             limits = replace(limits, max_bytes=self._max_document, max_items=self._max_document)
         try:
             value = parse_strictly(data.strip(), limits)
         except InputError as error:
-            return _place_error(error, place, data)
+            (first, *_), line = error.problems, place.line
+            match = _LINE_IN_MESSAGE.fullmatch(first.message)
+            if match is None or line is None:
+                return BadRecord(place, error, data)
+            # A line counted from the start of the record becomes a line of the file.
+            place = replace(place, line=line + int(match[1]) - 1)
+            return BadRecord(place, type(error).at(first.path, match[2]), data)
         if not isinstance(value, dict):
-            return BadRecord(place, InputError.at("", f"expected an object, not {_name_kind(value)}"), data)
+            return BadRecord(place, InputError.at("", f"expected an object, not {name_type(value)}"), data)
         return TraceRecord(place, value)
-
-    def _read_document(self, start: bytes) -> bytes:
-        data = start + self._stream.read(max(0, self._max_document + 1 - len(start)))
-        if len(data) > self._max_document:
-            size = f"a JSON document of more than {self._max_document} bytes"
-            raise TooLargeError.at("", f"{size}; {AS_LINES}")
-        return data
-
-    def _read_list(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
-        """Read each element separately, so that a broken one does not spoil the others."""
-        begin = self._line
-        elements = Elements(first, self._stream.read, self._max_document)
-        for index, element in enumerate(elements):
-            self._line = begin + elements.line
-            yield self._parse(element, RecordPlace(self._source, self._line, f"/{index}"))
-        self._line = begin + elements.line
-        if elements.end is None:
-            yield self._build_bad_record(MalformedError.at("", "the list has no end"))
-        elif elements.end.strip() or self._read_next_line():
-            yield self._build_bad_record(MalformedError.at("", "something follows the list, and was not read"))
 
     def _locate(self) -> RecordPlace:
         return RecordPlace(self._source, self._line)
 
-    def _build_bad_record(self, error: InputError) -> BadRecord:
+    def _refuse(self, error: InputError) -> BadRecord:
         return BadRecord(self._locate() if self._line else RecordPlace(self._source), error)
 
 
-_KIND_NAMES: dict[type, str] = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
-
-
-def _name_kind(value: JsonValue) -> str:
-    return _KIND_NAMES.get(type(value), "null")
-
-
 _LINE_IN_MESSAGE = re.compile(r"line (\d+), (column \d+: .*)", re.DOTALL)
-
-
-def _place_error(error: InputError, place: RecordPlace, data: bytes) -> BadRecord:
-    """Place an error in the file: a line counted from the start of its record becomes a line of the file."""
-    match = _LINE_IN_MESSAGE.fullmatch(error.problems[0].message)
-    if match is None or place.line is None:
-        return BadRecord(place, error, data)
-    line = place.line + int(match[1]) - 1
-    return BadRecord(replace(place, line=line), type(error).at(error.problems[0].path, match[2]), data)

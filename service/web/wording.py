@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from service.core.money import Cost, format_usd
-from service.reading.explanations import explain
+from service.reading.packaged_files import explain
 from service.reporting.numbers import render_number
 from service.web.trace.marks import escape_invisible
 

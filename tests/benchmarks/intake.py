@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.core.trace import Trace
 from service.errors import InputError
-from service.intake import TraceInput, read_trace
+from service.intake.reading import TraceInput, read_trace
 
 DATA = Path(__file__).parents[1] / "data" / "intake"
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)

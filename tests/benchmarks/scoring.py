@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 
 from service.core.grounding.texts import ground_texts
-from service.intake import read_trace
+from service.intake.reading import read_trace
 from service.registry import Registry
 from tests.benchmarks.workload import make_answer, make_records, request
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from service.intake import FORMATS
+from service.intake.reading import FORMATS
 from tests.cli.cli_run import Run
 
 MESSAGES = [{"role": "user", "content": "Hi", "mood": "good"}, {"role": "assistant", "content": "Hello."}]

@@ -20,7 +20,7 @@ import service
 from service.api.app import create_app
 from service.cli.ci import build_element
 from service.cli.commands.demo import DemoCase, list_demo_cases
-from service.intake import FORMATS
+from service.intake.reading import FORMATS
 from tests.cli.cli_run import Run
 
 CASES = list_demo_cases()

@@ -14,7 +14,7 @@ import pytest
 from service.cli.commands.explain import list_explanations
 from service.core.outcome import SkipCause
 from service.errors import FaultCause
-from service.reading.explanations import read_explanations
+from service.reading.packaged_files import read_explanations
 from tests import own_checks
 from tests.cli.cli_run import Run
 

@@ -36,7 +36,7 @@ from service.core.work_limits import (
     Meter,
     OverBudgetError,
 )
-from service.intake import read_trace
+from service.intake.reading import read_trace
 from service.registry import Registry
 from tests.bulk import examples
 from tests.core.hostile_bodies import BODIES, call, due, reversed_calls, trace, under

@@ -9,7 +9,7 @@ import pytest
 from service import score
 from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.texts import MAX_MENTIONS_OF_ALL, GroundedText, ground_texts
-from service.intake import read_trace
+from service.intake.reading import read_trace
 from service.reading.packaged_files import read_yaml
 from tests.benchmarks.grounding.rows import DATA
 

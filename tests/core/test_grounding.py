@@ -21,7 +21,7 @@ from service.core.grounding.reading.moments import Day, Time
 from service.core.grounding.reading.values import MAX_MENTIONS, MAX_TEXT_CHARS, find_values
 from service.core.grounding.texts import GroundedText, ground_texts
 from service.core.trace import Trace
-from service.intake import read_trace
+from service.intake.reading import read_trace
 from service.reading.packaged_files import read_yaml
 from tests.benchmarks.grounding.rows import DATA
 

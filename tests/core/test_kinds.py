@@ -17,8 +17,8 @@ from service.core.critics import Critic
 from service.core.models.kinds import list_kinds
 from service.core.results.forms import FORMS
 from service.core.rubric_extension import build_rubric_schema
-from service.intake import FORMATS
 from service.intake.gold import GoldForm
+from service.intake.reading import FORMATS
 from service.reading.packaged_files import find_resource
 from tests.core.test_gates import TABLES, request_of
 from tests.core.test_nesting import JUDGED, MATCHERS

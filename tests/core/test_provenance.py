@@ -15,7 +15,7 @@ from service.core.grounding.call_sources import CallSources
 from service.core.grounding.clock import find_reference_date
 from service.core.grounding.provenance import MAX_ARGUMENTS, PROVED, Located, locate_arguments
 from service.core.trace import ToolDef, Trace
-from service.intake import read_trace
+from service.intake.reading import read_trace
 from service.reading.packaged_files import read_yaml
 
 FILE = Path(__file__).parents[1] / "data" / "evidence" / "provenance.yaml"

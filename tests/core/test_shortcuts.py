@@ -17,7 +17,7 @@ from service.core.criterion_results import fold_criterion
 from service.core.expectations.expectation import Expectation
 from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped
 from service.core.scores import fold_step
-from service.intake import read_trace
+from service.intake.reading import read_trace
 from service.registry import Registry
 
 RUBRIC = Registry().find("four_step")

@@ -23,7 +23,7 @@ from service.core.models.kinds import list_kinds
 from service.core.rubric import CHECKS
 from service.intake.reading import list_formats
 from service.problem_types import TYPES
-from service.reading.explanations import read_explanations
+from service.reading.packaged_files import read_explanations
 from service.settings import list_settings
 from tests.docs.pages import PAGES, ROOT, Page
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from service.intake import FORMATS
+from service.intake.reading import FORMATS
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 FILES = {name: file for name in FORMATS if (file := DATA / f"{name}.json").exists()}

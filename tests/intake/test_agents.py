@@ -11,7 +11,7 @@ import pytest
 from service import score
 from service.core.trace import Trace
 from service.errors import InputError
-from service.intake import read_trace
+from service.intake.reading import read_trace
 from service.intake.writing import write_record
 
 SCHEMA = {"type": "object", "properties": {"booking_id": {"type": "string"}}, "required": ["booking_id"]}

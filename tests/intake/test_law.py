@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.core.trace import Trace
 from service.errors import InputError
-from service.intake import TraceInput, read_trace
+from service.intake.reading import TraceInput, read_trace
 from tests.intake.records import RECORDS
 
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)

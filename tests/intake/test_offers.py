@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.intake import read_trace
+from service.intake.reading import read_trace
 
 Json = Any
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from service.core.trace import Trace
-from service.intake import TraceInput, read_trace
+from service.intake.reading import TraceInput, read_trace
 from service.intake.writing import write_record
 from tests.intake.records import CASES
 

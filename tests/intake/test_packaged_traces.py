@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from service.intake import TraceInput, guess_format, read_gold, read_trace
+from service.intake.reading import TraceInput, guess_format, read_gold, read_trace
 
 pytestmark = pytest.mark.shared_data
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.core.trace import Trace
 from service.errors import InputError
-from service.intake import TraceInput, guess_format, read_trace
+from service.intake.reading import TraceInput, guess_format, read_trace
 from tests.bulk import share
 
 DATA = Path(__file__).parents[1] / "data" / "formats"

@@ -12,7 +12,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from service.core.trace import Step, Trace
-from service.intake import TraceInput, read_trace
+from service.intake.reading import TraceInput, read_trace
 
 DATA = Path(__file__).parents[1] / "data" / "formats" / "spans"
 FIXTURES = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(DATA.glob("*.json"))}

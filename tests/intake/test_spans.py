@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 import service
 from service.core.trace import Trace
 from service.errors import InputError
-from service.intake import TraceInput, read_trace
+from service.intake.reading import TraceInput, read_trace
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 SAID = json.loads((DATA / "same_conversation.json").read_text("utf-8"))["expected"]

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.core.trace import Step, ToolDef, Trace
 from service.errors import InputError
-from service.intake import TraceInput, guess_format, read_gold, read_trace
+from service.intake.reading import TraceInput, guess_format, read_gold, read_trace
 from service.reading.request import read_request
 from tests.intake.records import CASES, DATA
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from service.intake import TraceInput, read_trace
+from service.intake.reading import TraceInput, read_trace
 
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from service.intake import read_trace
+from service.intake.reading import read_trace
 from service.reading.bare_traces import build_body
 from service.reading.places import BadRecord, Layout, TraceRecord
 from service.reading.records import find_traces, split_pages

@@ -21,8 +21,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pydantic import TypeAdapter
 
 from service.core.trace import Trace
-from service.intake import TraceInput, read_trace
-from service.intake.spans.otlp_protobuf import read_export
+from service.intake.reading import TraceInput, read_trace
+from service.intake.spans.exports import read_export
 from service.reading.places import BadRecord, TraceRecord
 from service.reading.span_files import NO_CONTENT, group_spans
 from service.reading.strict_json import Limits

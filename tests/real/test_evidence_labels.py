@@ -24,7 +24,7 @@ from service.core.grounding.ground import Grounded, ground_text
 from service.core.grounding.provenance import PROVED, Located, locate_arguments
 from service.core.grounding.texts import ground_texts
 from service.core.trace import Trace
-from service.intake import read_trace
+from service.intake.reading import read_trace
 from tests.bulk import WHOLE, share
 
 pytestmark = [pytest.mark.shared_data, pytest.mark.whole]

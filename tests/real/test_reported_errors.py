@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from service.core.results.failures.marking import find_failure
-from service.intake import read_trace
+from service.intake.reading import read_trace
 
 pytestmark = pytest.mark.shared_data
 

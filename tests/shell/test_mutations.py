@@ -13,7 +13,7 @@ import pytest
 
 from service.engine import Engine
 from service.errors import InputError
-from service.intake import read_trace
+from service.intake.reading import read_trace
 from service.jobs.chunking import Cutter
 from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.submissions import BatchDraft, BatchOptions, JobBounds, read_line_entries

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from service.intake import TraceInput, guess_format, read_trace
+from service.intake.reading import TraceInput, guess_format, read_trace
 from service.reading.places import RecordPlace, TraceRecord
 from service.reading.records import split_samples
 

@@ -14,7 +14,7 @@ import pytest
 
 from service.api.app import create_app
 from service.api.page_route import PageRoute
-from service.reading.explanations import explain
+from service.reading.packaged_files import explain
 from service.reporting.numbers import render_number
 from service.settings import Settings
 from service.store.database import Database

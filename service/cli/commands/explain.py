@@ -62,7 +62,7 @@ def list_explanations() -> Iterator[Explanation]:
     from service.cli.exits import ExitCode
     from service.core.judging.judges import JudgeCheck
     from service.problem_types import TYPES
-    from service.reading.explanations import read_explanations
+    from service.reading.packaged_files import read_explanations
     from service.registry import Registry
 
     for kind, entries in (("word of a report", "words"), ("finding", "findings"), ("cause", "causes")):

@@ -27,8 +27,7 @@ from service.errors import InputError
 from service.intake.build import Record, Transcript
 from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
-from service.intake.format import Format
-from service.intake.shapes import CLOSED, Loose, Tools
+from service.intake.format import CLOSED, Format, Loose, ToolsShape
 from service.intake.tools import read_tools
 
 
@@ -59,7 +58,7 @@ class Event(TypedDict, total=False):
     result: Loose
     is_error: bool
     parallel: bool
-    tools: Tools
+    tools: ToolsShape
     agent: str
     to: str
 
@@ -110,18 +109,20 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
         transcript.offer(tool, late=True)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: isinstance(record.get("events"), list),
-    score=90,
-    summary="Our own format, for writing by hand: `events`; `output` is what the run returned, `output_schema` its schema.",
-    hint="events",
-    place=7,
-    members={
-        "events": list[Event],
-        "tools": NotRequired[Tools],
-        "output": NotRequired[Loose],
-        "output_schema": NotRequired[dict[str, Loose] | bool | None],
-    },
-    closed=True,
+FORMATS = (
+    Format(
+        name="callgrade",
+        read=_read,
+        recognise=lambda record: isinstance(record.get("events"), list),
+        score=90,
+        summary="Our own format, for writing by hand: `events`; `output` is what the run returned, `output_schema` its schema.",
+        hint="events",
+        members={
+            "events": list[Event],
+            "tools": NotRequired[ToolsShape],
+            "output": NotRequired[Loose],
+            "output_schema": NotRequired[dict[str, Loose] | bool | None],
+        },
+        closed=True,
+    ),
 )

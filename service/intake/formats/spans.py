@@ -15,33 +15,31 @@ one writes to another, within whose run it runs or word for word what that one w
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 from service.core.json.members import find_text
-from service.core.trace import Catalogue, Step, ToolCall, Trace
+from service.core.trace import Catalogue, ResourceUsage, Step, ToolCall, Trace
 from service.errors import InputError
-from service.intake.build import Record, Transcript, add_catalogues
+from service.intake.build import Record, Request, Transcript, add_catalogues, add_offers
 from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.known_calls import KnownCalls
-from service.intake.offers import Request, add_offers
 from service.intake.spans.agents import Agents
 from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
 from service.intake.spans.exports import split_export
 from service.intake.spans.kinds import is_genai_span, read_kind
 from service.intake.spans.messages import read_tools_on_offer
 from service.intake.spans.otlp import Span, read_spans
-from service.intake.spans.run_matching import match_runs
-from service.intake.spans.runs import Run, read_runs
+from service.intake.spans.runs import Run, match_runs, read_runs
 from service.intake.spans.selection import select_spans
 from service.intake.spans.unread_calls import list_unread_calls
-from service.intake.spans.usage import read_usage, sum_usage
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
+from service.intake.unread_parts.repeated_calls import KnownCalls
 
 
 def _read(record: Cursor) -> Trace:
@@ -208,12 +206,51 @@ class _Writer:
             end = max(end, run.span.end)
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list),
-    score=80,
-    summary="OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
-    hint="spans or resourceSpans",
-    place=4,
-    split=split_export,
+_INPUT_TOKENS = ("gen_ai.usage.input_tokens", "llm.token_count.prompt", "gen_ai.usage.prompt_tokens")
+_OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "llm.token_count.completion", "gen_ai.usage.completion_tokens")
+_COSTS = ("operation.cost", "llm.cost.total", "gen_ai.usage.cost", "gen_ai.usage.total_cost")
+
+
+def read_usage(run: Span | None, reply: Span | None) -> ResourceUsage | None:
+    """Return what a step took, from the spans of its tool run and the model's reply; None if neither says."""
+    duration = (run.end - run.start) / 1e9 if run is not None and run.timed else None
+    return _sum(duration, [] if reply is None else [reply])
+
+
+def sum_usage(spans: Sequence[Span], models: Sequence[Span]) -> ResourceUsage | None:
+    """Return what a trace took: the time from first start to last end, and what its model spans state, each once."""
+    timed = [span for span in spans if span.timed]
+    return _sum((max(span.end for span in timed) - min(span.start for span in timed)) / 1e9 if timed else None, models)
+
+
+def _sum(duration: float | None, models: Sequence[Span]) -> ResourceUsage | None:
+    """Return the duration, and each number if every span states it: a partial sum would look complete."""
+    sums: list[float | None] = []
+    for names in (_INPUT_TOKENS, _OUTPUT_TOKENS, _COSTS):
+        found = [next(_list_numbers(span, names), None) for span in models]
+        known = [number for number in found if number is not None]
+        sums.append(math.fsum(known) if known and len(known) == len(found) else None)
+    read, written, cost = sums
+    usage = ResourceUsage(
+        duration, None if read is None else int(read), None if written is None else int(written), cost
+    )
+    return None if usage == ResourceUsage() else usage
+
+
+def _list_numbers(span: Span, names: Sequence[str]) -> Iterator[float]:
+    for value in map(span.get, names):
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
+            yield value
+
+
+FORMATS = (
+    Format(
+        name="spans",
+        read=_read,
+        recognise=lambda record: isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list),
+        score=80,
+        summary="OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
+        hint="spans or resourceSpans",
+        split=split_export,
+    ),
 )

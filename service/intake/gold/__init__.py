@@ -18,7 +18,7 @@ from service.intake.gold.base import GoldForm
 
 import_all(sys.modules[__name__])
 
-Gold = Annotated[GoldForm, ByFormat(*sorted(list_kinds(GoldForm, "format").values(), key=lambda form: form.place))]
+Gold = Annotated[GoldForm, ByFormat(*[form for _, form in sorted(list_kinds(GoldForm, "format").items())])]
 """Gold in any format, discriminated by `format`."""
 
 GOLD: TypeAdapter[GoldForm] = TypeAdapter(Gold)

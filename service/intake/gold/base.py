@@ -5,21 +5,16 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
 
 from pydantic import JsonValue
 
 from service.core.expectations.expectation import Expectation
 from service.core.models.kinds import FrozenModel
 from service.core.trace import ToolDef
-from service.intake.format import LAST_PLACE
 
 
 class GoldForm(FrozenModel):
     """Base class of all gold. A subclass names its `format` and lives in a file of its own."""
-
-    place: ClassVar[int] = LAST_PLACE
-    """Position in schemas and in messages that list all formats."""
 
     @abstractmethod
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
@@ -21,7 +21,6 @@ class BfclGold(GoldForm):
     For an agentic question, `possible_answer` lists texts, one of which must be in the answer.
     """
 
-    place: ClassVar[int] = 1
     format: Literal["bfcl"]
     category: str | None = None
     possible_answer: Several[dict[str, Any]] | Several[str] | None

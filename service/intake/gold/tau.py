@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -41,7 +41,6 @@ class TauGoldAction(FrozenModel):
 class TauGold(GoldForm):
     """The gold of a tau-bench task. Extra calls are fine: only the final state counts."""
 
-    place: ClassVar[int] = 2
     format: Literal["tau"]
     actions: Several[TauGoldAction] | None = None
     outputs: Several[str] = ()

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import JsonValue
 
 from service.core.json.walk import list_leaves
-from service.intake.spans.family import Enclosing
-from service.intake.spans.kinds import read_agent
+from service.intake.spans.kinds import Enclosing, read_agent
 from service.intake.spans.messages import SpanMessage
 from service.intake.spans.otlp import Span
 

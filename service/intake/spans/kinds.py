@@ -1,9 +1,9 @@
-"""Classify spans, under any of the conventions."""
+"""Classify spans, under any of the conventions, and find what they stand within."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Generic, Literal, TypeVar
 
 from service.core.json.members import as_text
 from service.intake.spans.otlp import Span, look_up
@@ -24,27 +24,31 @@ _KINDS = (
 _MODELS = frozenset({"LLM", "CHAT", "COMPLETION", "TEXT_COMPLETION", "GENERATE_CONTENT", "GENERATION", "RESPONSES"})
 _TOOLS = frozenset({"TOOL", "EXECUTE_TOOL"})
 _WRAPPERS = frozenset(
-    {
-        "AGENT",
-        "CHAIN",
-        "CREATE_AGENT",
-        "EMBEDDING",
-        "EMBEDDINGS",
-        "EVALUATOR",
-        "EVENT",
-        "EXECUTE_TASK",
-        "GUARDRAIL",
-        "INVOKE_AGENT",
-        "INVOKE_WORKFLOW",
-        "PARSER",
-        "PROMPT",
-        "RERANKER",
-        "RETRIEVAL",
-        "RETRIEVER",
-        "SPAN",
-        "TASK",
-        "WORKFLOW",
-    }
+    [
+        *(
+            "AGENT",
+            "CHAIN",
+            "CREATE_AGENT",
+            "EMBEDDING",
+            "EMBEDDINGS",
+            "EVALUATOR",
+            "EVENT",
+            "EXECUTE_TASK",
+            "GUARDRAIL",
+        ),
+        *(
+            "INVOKE_AGENT",
+            "INVOKE_WORKFLOW",
+            "PARSER",
+            "PROMPT",
+            "RERANKER",
+            "RETRIEVAL",
+            "RETRIEVER",
+            "SPAN",
+            "TASK",
+            "WORKFLOW",
+        ),
+    ]
 )
 """Kinds that carry nothing scored: they repeat what the model and tool spans inside them say, or say neither."""
 
@@ -121,3 +125,29 @@ def is_copy(span: Span) -> bool:
     """Whether a span was made up by its exporter, or announces a span that follows."""
     made_up = str(span.get("tool.synthesized") or "false").lower() not in ("false", "0")
     return made_up or span.get("logfire.span_type") == "pending_span"
+
+
+T = TypeVar("T")
+
+
+class Enclosing(Generic[T]):
+    """Finds the innermost of some chosen spans around a span, for all spans together in linear time; no climb is a circle.
+
+    `chosen`: what stands for each, by span id.
+    """
+
+    def __init__(self, spans: Iterable[Span], chosen: Mapping[str, T]) -> None:
+        self._parents = {span.id: span.parent for span in spans if span.id}
+        self._chosen = chosen
+        self._found: dict[str | None, T | None] = {}
+
+    def find(self, span: Span) -> T | None:
+        """Return what stands for the innermost chosen span around this one."""
+        path: list[str | None] = []
+        here = span.parent
+        while here is not None and here not in self._chosen and here not in self._found:
+            path.append(here)
+            here = self._parents.get(here)
+        found = self._chosen.get(here or "", self._found.get(here))
+        self._found.update(dict.fromkeys(path, found))
+        return found

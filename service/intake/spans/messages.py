@@ -27,7 +27,7 @@ from service.intake.spans.otlp import Span, look_up, parse_json, read_items
 from service.intake.spans.sources import get_event_name, get_stated
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Leftover, Rest
-from service.intake.unread_parts.suspects import find_calls
+from service.intake.unread_parts.suspects import list_possible_calls
 
 HIDDEN = "__REDACTED__"
 """What OpenInference writes in place of content that it was told to hide."""
@@ -173,7 +173,7 @@ def _list_unread(left: Iterable[Leftover], message: JsonObject) -> Iterator[Unre
             here: JsonValue = dict(message)
             for token in split_pointer(one.path):
                 here = list_items(here)[int(token)] if token.isdecimal() else find_object({"": here}, "").get(token)
-            if one.kind != "call" or not any(find_calls(here, one.path)):
+            if one.kind != "call" or not any(list_possible_calls(here, one.path)):
                 yield one.kind, one.reason.removesuffix(" is not read")
     content = message.get("content")
     if HIDDEN in (content, *[part.get("text", part.get("content")) for part in read_items(content)]):
@@ -198,13 +198,8 @@ def read_content(raw: JsonValue) -> JsonValue:
 
 
 _CATALOGUES = (
-    "gen_ai.tool.definitions",
-    "llm.tools",
-    "llm.request.functions",
-    "model_request_parameters.function_tools",
-    "request_data.tools",
-    "langfuse.observation.input.tools",
-    "response.tools",
+    *("gen_ai.tool.definitions", "llm.tools", "llm.request.functions", "model_request_parameters.function_tools"),
+    *("request_data.tools", "langfuse.observation.input.tools", "response.tools"),
 )
 """Attributes that list the tools on offer; some are objects as JSON text."""
 

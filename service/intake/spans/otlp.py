@@ -6,8 +6,8 @@ themselves, so all forms read alike. Whatever a span lacks is None; attribute va
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
@@ -16,14 +16,11 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject, as_text, list_objects
 from service.core.json.parsing import UnreadableError, parse
 from service.errors import InputError
+from service.intake.texts import Tree, unflatten
 
 _ID_NAMES = ("spanId", "span_id", "id")
 _PARENT_NAMES = ("parentSpanId", "parent_span_id", "parent_id")
 _TRACE_NAMES = ("traceId", "trace_id")
-
-
-class Tree(dict[str, JsonValue]):
-    """A tree of attributes built here, and therefore safe to extend."""
 
 
 class SpanEvent(NamedTuple):
@@ -78,29 +75,6 @@ def look_up(tree: JsonObject, path: str) -> JsonValue:
     return here
 
 
-MAX_DEPTH = 64
-"""Parts of a dotted key that become levels of a tree; the rest of a longer key stays one key."""
-
-
-def unflatten(raw: JsonObject) -> JsonObject:
-    """Build the tree that dotted keys spell. Values stay as they are: the keys of an argument may contain dots too.
-
-    >>> unflatten({"tool.name": "f", "input.value": {"a.b": 1}})
-    {'tool': {'name': 'f'}, 'input': {'value': {'a.b': 1}}}
-    """
-    if not any("." in key for key in raw):
-        return raw
-    tree = Tree()
-    for key, value in raw.items():
-        *parents, last = key.split(".", MAX_DEPTH)
-        here: JsonValue = tree
-        for part in parents:
-            here = here.setdefault(part, Tree()) if isinstance(here, Tree) else None
-        if isinstance(here, Tree):
-            here.setdefault(last, value)
-    return tree
-
-
 def read_items(value: JsonValue) -> list[JsonObject]:
     """Return the objects of a list in any notation: a list, a tree with indices for keys, or either as JSON text."""
     if isinstance(value, str):
@@ -130,10 +104,10 @@ def read_spans(spans: JsonValue, resource_spans: JsonValue) -> list[Span]:
     for path, raw in places:
         unordered.append(_read_span(path, raw, unordered[-1].start if unordered else 0))
     unordered.sort(key=lambda span: (span.start, span.end))
-    return [span._replace(order=order) for order, span in enumerate(_cut_circles(list(_drop_copies(unordered))))]
+    return [span._replace(order=order) for order, span in enumerate(_cut_circles(_drop_copies(unordered)))]
 
 
-def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
+def _drop_copies(spans: Iterable[Span]) -> Iterator[Span]:
     """Iterate over the spans, each once: an exporter that sent a batch twice leaves two copies of each."""
     kept: dict[tuple[str | None, str], Span] = {}
     for span in spans:
@@ -144,30 +118,26 @@ def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
             kept[span.trace, span.id] = span
 
 
-def _cut_circles(spans: Sequence[Span]) -> list[Span]:
-    """Return the spans without the parents that close a circle: nothing stands within itself.
+def _cut_circles(spans: Iterable[Span]) -> Iterator[Span]:
+    """Iterate over the spans without the parents that close a circle: nothing stands within itself.
 
-    Several spans may share an id; no choice of one of them for each id leaves a circle.
+    Of several spans with one id, the first says what they stand within.
     """
-    by_id: defaultdict[str | None, list[int]] = defaultdict(list)
-    for n, span in enumerate(spans):
-        if span.id and span.parent:
-            by_id[span.id].append(n)
-    cut: set[int] = set()
-    seen: set[str | None] = set()
-    for start in by_id:
-        path: dict[str | None, Iterator[int]] = {} if start in seen else {start: iter(by_id[start])}
-        while path:
-            here, remaining = next(reversed(path.items()))
-            seen.add(here)
-            n = next(remaining, None)
-            if n is None:
-                path.popitem()
-            elif spans[n].parent in path:
-                cut.add(n)
-            elif spans[n].parent in by_id and spans[n].parent not in seen:
-                path[spans[n].parent] = iter(by_id[spans[n].parent])
-    return [span._replace(parent=None) if n in cut else span for n, span in enumerate(spans)]
+    parents: dict[str, str | None] = {}
+    tops: dict[str, str] = {}
+    for span in spans:
+        if not span.id or not span.parent:
+            yield span
+            continue
+        if span.id not in parents:
+            path, top = list[str](), span.parent
+            while top in tops:
+                path.append(top)
+                top = tops[top]
+            tops.update(dict.fromkeys(path, top))
+            parents[span.id] = None if top == span.id else span.parent
+            tops |= {} if top == span.id else {span.id: top}
+        yield span._replace(parent=parents[span.id])
 
 
 def read_trace_id(raw: JsonObject) -> str | None:
@@ -245,20 +215,11 @@ def _read_span(path: str, raw: JsonObject, before: int) -> Span:
     )
 
 
+_DROPPED = re.compile(r"dropped_?(?:attributes|events)(?:_?count)?", re.IGNORECASE)
+
+
 def _count_dropped(raw: JsonObject) -> int:
-    return sum(value for name, value in raw.items() if name in _DROPPED and type(value) is int)
-
-
-_DROPPED = frozenset(
-    (
-        "droppedAttributesCount",
-        "droppedEventsCount",
-        "dropped_attributes",
-        "dropped_events",
-        "dropped_attributes_count",
-        "dropped_events_count",
-    )
-)
+    return sum(value for name, value in raw.items() if type(value) is int and _DROPPED.fullmatch(name))
 
 
 def _pick_first(raw: JsonObject, *keys: str) -> JsonValue:
@@ -307,15 +268,10 @@ def _parse_moment(text: str) -> int | None:
 
 
 def _read_attributes(raw: JsonValue) -> JsonObject:
-    if isinstance(raw, list):
-        return _read_members(raw)
-    return raw if isinstance(raw, dict) else {}
-
-
-def _read_members(raw: JsonValue) -> dict[str, JsonValue]:
-    """Read OTLP's `[{key, value: {stringValue | ...}}]`."""
-    pairs = [item for item in raw if isinstance(item, dict)] if isinstance(raw, list) else []
-    return {pair["key"]: _read_value(pair.get("value")) for pair in pairs if isinstance(pair.get("key"), str)}  # pyright: ignore[reportReturnType] (keys are texts)
+    """Read attributes as an object, or as OTLP's `[{key, value: {stringValue | ...}}]`."""
+    if isinstance(raw, dict):
+        return raw
+    return {key: _read_value(pair.get("value")) for pair in list_objects(raw) if (key := as_text(pair.get("key")))}
 
 
 def _read_value(raw: JsonValue) -> JsonValue:
@@ -327,7 +283,7 @@ def _read_value(raw: JsonValue) -> JsonValue:
     if kind == "arrayValue":
         return [_read_value(item) for item in inner] if isinstance(inner, list) else []
     if kind == "kvlistValue":
-        return cast("JsonValue", _read_members(inner))
+        return cast("JsonValue", _read_attributes(inner if isinstance(inner, list) else []))
     if kind == "intValue" and isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 25:
         return int(value)
     return value

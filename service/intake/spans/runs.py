@@ -1,9 +1,12 @@
-"""Read calls from tool spans, whichever instrumentation wrote them."""
+"""Read calls from tool spans, whichever instrumentation wrote them, and match them with the calls that messages made."""
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -12,19 +15,14 @@ from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
 from service.intake.calls import build_tool_call
-from service.intake.spans.family import Enclosing
-from service.intake.spans.kinds import classify_span, is_copy, read_tool_name
+from service.intake.spans.kinds import Enclosing, classify_span, is_copy, read_tool_name
 from service.intake.spans.messages import HIDDEN, drop_hidden, read_content
 from service.intake.spans.otlp import Span, get_leaf, parse_json
 from service.intake.texts import read_literal
 
 _ARGUMENTS = (
-    "gen_ai.tool.call.arguments",
-    "tool_arguments",
-    "ai.toolCall.args",
-    "ai.toolCall.input",
-    "mcp.tool.arguments",
-    "mcp.request.argument",
+    *("gen_ai.tool.call.arguments", "tool_arguments", "ai.toolCall.args", "ai.toolCall.input"),
+    *("mcp.tool.arguments", "mcp.request.argument"),
 )
 """Attributes with the arguments as the model wrote them."""
 _INPUTS = ("input.value", "traceloop.entity.input", "langfuse.observation.input", "gen_ai.prompt", "input")
@@ -32,15 +30,8 @@ _INPUTS = ("input.value", "traceloop.entity.input", "langfuse.observation.input"
 doing, not the model's.
 """
 _OUTPUTS = (
-    "gen_ai.tool.call.result",
-    "tool_response",
-    "ai.toolCall.result",
-    "ai.toolCall.output",
-    "mcp.tool.result",
-    "output.value",
-    "traceloop.entity.output",
-    "langfuse.observation.output",
-    "output",
+    *("gen_ai.tool.call.result", "tool_response", "ai.toolCall.result", "ai.toolCall.output", "mcp.tool.result"),
+    *("output.value", "traceloop.entity.output", "langfuse.observation.output", "output"),
 )
 PAYLOADS = frozenset({*_ARGUMENTS, *_INPUTS, *_OUTPUTS, "gen_ai.completion"})
 """Attributes of a tool span with its input and output: nothing in them is a call, whatever it looks like."""
@@ -199,3 +190,75 @@ def _read_content(raw: JsonValue, media: JsonValue) -> JsonValue:
         return parse(raw)
     except UnreadableError:
         return raw
+
+
+_MAX_TRIES = 64
+"""Calls of one key compared with a run. Only hostile exports have more that differ from it."""
+_MATCH_RULES = (
+    ("id name arguments", True),
+    ("id name", True),
+    ("name arguments", False),
+    ("name arguments", True),
+    ("name", False),
+    ("name", True),
+)
+"""What identifies a run as a call, best first, and whether that applies to runs with an id or to those without."""
+
+
+def match_runs(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int, Run], list[Run]]:
+    """Match each call with its run; return runs by call index, and the runs that match no call.
+
+    Calls with different ids, names or arguments are different calls; an id on one side only decides nothing. A tool
+    may receive more arguments than the model wrote, and arguments of other types.
+    """
+    matches: dict[int, Run] = {}
+    remaining = list(runs)
+    # ADK gives a call without an id its name and a number, in messages alone.
+    own = {at for at, call in enumerate(calls) if call.id and call.id.rstrip("0123456789") != f"{call.name}_"}
+    for members, with_id in _MATCH_RULES:
+        waiting: defaultdict[str, deque[int]] = defaultdict(deque)
+        for index, call in enumerate(calls):
+            if index not in matches and not (with_id and index in own and not members.startswith("id")):
+                waiting[_build_key(call, members)].append(index)
+        unclaimed: list[Run] = []
+        for run in remaining:
+            index = None
+            if bool(run.call.id) == with_id and (run.call.arguments is not None or "arguments" not in members):
+                index = _take(waiting[_build_key(run.call, members)], run.call, calls)
+            if index is None:
+                unclaimed.append(run)
+            else:
+                matches[index] = run
+        remaining = unclaimed
+    return matches, remaining
+
+
+def _build_key(call: ToolCall, members: str) -> str:
+    return json.dumps([getattr(call, name) for name in members.split()], sort_keys=True)
+
+
+def _take(waiting: deque[int], run: ToolCall, calls: Sequence[ToolCall]) -> int | None:
+    """Take the first waiting call that the run does not contradict; return its index."""
+    for offset, index in enumerate(islice(waiting, _MAX_TRIES)):
+        if not _contradicts(calls[index], run):
+            del waiting[offset]
+            return index
+    return None
+
+
+def _contradicts(call: ToolCall, run: ToolCall) -> bool:
+    """Whether call and run have different plain values for an argument.
+
+    >>> made = ToolCall("1", "f", {"n": "5", "q": "a"})
+    >>> [_contradicts(made, ToolCall("1", "f", raw)) for raw in ({"n": 5, "limit": 9}, {"n": 6}, None)]
+    [False, True, False]
+    """
+    ours, theirs = call.arguments or {}, run.arguments or {}
+    both = [(_spell(ours[name]), _spell(theirs[name])) for name in ours.keys() & theirs.keys()]
+    return any(one != other for one, other in both if one is not None and other is not None)
+
+
+def _spell(value: JsonValue) -> str | None:
+    if isinstance(value, (dict, list)) or value is None:
+        return None
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip().lower()

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_text
-from service.intake.spans.family import Enclosing
-from service.intake.spans.kinds import classify_span, is_copy, read_kind
+from service.intake.spans.kinds import Enclosing, classify_span, is_copy, read_kind
 from service.intake.spans.messages import UnreadPart, read_output
 from service.intake.spans.otlp import Span
 from service.intake.spans.sources import get_event_name, list_input, list_output

@@ -12,15 +12,14 @@ from pydantic import JsonValue
 
 from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse
-from service.intake.known_calls import KnownCalls, list_packed_mentions
 from service.intake.spans.dialogue import DialogueEntry
 from service.intake.spans.kinds import classify_span, is_copy, is_genai_span
 from service.intake.spans.messages import SpanMessage, UnreadPart
 from service.intake.spans.otlp import Span, get_leaf
 from service.intake.spans.runs import PAYLOADS
 from service.intake.spans.sources import SOURCES
-from service.intake.unread_parts.members import clip
-from service.intake.unread_parts.suspects import looks_like_call
+from service.intake.unread_parts.repeated_calls import KnownCalls
+from service.intake.unread_parts.suspects import clip, list_possible_calls, looks_like_call
 
 _MAX_LEVELS = 3
 """Levels of attributes that only group others, as in `gen_ai.input.messages`."""
@@ -41,7 +40,7 @@ def list_unread_calls(spans: Sequence[Span], known: KnownCalls, read_orders: set
         unread: list[UnreadPart] = [
             ("call", f"a call of {clip(call.name)!r} in the span {clip(span.name)!r}")
             for value in _list_values(span)
-            for call, _ in known.list_unknown(list_packed_mentions(value, span.path))
+            for call, _ in known.list_unknown(list_possible_calls(value, span.path, packed=True))
         ]
         unread += _list_truncated(span) if span.order in read_orders else []
         if span.dropped and is_genai_span(span):

@@ -7,7 +7,7 @@ the rest is ignored.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -74,87 +74,61 @@ class ReplyEnd(NamedTuple):
     turn: int
 
 
-class PossibleCalls(NamedTuple):
-    """Calls that stand together in an unread part: those that repeat calls of the trace do not count."""
-
-    calls: Sequence[PossibleCall]
-    what: str
-    path: str
-    turn: int
-    by_id: bool
-
-
-Leftover = UnreadablePart | Rest | ReplyEnd | PossibleCalls
+Leftover = UnreadablePart | Rest | ReplyEnd
 """What a reader left. An unreadable part of the kind "other" is ignored, and named once with a count."""
 
 
-class LeftoverSorter:
-    """Sorts what readers left, given the calls of the trace and what else is known of it."""
+def sort_leftovers(
+    left: Sequence[Leftover], calls: TraceCalls, known: Known
+) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
+    """Return what is unread of what readers left, and what is ignored, given the calls of the trace."""
+    unread: list[UnreadablePart] = []
+    ignored: dict[str, tuple[str, int]] = {}
+    for one in left:
+        judged = _judge_rest(one, calls, known) if isinstance(one, Rest) else [] if isinstance(one, ReplyEnd) else [one]
+        for part in judged:
+            if part.kind == "other" and not (isinstance(one, Rest) and one.shown):
+                first, count = ignored.get(part.reason, (part.path, 0))
+                ignored[part.reason] = first, count + 1
+            else:
+                unread.append(part)
+    ends: list[UnreadablePart] = []
+    for one in left:
+        if isinstance(one, ReplyEnd):
+            kinds = {part.kind for part in (*unread, *ends) if part.turn == one.turn}
+            if one.ending.reason != EMPTY or not kinds & {"call", "text"}:
+                ends += _list_lost(one.ending, one.turn, called=one.called or "call" in kinds)
+    return list(_drop_second_losses([*ends, *unread])), list(_list_ignored(ignored))
 
-    def __init__(self, calls: TraceCalls, known: Known) -> None:
-        self._calls = calls
-        self._known = known
-        self._ignored: dict[str, tuple[str, int]] = {}
 
-    def sort(self, left: Sequence[Leftover]) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
-        """Return what is unread, and what is ignored."""
-        noted = [one for one in left if isinstance(one, UnreadablePart) and one.kind == "other"]
-        for one in noted:
-            self._ignore(one.path, one.reason)
-        unread: list[UnreadablePart] = []
-        for one in left:
-            if isinstance(one, Rest):
-                unread += self._judge_rest(one)
-            elif isinstance(one, PossibleCalls):
-                unread += self._judge_calls(one)
-            elif isinstance(one, UnreadablePart) and one.kind != "other":
-                unread.append(one)
-        ends: list[UnreadablePart] = []
-        for one in left:
-            if isinstance(one, ReplyEnd):
-                kinds = {part.kind for part in (*unread, *ends) if part.turn == one.turn}
-                if one.ending.reason != EMPTY or not kinds & {"call", "text"}:
-                    ends += _list_lost(one.ending, one.turn, called=one.called or "call" in kinds)
-        return list(_drop_second_losses([*ends, *unread])), list(self._list_ignored())
+def _list_ignored(ignored: Mapping[str, tuple[str, int]]) -> Iterator[UnreadablePart]:
+    for reason, (path, count) in islice(ignored.items(), MAX_NAMED):
+        yield UnreadablePart("other", path, reason if count == 1 else f"{reason}, in {count} places", 0)
+    if (more := len(ignored) - MAX_NAMED) > 0:
+        yield UnreadablePart("other", "", f"{more} more sorts of members and parts are not read", 0)
 
-    def _list_ignored(self) -> Iterator[UnreadablePart]:
-        for reason, (path, count) in islice(self._ignored.items(), MAX_NAMED):
-            yield UnreadablePart("other", path, reason if count == 1 else f"{reason}, in {count} places", 0)
-        if (more := len(self._ignored) - MAX_NAMED) > 0:
-            yield UnreadablePart("other", "", f"{more} more sorts of members and parts are not read", 0)
 
-    def _judge_rest(self, rest: Rest) -> Iterator[UnreadablePart]:
-        holds = rest.holds
-        if holds == "other" and (_is_reply(rest.value) or _has_words(rest)):
-            holds = "result" if rest.about == "result" else "text"
-        suspects = _list_suspects(rest, self._known)
-        found = [PossibleCall(one.call, one.path) for one in suspects if one.call is not None]
-        thought = list(_list_thought_calls(rest, self._known))
-        for calls, by_id in ((thought, False), (found, rest.by_id)):
-            yield from self._judge_calls(PossibleCalls(calls, rest.what, rest.path, rest.turn, by_id))
-        losses = list(_list_losses(rest.value, rest.name, rest.path, 0))
-        for one in suspects:
-            if one.kind == "result":
-                yield UnreadablePart("result", one.path, f"a result in {rest.what} is not read", rest.turn, one.step)
-        for ending in losses:
-            yield from _list_lost(ending, rest.turn, called=True, result=rest.about == "result")
-        if holds != "other":
-            yield UnreadablePart(holds, rest.path, f"{rest.what} is not read", rest.turn)
-        elif rest.shown and not suspects:
-            yield UnreadablePart("other", rest.path, f"{rest.what} is not read", rest.turn)
-        elif not (suspects or losses):
-            self._ignore(rest.path, f"{rest.what} is not read")
-
-    def _judge_calls(self, found: PossibleCalls) -> Iterator[UnreadablePart]:
-        new = self._calls.drop_repeated(found.calls, by_id=found.by_id)
-        if found.calls and not new:
-            self._ignore(found.path, f"{found.what} repeats calls that are read, and is not read")
-        for one in new:
-            yield UnreadablePart("call", one.path, f"a call in {found.what} is not read", found.turn)
-
-    def _ignore(self, path: str, reason: str) -> None:
-        first, count = self._ignored.get(reason, (path, 0))
-        self._ignored[reason] = first, count + 1
+def _judge_rest(rest: Rest, calls: TraceCalls, known: Known) -> list[UnreadablePart]:
+    """List what a part may hold; one that holds nothing of a trace is of the kind "other"."""
+    suspects = _list_suspects(rest, known)
+    found = [PossibleCall(one.call, one.path) for one in suspects if one.call is not None]
+    thought = calls.drop_repeated(_list_thought_calls(rest, known))
+    new = [*thought, *calls.drop_repeated(found, by_id=rest.by_id)]
+    parts = [UnreadablePart("call", one.path, f"a call in {rest.what} is not read", rest.turn) for one in new]
+    parts += [
+        UnreadablePart("result", one.path, f"a result in {rest.what} is not read", rest.turn, one.step)
+        for one in suspects
+        if one.kind == "result"
+    ]
+    for ending in _list_losses(rest.value, rest.name, rest.path, 0):
+        parts += _list_lost(ending, rest.turn, called=True, result=rest.about == "result")
+    holds = rest.holds
+    if holds == "other" and (_is_reply(rest.value) or _has_words(rest)):
+        holds = "result" if rest.about == "result" else "text"
+    if holds != "other" or not parts:
+        repeats = " repeats calls that are read, and" if found and not new and holds == "other" else ""
+        parts.append(UnreadablePart(holds, rest.path, f"{rest.what}{repeats} is not read", rest.turn))
+    return parts
 
 
 _ENDED = "a reply that ended with"

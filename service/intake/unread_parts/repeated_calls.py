@@ -7,8 +7,8 @@ of them is new.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -68,3 +68,63 @@ class TraceCalls:
         raw: JsonValue | Mapping[str, JsonValue] = call.raw if call.arguments is None else call.arguments
         every = (call.name, self._contents.number(raw))
         return every, (*every, call.id)
+
+
+_Key = tuple[str, int]
+"""A call's name and the number of its arguments' content."""
+_ANY_ARGUMENTS = -1
+_NO_ARGUMENTS = -2
+
+
+class KnownCalls:
+    """The calls of a trace, and those found missing from it."""
+
+    def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
+        self._contents = Contents()
+        self._by_id: defaultdict[str, set[_Key]] = defaultdict(set)
+        self._counts: Counter[_Key] = Counter()
+        self._without_id: Counter[_Key] = Counter()
+        for call in calls:
+            self.add(call)
+
+    def add(self, *mention: ToolCall) -> None:
+        """Add one call of the trace, given every mention of it in the source."""
+        keys = {key for one in mention for key in self._list_keys(one)}
+        ids = {one.id for one in mention if one.id}
+        for name in ids:
+            self._by_id[name] |= keys
+        self._counts.update(keys)
+        if not ids:
+            self._without_id.update(keys)
+
+    def list_unknown(self, mentions: Iterable[PossibleCall]) -> Iterator[PossibleCall]:
+        """Iterate over the unknown calls among those that one value mentions. Each becomes known."""
+        used: Counter[_Key] = Counter()
+        seen: set[tuple[str, _Key]] = set()
+        for one in mentions:
+            call, keys = one.call, self._list_lookup_keys(one.call)
+            if call.id and (call.id, keys[0]) in seen:
+                continue
+            seen.add((call.id or "", keys[0]))
+            used[keys[0]] += not (by_id := self._by_id.get(call.id or "", set()).intersection(keys))
+            counts = self._without_id if call.id else self._counts
+            if not by_id and not (call.name and used[keys[0]] <= sum(counts[key] for key in keys)):
+                self.add(call)
+                yield one
+
+    def _list_keys(self, call: ToolCall) -> list[_Key]:
+        """List the keys under which a call is found."""
+        return [(call.name, self._number(call)), (call.name, _ANY_ARGUMENTS), ("", _ANY_ARGUMENTS)]
+
+    def _list_lookup_keys(self, call: ToolCall) -> list[_Key]:
+        """List the keys to look a call up by: a known call with any of them is the same call."""
+        number = self._number(call) if call.name else _NO_ARGUMENTS
+        return (
+            [(call.name, _ANY_ARGUMENTS)]
+            if number == _NO_ARGUMENTS
+            else [(call.name, number), (call.name, _NO_ARGUMENTS)]
+        )
+
+    def _number(self, call: ToolCall) -> int:
+        given = call.raw if call.raw is None or call.arguments is None else dict(call.arguments)
+        return _NO_ARGUMENTS if given is None else self._contents.number(given)

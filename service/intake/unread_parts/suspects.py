@@ -19,11 +19,20 @@ from service.core.json.parsing import parse_or_none
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, UnreadKind
 from service.intake.calls import build_tool_call
+from service.intake.texts import parse_text, unflatten
+from service.intake.unread_parts.repeated_calls import PossibleCall
 
 JsonObject = Mapping[str, Any]
 
+MAX_QUOTED_NAME_CHARS = 60
+
 MAX_LEVELS = 64
 """Levels of an unread part that are looked at."""
+
+
+def clip(name: str) -> str:
+    """Shorten a source's name to what a reason quotes."""
+    return name if len(name) <= MAX_QUOTED_NAME_CHARS else name[:MAX_QUOTED_NAME_CHARS] + "..."
 
 
 class Hint(Flag):
@@ -188,7 +197,14 @@ def read_call(raw: JsonObject, holder: str, around: JsonObject, known: Known) ->
         for key, value in one.items()
         if isinstance(value, str) and (key == "id" or Hint.CALL_ID in classify(key))
     ]
-    return build_tool_call(ids[0] if ids else None, raw[name] if name else "", raw.get(inner) if inner else None)
+    named = raw[name] if name else _read_name_in_type(str(raw.get("type") or ""))
+    return build_tool_call(ids[0] if ids else None, named, raw.get(inner) if inner else None)
+
+
+def _read_name_in_type(kind: str) -> str:
+    """Return the name that a type like Vercel's `tool-weather` holds; "" if it holds none."""
+    head, _, name = kind.partition("-")
+    return name if head == "tool" and guess_kind(name) != "call" else ""
 
 
 class _Signs(NamedTuple):
@@ -286,62 +302,25 @@ def list_suspects(value: JsonValue, path: str, known: Known, holder: str = "") -
 
     What a tool returned is never a call, whatever it looks like. `holder`: the name of the member that holds the value.
     """
-    return _walk(value, path, holder, {}, known, 0)
+    return _Search(known, _parse_calls).walk(value, path, holder, {})
 
 
-def _walk(value: JsonValue, path: str, holder: str, around: JsonObject, known: Known, level: int) -> Iterator[Suspect]:
-    if level > MAX_LEVELS:
-        return
-    if known.waits and value and _RETURNED.search(_to_words(holder)) and Hint.CALLS not in classify(holder):
-        calls = [one for one in _walk(value, path, "", around, known, level + 1) if one.kind == "call"]
-        yield from calls or [Suspect("result", path)]
-        return
-    if isinstance(value, str):  # JSON text that could hold calls
-        value = parse_or_none(value) if value.lstrip()[:1] in ("{", "[") and _PACKED.search(value) else None
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            if isinstance(item, (dict, list, str)):
-                yield from _walk(item, f"{path}/{index}", holder, around, known, level + 1)
-    elif isinstance(value, dict):
-        yield from _walk_object(value, path, holder, around, known, level)
+def list_possible_calls(value: JsonValue, path: str, *, packed: bool = False) -> Iterator[PossibleCall]:
+    """Iterate over what looks like a call in JSON of unknown form: outermost ones only, in order.
 
+    `packed`: the value encodes JSON in texts and dotted keys, as attributes and metadata do; all calls get the pointer `path`.
 
-def _walk_object(
-    raw: dict[str, JsonValue], path: str, holder: str, around: JsonObject, known: Known, level: int
-) -> Iterator[Suspect]:
-    call, step = read_call(raw, holder, around, known), read_result(raw, known)
-    if call is not None:
-        yield Suspect("call", path, call)
-    elif step is not None:
-        yield Suspect("result", path, step=None if step < 0 else step)
-    else:
-        for name, item in list_below(raw):
-            if not _REFERENCE.search(name) and not (name in _SCHEMAS and _is_definition(raw)):
-                yield from _walk(item, f"{path}/{escape_token(name)}", name, raw, known, level + 1)
-
-
-def list_below(raw: JsonObject) -> Iterator[tuple[str, JsonValue]]:
-    """Iterate over the members of an object that may hold something, without what a result returned."""
-    returned = raw.get("role") in ("tool", "function") or guess_kind(str(raw.get("type"))) == "result"
-    for name, item in raw.items():
-        if isinstance(item, (dict, list, str)) and not (returned and Hint.RESULT in classify(name)):
-            yield name, item
-
-
-_PACKED = re.compile(
-    r"""["'](?:[^"']{0,40}(?:""" + _TOOL + r"""|call|arg|action)[^"']{0,40}|name)["']\s*:""", re.IGNORECASE
-)
-
-
-def find_calls(value: JsonValue, path: str) -> Iterator[str]:
-    """Iterate over the pointers of what looks like a call in JSON of unknown form: outermost ones only, in order.
-
-    >>> list(
-    ...     find_calls({"x": [{"type": "tool_use", "name": "f"}, {"function": {"name": "g", "arguments": "{}"}}]}, "/x")
-    ... )
-    ['/x/x/0', '/x/x/1/function']
+    >>> [mention] = list_possible_calls([{"id": "c", "function": {"name": "f", "arguments": '{"x": 1}'}}], "/x")
+    >>> mention.path, mention.call.id, mention.call.name, mention.call.arguments
+    ('/x/0/function', 'c', 'f', {'x': 1})
+    >>> attributes = {"a.calls": '[{"name": "f", "args": {}}]', "b.0.name": "g", "b.0.arguments": "{}"}
+    >>> [(mention.path, mention.call.name) for mention in list_possible_calls(attributes, "/x", packed=True)]
+    [('/x', 'f'), ('/x', 'g')]
     """
-    return (one.path for one in list_suspects(value, path, Known()) if one.kind == "call")
+    search = _Search(Known(), _unpack if packed else _keep)
+    for one in search.walk(value, path, "", {}):
+        if one.call is not None:
+            yield PossibleCall(one.call, path if packed else one.path)
 
 
 def looks_like_call(raw: JsonObject) -> bool:
@@ -353,22 +332,64 @@ def looks_like_call(raw: JsonObject) -> bool:
     return read_call(raw, "", {}, Known()) is not None
 
 
-def list_calls(
-    value: JsonValue, path: str, unpack: Callable[[str, JsonValue], JsonValue] | None = None
-) -> Iterator[tuple[str, JsonObject, ToolCall]]:
-    """Iterate over what looks like a call: its pointer, the object, and how it reads.
+Unpack = Callable[[str, JsonValue], JsonValue]
+"""Decodes a value, given its member's name, before it is looked at."""
+_PACKED = re.compile(
+    r"""["'](?:[^"']{0,40}(?:""" + _TOOL + r"""|call|arg|action)[^"']{0,40}|name)["']\s*:""", re.IGNORECASE
+)
 
-    `unpack` decodes each value, given its member's name, before it is looked at.
-    """
-    pending: list[tuple[str, str, JsonValue, JsonObject]] = [(path, "", value, {})]
-    while pending:
-        place, name, here, around = pending.pop()
-        here = unpack(name, here) if unpack else here
-        if isinstance(here, list):
-            pending += [(f"{place}/{n}", name, item, around) for n, item in reversed(list(enumerate(here)))]
-        elif isinstance(here, dict):
-            call = read_call(here, name, around, Known())
+
+def _keep(_: str, value: JsonValue) -> JsonValue:
+    return value
+
+
+def _parse_calls(_: str, value: JsonValue) -> JsonValue:
+    """Parse JSON text that could hold calls; any other text holds nothing."""
+    if isinstance(value, str):
+        return parse_or_none(value) if value.lstrip()[:1] in ("{", "[") and _PACKED.search(value) else None
+    return value
+
+
+def _unpack(name: str, value: JsonValue) -> JsonValue:
+    """Decode texts and dotted keys, but no prose, whatever it looks like, unless it is a list of parts."""
+    if isinstance(value, str) and (name not in ("content", "text") or value.startswith("[{")):
+        return _unpack("", spelt) if isinstance(spelt := parse_text(value), dict) else spelt
+    return cast("JsonValue", unflatten(value)) if isinstance(value, dict) else value
+
+
+class _Search(NamedTuple):
+    """Looks for suspects, knowing a trace."""
+
+    known: Known
+    unpack: Unpack
+
+    def walk(self, value: JsonValue, path: str, holder: str, around: JsonObject, level: int = 0) -> Iterator[Suspect]:
+        """Iterate over what a value and its parts could be. `around`: the object with the member `holder` that holds it."""
+        if level > MAX_LEVELS or not isinstance(value, (dict, list, str)):
+            return
+        if self.known.waits and value and _RETURNED.search(_to_words(holder)) and Hint.CALLS not in classify(holder):
+            calls = [one for one in self.walk(value, path, "", around, level + 1) if one.kind == "call"]
+            yield from calls or [Suspect("result", path)]
+            return
+        value = self.unpack(holder, value)
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from self.walk(item, f"{path}/{index}", holder, around, level + 1)
+        elif isinstance(value, dict):
+            call, step = read_call(value, holder, around, self.known), read_result(value, self.known)
             if call is not None:
-                yield place, here, call
-                continue
-            pending += reversed([(f"{place}/{escape_token(key)}", key, item, here) for key, item in list_below(here)])
+                yield Suspect("call", path, call)
+            elif step is not None:
+                yield Suspect("result", path, step=None if step < 0 else step)
+            else:
+                for name, item in _list_below(value):
+                    yield from self.walk(item, f"{path}/{escape_token(name)}", name, value, level + 1)
+
+
+def _list_below(raw: JsonObject) -> Iterator[tuple[str, JsonValue]]:
+    """Iterate over the members that may hold calls of the trace, without what a result returned and a tool's schema."""
+    returned = raw.get("role") in ("tool", "function") or guess_kind(str(raw.get("type"))) == "result"
+    for name, item in raw.items():
+        skipped = _REFERENCE.search(name) or (name in _SCHEMAS and _is_definition(raw))
+        if not skipped and not (returned and Hint.RESULT in classify(name)):
+            yield name, item

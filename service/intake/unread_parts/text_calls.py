@@ -15,8 +15,7 @@ from itertools import islice
 from pydantic import JsonValue
 
 from service.core.json.parsing import parse_or_none
-from service.intake.python_text import parse_calls
-from service.intake.texts import drop_thoughts
+from service.intake.texts import drop_thoughts, parse_calls
 from service.intake.unread_parts.notations import Offered, TextCall, decode, read_json, read_plain
 
 MAX_CHARS = 40_000

@@ -14,7 +14,7 @@ from service.api.parts import ApiParts
 from service.api.routes.scoring import EXAMPLE
 from service.errors import CallgradeError
 from service.problems import ProblemDetails, describe_error
-from service.reading.pasted import read_pasted
+from service.reading.bare_traces import read_pasted
 from service.web.page import NavLink, PageSet, page, read_form, render
 from service.web.trace.stored import build_stored_view
 from service.wiring import build_limits

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from service import score
 from service.core.grounding.ground import Grounded
 from service.core.grounding.texts import GroundedText, ground_texts
-from service.intake import read_trace
+from service.intake.reading import read_trace
 
 DATA = Path(__file__).parents[2] / "data" / "grounding"
 SEEN, HELD_BACK = DATA / "seen", DATA / "held_back"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools
-from service.intake.tools import read_tools
+from service.intake.format import Format, Tools, take_tools
 
 
 def _read(record: Cursor) -> Tools:
@@ -15,13 +14,16 @@ def _read(record: Cursor) -> Tools:
             record.out.call(build_tool_call(None, what, None))
         else:
             record.out.say("user" if who == "user" else "assistant", what)
-    return read_tools(record.take("tools"))
+    return take_tools(record, "tools")
 
 
-FORMAT = Format(
-    read=_read,
-    recognise=lambda record: isinstance(record.get("lines"), list),
-    score=20,
-    summary="Lines such as `user: Hi` and `call: look`.",
-    hint="lines",
+FORMATS = (
+    Format(
+        name="lines",
+        read=_read,
+        recognise=lambda record: isinstance(record.get("lines"), list),
+        score=20,
+        summary="Lines such as `user: Hi` and `call: look`.",
+        hint="lines",
+    ),
 )

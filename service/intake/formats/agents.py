@@ -1,0 +1,314 @@
+"""What agents did, step by step, as their frameworks record it: Google's ADK, ATIF, CrewAI, smolagents, OpenAI's Assistants."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections.abc import Sequence
+from functools import partial
+
+from pydantic import JsonValue
+
+from service.core.json.members import as_text, list_objects
+from service.core.trace import ToolCall, ToolResult
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools, holds, list_at, split_list
+from service.intake.messages import read_input, read_messages, read_reply_message
+from service.intake.parts import add_result, take_call
+from service.intake.texts import list_statement_calls, parse_text
+from service.intake.tools import read_tools
+from service.intake.unread_parts.endings import Ending
+
+# Google ADK: a session with its `events`, or a case of an eval set with its `conversation` of invocations.
+#
+# Members are in camel or in snake case. A piece of a stream (`partial`) is repeated by the whole event. Events that a rewind
+# withdrew are left out.
+
+
+def _read_adk(record: Cursor) -> Tools:
+    record.out.id = record.text("eval_id", "evalId") or None
+    withdrawn = _list_withdrawn(record)
+    for event in record.items("events", of="an event"):
+        content = event.child("content", of="a content")
+        parts = list_objects(content.peek("parts"))  # results have the role of the user
+        returns = any("functionResponse" in part or "function_response" in part for part in parts)
+        event.take_all("author", "invocationId", "invocation_id", "timestamp")
+        if event.path in withdrawn:
+            event.drop()
+            content.drop()
+        elif event.flag("partial"):
+            content.leave("a piece of a stream")
+        elif content.text("role") == "model" or (content and event.peek("author") != "user" and not returns):
+            read_reply_message(content)
+            record.out.end_reply(event.members, event.path)
+        elif content:
+            read_input(content, "user")
+        elif event.peek("errorCode") or event.peek("error_code"):
+            record.out.miss_reply(event.path, "a reply that failed")
+    for turn in record.items("conversation", of="an invocation"):
+        _read_invocation(turn)
+    return None
+
+
+def _list_withdrawn(record: Cursor) -> set[str]:
+    """Return the pointers of the events that a later rewind withdrew: all from the invocation that it names."""
+    events = list(list_objects(record.peek("events")))
+    withdrawn: set[str] = set()
+    for index, event in enumerate(events):
+        actions = event.get("actions")
+        before = actions if isinstance(actions, dict) else {}
+        target = before.get("rewindBeforeInvocationId", before.get("rewind_before_invocation_id"))
+        named = [event.get("invocationId", event.get("invocation_id")) for event in events[:index]]
+        if target is not None and target in named:
+            withdrawn |= {f"/events/{place}" for place in range(named.index(target), index)}
+    return withdrawn
+
+
+def _read_invocation(turn: Cursor) -> None:
+    asked = turn.child("userContent", "user_content", of="a content")
+    asked.take("role")
+    read_input(asked, "user")
+    data = turn.child("intermediateData", "intermediate_data")
+    for place, call in enumerate(data.items("toolUses", "tool_uses", of="a call")):
+        turn.out.call(take_call(call), parallel=place > 0)
+    for result in data.items("toolResponses", "tool_responses", of="a result"):
+        add_result(turn.out, result)
+    answer = turn.child("finalResponse", "final_response", of="a content")
+    if answer:
+        answer.take("role")
+        read_reply_message(answer)
+
+
+# ATIF, the Agent Trajectory Interchange Format of Harbor, versions 1.0 to 1.8.
+#
+# A step of the agent holds its text, its calls and, in `observation`, what they returned. The format has no sign of a failed
+# call. A step copied from another trajectory is context; a trajectory that goes on in another file is not whole.
+
+
+def _read_atif(record: Cursor) -> Tools:
+    record.out.id = record.text("trajectory_id") or record.text("session_id") or None
+    for step in record.items("steps", of="a step"):
+        source = step.text("source")
+        step.take_all("step_id", "timestamp", "model_name")
+        if source == "agent":
+            read_reply_message(step, "message")
+            for result in step.child("observation").items("results", of="a result"):
+                add_result(record.out, result)
+        elif source in ("user", "system"):
+            read_input(step, "user" if source == "user" else "system", "message")
+        else:
+            step.leave("a step of an unknown source", holds="text")
+    if record.peek("continued_trajectory_ref"):
+        record.out.end_with(Ending("unfinished", "/continued_trajectory_ref"))
+    agent = record.child("agent")
+    return read_tools(agent.take("tool_definitions"), path="/agent/tool_definitions")
+
+
+# CrewAI: a CrewOutput, or one TaskOutput, with the `messages` of each task.
+#
+# `raw` is the task's answer, usually the last message again. Of a task without messages only its answer is known.
+
+_TASK = ("raw", "description", "expected_output")
+
+
+def _read_crewai(record: Cursor) -> Tools:
+    tasks = record.list_nodes("tasks_output")
+    for task in tasks or [record]:
+        _read_task(task)
+    if tasks:
+        _add_answer_of_crewai(record.out, record.text("raw"))
+    return None
+
+
+def _read_task(task: Cursor) -> None:
+    question = task.text("description")
+    task.take_all("summary", "name", "expected_output", "pydantic", "json_dict")
+    if task.peek("messages"):
+        read_messages(task.out, task.items("messages", of="a message"), error_prefix="Error executing tool")
+        for failure in task.items("tool_failures", of="a failure"):
+            failure.leave("a failure", by_id=False)
+    else:
+        task.out.say("user", question)
+        task.out.note_unread("call", task.path, "a call in the messages of a task, which the output lacks,")
+    _add_answer_of_crewai(task.out, task.text("raw"))
+
+
+def _add_answer_of_crewai(out: Transcript, answer: str) -> None:
+    """Add an answer, unless it ends what was said last."""
+    if answer and not out.get_last_text().rstrip().endswith(answer.rstrip()):
+        out.say("assistant", answer)
+
+
+# smolagents: the steps of an agent's memory, as `get_full_steps` and `get_succinct_steps` return them, in `steps`.
+#
+# A code agent has one tool, `python_interpreter`: the tools of the user are called in its code. A call there is read where it
+# is a statement of its own, assigned or printed, with literal arguments under their names; any other is unread. Observations
+# are those of a step: with one call they are what it returned, with several nobody knows which returned what. A step that failed
+# has its calls in the model's message alone.
+
+_SILENT = frozenset(dir(builtins)) | {"final_answer"}
+"""What code calls beside tools."""
+
+
+def _read_smolagents(record: Cursor) -> Tools:
+    for step in record.items("steps", of="a step"):
+        if "step_number" in step:
+            _read_action(step)
+        elif "task" in step:
+            record.out.say("user", step.text("task"))
+        elif "system_prompt" in step:
+            record.out.say("system", step.text("system_prompt"))
+        elif "output" in step:
+            _add_answer_of_smolagents(record.out, step.take("output"))
+        else:
+            step.leave("a plan" if "plan" in step else "a step of an unknown kind")
+    return None
+
+
+def _read_action(step: Cursor) -> None:
+    """Read one step: what the model called, and what came of it."""
+    step.take_all("model_input_messages", "model_output", "code_action")
+    message, calls = step.child("model_output_message"), list[ToolCall]()
+    final: JsonValue = None
+    for listed in (step if step.peek("tool_calls") else message).items("tool_calls", of="a call"):
+        call = take_call(listed)
+        written = (call.arguments or {}).get("code", call.raw)
+        code = as_text(step.peek("code_action")) or as_text(written) or ""
+        for one in _list_code_calls(code, listed) if call.name == "python_interpreter" else (call,):
+            if one.name == "final_answer":
+                final = (one.arguments or {}).get("answer")
+            else:
+                calls.append(one)
+    message.drop()
+    for at, call in enumerate(calls):
+        step.out.call(call, parallel=at > 0)
+    failure = step.child("error").text("message")
+    observed, answer = step.take("observations"), step.take("action_output")
+    if len(calls) == 1 and (failure or observed is not None):
+        step.out.answer(ToolResult(failure or parse_text(observed), bool(failure)))
+    if step.flag("is_final_answer"):
+        _add_answer_of_smolagents(step.out, final if answer is None else answer)
+
+
+def _list_code_calls(code: str, listed: Cursor) -> list[ToolCall]:
+    calls: list[ToolCall] = []
+    found = list_statement_calls(code)
+    if found is None:
+        listed.out.note_unread("call", listed.path, "a call in code that is no Python")
+    for call in found or ():
+        if call.name in _SILENT:
+            continue
+        if call.arguments is not None:
+            calls.append(build_tool_call(None, call.name, call.arguments))
+        elif "." not in call.name:
+            listed.out.note_unread("call", listed.path, f"a call of {call.name[:60]!r} in code")
+    return calls
+
+
+def _add_answer_of_smolagents(out: Transcript, answer: JsonValue) -> None:
+    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    if text != out.get_last_text():
+        out.say("assistant", text)
+
+
+# OpenAI Assistants: the run steps of a thread, newest first as the API lists them, in `steps` or a page's `data`.
+#
+# The thread's `messages` may stand beside them; without them, what a step says is only named. A function's output is null until
+# it is submitted.
+
+
+def _read_assistants(record: Cursor) -> Tools:
+    messages, steps = _list_page(record, "messages"), _list_page(record, "steps", "data")
+    known = {as_text(message.peek("id")) for message in messages}
+    for one in sorted([*messages, *steps], key=_get_time):
+        details, status = one.child("step_details"), one.text("status")
+        one.take_all("id", "type", "object", "created_at")
+        if "role" in one:
+            parts = one.parts("content")
+            texts = [part.child("text").text("value") or part.text("text", "refusal") for part in parts]
+            record.out.say("user" if one.text("role") == "user" else "assistant", "\n".join(texts))
+        elif details.peek("type") == "tool_calls":
+            record.out.say("assistant", "")
+            for call in details.items("tool_calls", of="a call"):
+                output = call.child("function").take("output")
+                record.out.call(take_call(call), parallel=True)
+                if output is not None:
+                    record.out.answer(ToolResult(parse_text(output)))
+        elif details.child("message_creation").text("message_id") not in known:
+            record.out.miss_reply(one.path, "a message of which the run's steps hold only the id")
+        if status not in ("", "completed"):
+            record.out.end_with(Ending(status, f"{one.path}/status"))
+    run = record.child("run")
+    if run.peek("status") not in (None, "completed"):
+        record.out.end_with(Ending(run.text("status"), "/run/status"))
+    return read_tools(record.take("tools") or run.take("tools"))
+
+
+def _list_page(record: Cursor, *names: str) -> Sequence[Cursor]:
+    """Return the items of a list, or of a page of the API, oldest first."""
+    for name in names:
+        nodes = record.list_nodes(name) or record.child(name).list_nodes("data")
+        if nodes:
+            return nodes[::-1] if _get_time(nodes[0]) > _get_time(nodes[-1]) else nodes
+    return ()
+
+
+def _get_time(one: Cursor) -> float:
+    time = one.peek("created_at")
+    return time if isinstance(time, (int, float)) else 0.0
+
+
+FORMATS = (
+    Format(
+        name="adk",
+        read=_read_adk,
+        recognise=lambda record: (
+            holds(record, "events", "author", "content")
+            or holds(record, "conversation", "userContent")
+            or holds(record, "conversation", "user_content")
+        ),
+        score=93,
+        summary="A session of Google's ADK, or a case of its eval sets.",
+        hint="events with an author and a content, or a conversation of invocations",
+        split=partial(split_list, names=("eval_cases", "evalCases")),
+    ),
+    Format(
+        name="atif",
+        read=_read_atif,
+        recognise=lambda record: (
+            str(record.get("schema_version")).startswith("ATIF")
+            or ("agent" in record and holds(record, "steps", "source", "step_id"))
+        ),
+        score=92,
+        summary="An ATIF trajectory, as Harbor writes it; `callgrade convert --to atif` writes one.",
+        hint="a schema_version of ATIF, or steps with a source, and an agent",
+    ),
+    Format(
+        name="crewai",
+        read=_read_crewai,
+        recognise=lambda record: record.keys() >= {*_TASK} or holds(record, "tasks_output", *_TASK),
+        score=87,
+        summary="A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.",
+        hint="raw with description and expected_output, or tasks_output with such tasks",
+    ),
+    Format(
+        name="smolagents",
+        read=_read_smolagents,
+        recognise=lambda record: holds(record, "steps", "step_number", "tool_calls"),
+        score=83,
+        summary="The steps of a smolagents agent's memory: a list of them, or `steps`.",
+        hint="steps with a step_number and tool_calls",
+    ),
+    Format(
+        name="assistants",
+        read=_read_assistants,
+        recognise=lambda record: (
+            "thread.run.step" in list_at(record, "steps/object", "data/object", "steps/data/object")
+        ),
+        score=89,
+        summary="The run steps of an OpenAI Assistants thread, with its messages and its run if they are known.",
+        hint="steps, or a page's data, of the object thread.run.step",
+    ),
+)

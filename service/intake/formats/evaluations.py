@@ -1,0 +1,277 @@
+"""Runs and test cases of benchmarks and evaluation libraries, some with gold: tau-bench, tau2-bench, Inspect, DeepEval, ragas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NotRequired, cast
+
+from pydantic import JsonValue
+
+from service.core.json.members import JsonObject, find_object, find_text, list_items, list_objects
+from service.core.trace import ToolResult
+from service.errors import InputError
+from service.intake.calls import read_result_content
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools, holds, split_list, take_tools
+from service.intake.messages import find_speaker, read_message, read_messages, read_reply_message
+from service.intake.parts import take_call
+from service.intake.speech import Speech
+from service.intake.unread_parts.endings import Ending
+
+# tau-bench (sierra-research/tau-bench), as its result files give it, `{task_id, trial, reward, info: {task: {actions, outputs}},
+# traj}`, or with everything inline: `{task_id, trial, messages, gold_actions, outputs, initial, gold, final}`. It signals a
+# failed call by a text that starts with "Error". The simulated user has the last word.
+
+
+def _read_tau(record: Cursor) -> Tools:
+    chosen = next((name for name in ("messages", "traj") if name in record), None)
+    task, trial = record.take("task_id"), record.take("trial")
+    if chosen is None:
+        raise InputError.at("", "expected the conversation in messages or traj")
+    if not isinstance(task, (int, str)):
+        raise InputError.at("/task_id", "expected a task_id")
+    read_messages(record.out, record.items(chosen, of="a message"), error_prefix="Error", strict=True)
+    record.out.id = f"task-{task}" + ("" if trial is None else f"-trial-{trial}")
+    record.out.state = cast("JsonObject", record.raw)
+    record.take_all("gold_actions", "outputs", "gold", "info", "initial", "final")
+    record.out.close()
+    return take_tools(record, "tools")
+
+
+def _find_tau_gold(record: JsonObject) -> dict[str, JsonValue] | None:
+    task = find_object(find_object(record, "info"), "task")
+    actions = record.get("gold_actions", task.get("actions"))
+    outputs = record.get("outputs", task.get("outputs"))
+    state = record.get("gold")
+    if actions is None and outputs is None and state is None:
+        return None
+    listed = _pick(list_objects(actions), "name", "kwargs") if isinstance(actions, list) else actions
+    return {"format": "tau", "actions": listed, "outputs": outputs or [], "state": state}
+
+
+def _pick(actions: Iterable[JsonObject], *names: str) -> JsonValue:
+    """Return the actions with these members alone."""
+    return [{name: action[name] for name in names if name in action} for action in actions]
+
+
+# tau2-bench: a file of results is a trace for each simulation, with the actions of its task as gold. Calls that the simulated
+# user made are not the agent's, and neither are their results. A tool's message names its call in `id` and says in `error`
+# whether it failed.
+
+
+def _read_tau2(record: Cursor) -> Tools:
+    record.out.id = f"task-{record.take('task_id')}-trial-{record.take('trial') or 0}"
+    record.take_all("task", "reward_info", "info", "timestamp", "start_time", "end_time")
+    for message in record.items("messages", of="a message"):
+        if message.peek("role") == "tool" and "tool_messages" in message:
+            message.take("role")
+            for inner in message.items("tool_messages", of="a message"):
+                _read_tau2_message(inner)
+        else:
+            _read_tau2_message(message)
+    reason = record.text("termination_reason")
+    if reason in ("user_stop", "agent_stop"):
+        record.out.close()
+    elif reason:
+        record.out.end_with(Ending(f"incomplete: {reason}", "/termination_reason"))
+    return take_tools(record, "tools")
+
+
+def _read_tau2_message(message: Cursor) -> None:
+    speaker = find_speaker(message)
+    message.take_all("turn_idx", "requestor", "timestamp", "raw_data")
+    if message.peek("requestor") == "user" and speaker == "tool":
+        message.take_all("id", "content", "error")
+        return
+    for call in message.items("tool_calls", of="a call") if speaker == "user" else ():
+        if call.peek("requestor") == "user":
+            call.drop()
+        else:
+            call.leave(holds="call")
+    read_message(message, speaker)
+
+
+def _find_tau2_gold(record: JsonObject) -> dict[str, JsonValue] | None:
+    criteria = find_object(find_object(record, "task"), "evaluation_criteria")
+    actions = criteria.get("actions")
+    if not isinstance(actions, list):
+        return None
+    own = [one for one in list_objects(actions) if one.get("requestor", "assistant") == "assistant"]
+    plain = _pick(own, "name", "arguments", "compare_args", "action_id")
+    return {"format": "tau", "actions": plain, "outputs": list_items(criteria.get("communicate_info"))}
+
+
+def _split_tau2(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
+    """Return the simulations of a file of results, each with its task; None if the record is none."""
+    if not isinstance(record.get("simulations"), list):
+        return None
+    tasks = {str(task.get("id")): dict(task) for task in list_objects(record.get("tasks"))}
+    return [
+        (f"/simulations/{index}", {**one, "task": tasks.get(str(one.get("task_id")))})
+        for index, one in enumerate(list_objects(record["simulations"]))
+    ]
+
+
+# Inspect: a tool failed if its message has an `error`. Long texts may stand in `attachments`. The `output` repeats the last
+# message and says how it ended; a `limit` or an `error` says that the sample was stopped. The `events` say again what the
+# messages do, and what other agents did.
+
+
+def _read_inspect(record: Cursor) -> Tools:
+    record.out.id = f"{record.take('id')}-epoch-{record.take('epoch')}"
+    record.take_all("target", "input", "events_data")
+    attached = find_object(record.members, "attachments")
+    messages = record.take("messages")
+    inner = Cursor({"messages": _attach(messages, attached) if attached else messages}, record.out)
+    read_messages(record.out, inner.items("messages", of="a message"))
+    for event in record.items("events", of="an event"):
+        event.take("call")  # with the provider, whose answer is the event's output
+        for choice in event.child("output").items("choices"):
+            choice.child("message").take("content")
+        if event.peek("event") in ("state", "store"):
+            event.drop()
+    output = record.child("output")
+    choice = next(list_objects(output.take("choices")), None)
+    if choice is not None and (reason := find_text(choice, "stop_reason")):
+        record.out.end_with(Ending(reason, "/output/choices/0/stop_reason"))
+    output.drop()
+    limit = record.child("limit")
+    if limit:
+        record.out.end_with(Ending(f"incomplete: the limit of {limit.text('type') or 'the sample'}", "/limit"))
+    elif record.peek("error") and not record.out.has_replied():
+        record.out.end_reply({"error": record.peek("error")}, "")
+    return None
+
+
+def _attach(value: JsonValue, attached: Mapping[str, JsonValue]) -> JsonValue:
+    """Return a value with the texts that stand in the sample's attachments."""
+    if isinstance(value, str) and value.startswith("attachment://"):
+        return attached.get(value.removeprefix("attachment://"), value)
+    if isinstance(value, list):
+        return [_attach(item, attached) for item in value]
+    return {name: _attach(item, attached) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+# DeepEval, with members in camel or in snake case: one question and answer, or the `turns` of a conversation. The tools that
+# were called stand apart from the texts, with neither ids nor an order between them: they are read as calls of the reply,
+# before its text.
+
+_CALLED = ("toolsCalled", "tools_called", "mcpToolsCalled", "mcp_tools_called")
+_EXPECTED = ("expectedTools", "expected_tools")
+_ANSWER = ("actualOutput", "actual_output")
+
+
+def _read_deepeval(record: Cursor) -> Tools:
+    record.take_all(*_EXPECTED)
+    if "turns" not in record:
+        record.out.say("user", record.text("input"))
+        _read_called(record, *_ANSWER)
+    for turn in record.items("turns", of="a turn"):
+        if turn.text("role") == "assistant":
+            _read_called(turn, "content")
+        else:
+            record.out.say("user", turn.text("content"))
+    return None
+
+
+def _read_called(holder: Cursor, *answer: str) -> None:
+    speech = Speech(holder.out)
+    for name in _CALLED:
+        for raw in holder.items(name, of="a call") if holder.peek(name) else ():
+            call = take_call(raw)
+            returned = next((key for key in ("output", "result") if raw.peek(key) is not None), "")
+            speech.call(call, ToolResult(read_result_content(raw.take(returned))) if returned else None)
+    speech.add_text(holder.text(*answer))
+    speech.end()
+
+
+def _find_gold_calls(
+    record: JsonObject, names: Sequence[str], *arguments: str, ordered: bool = False
+) -> dict[str, JsonValue] | None:
+    """Return the calls that the first of these members expects, with their arguments in one of `arguments`."""
+    raw = next((record[name] for name in names if record.get(name) is not None), None)
+    calls: list[JsonValue] = [
+        {
+            "name": find_text(call, "name") or "",
+            "arguments": next((call[one] for one in arguments if one in call), None),
+        }
+        for call in list_objects(raw)
+    ]
+    return None if raw is None else {"format": "calls", "calls": calls, **({"ordered": True} if ordered else {})}
+
+
+# ragas: messages are LangChain's without ids, so that a result belongs to the call before it, in order.
+
+
+def _read_ragas(record: Cursor) -> Tools:
+    record.take("reference_tool_calls")
+    if question := record.text("user_input"):
+        record.out.say("user", question)
+    for message in record.items("user_input", of="a message") if not question else ():
+        content = find_object(message.members, "content")
+        speaker = find_speaker(message, "type", "role")
+        if speaker is not None and "text" in content:  # `to_dict` puts text and calls into the content
+            read_reply_message(message.child("content"), "text")
+        else:
+            read_message(message, speaker)
+    if answer := record.text("response"):
+        record.out.say("assistant", answer)
+    return None
+
+
+FORMATS = (
+    Format(
+        name="tau",
+        read=_read_tau,
+        recognise=lambda record: "traj" in record or ("task_id" in record and "messages" in record),
+        score=70,
+        summary="A tau-bench run: either `messages` or `traj`.",
+        hint="traj, or messages with a task_id",
+        gold=_find_tau_gold,
+    ),
+    Format(
+        name="tau2",
+        read=_read_tau2,
+        recognise=lambda record: (
+            "termination_reason" in record and "task_id" in record and isinstance(record.get("messages"), list)
+        ),
+        score=71,
+        summary="A simulation of tau2-bench; a file of results is a trace for each.",
+        hint="messages with a task_id and a termination_reason",
+        gold=_find_tau2_gold,
+        split=_split_tau2,
+    ),
+    Format(
+        name="inspect_ai",
+        read=_read_inspect,
+        recognise=lambda record: "epoch" in record and isinstance(record.get("messages"), list),
+        score=89,
+        summary="A sample of an Inspect log; a file with a whole log is a trace for each.",
+        hint="messages with an epoch",
+        members={"id": NotRequired[int | str | None]},
+        split=lambda record: (
+            split_list(record, ("samples",)) if holds(record, "samples", "epoch", "messages") else None
+        ),
+    ),
+    Format(
+        name="deepeval",
+        read=_read_deepeval,
+        recognise=lambda record: (
+            holds(record, "turns", "role", "content")
+            or (isinstance(record.get("input"), str) and not record.keys().isdisjoint((*_ANSWER, *_CALLED)))
+        ),
+        score=72,
+        summary="A DeepEval test case: a question with its answer, or turns, with the tools called.",
+        hint="input with actualOutput or toolsCalled, or turns",
+        gold=lambda record: _find_gold_calls(record, _EXPECTED, "inputParameters", "input_parameters"),
+    ),
+    Format(
+        name="ragas",
+        read=_read_ragas,
+        recognise=lambda record: isinstance(record.get("user_input"), (str, list)),
+        score=73,
+        summary="A ragas sample: a conversation in `user_input`, or a question with its `response`.",
+        hint="user_input",
+        gold=lambda record: _find_gold_calls(record, ("reference_tool_calls",), "args", ordered=True),
+    ),
+)

@@ -1,0 +1,129 @@
+"""Logs of single calls to a model, in the format of any provider: requests with their responses, and LiteLLM's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from service.core.json.members import JsonObject, as_text, find_object
+from service.errors import InputError
+from service.intake.cursor import Cursor
+from service.intake.format import Format
+from service.intake.log_messages import locate
+from service.intake.wrapping import Exchange, WrapperContents
+
+# LiteLLM's log of a call. A row of the spend logs may have the messages in `proxy_server_request`, the body sent to the proxy.
+
+_LITELLM_MEMBERS = frozenset({"litellm_call_id", "call_type", "model_parameters"})
+"""Members that no other format has beside messages."""
+_ERRORS = ("error_str", "error_information")
+_EMPTY: tuple[JsonValue, ...] = (None, "", "{}", "[]", {}, [])
+
+
+def _read_litellm(record: Cursor) -> WrapperContents:
+    record.child("model_parameters").take("functions")
+    inputs = ("messages", "proxy_server_request")
+    given = locate(record, next((name for name in inputs if record.peek(name) not in _EMPTY), "messages"))
+    status = record.text("status")
+    failed = status == "failure" or (status != "success" and any(record.peek(name) for name in _ERRORS))
+    if failed and not record.peek("response"):
+        place = next(name for name in ("response", "status", *_ERRORS) if name in record)
+        record.out.miss_reply(f"/{place}", "the reply of a request that failed")
+    record.take_all(*_ERRORS)
+    tools = locate(record, "model_parameters/tools")
+    exchange = Exchange(*given, *locate(record, "response"), *tools, sample=_take_sample(record))
+    return WrapperContents([exchange], id=record.text("id") or None, notes=record.out)
+
+
+def _take_sample(record: Cursor) -> int | None:
+    sample = record.take("sample")
+    return sample if isinstance(sample, int) else None
+
+
+# A request and its response as a program logs them. The request may be the record itself. Also read: a line of a batch's
+# results (OpenAI's `response.body`, Anthropic's `result.message`), and Bedrock's invocation log.
+
+Ways = tuple[str, ...]
+"""Paths to the body of a request or a response, inner ones first."""
+_REQUESTS: Ways = ("request/body", "request", "input/inputBodyJson", "request_body")
+_RESPONSES: Ways = ("response/body", "response", "result/message", "output/outputBodyJson", "response_body")
+_OPERATION: tuple[Ways, Ways] = ("inputs",), ("output",)
+"""The same in a traced operation, which has an `op_name` (Weave)."""
+
+
+def _read_exchange(record: Cursor) -> WrapperContents:
+    raw = record.members
+    requests, responses = _list_ways(raw)
+    reply, way = _find_body(raw, responses)
+    if not reply:
+        raise InputError.at("", 'expected {"request": {...}, "response": {...}}, or a line of a batch\'s results')
+    request, request_way = _find_body(raw, requests)
+    sample, trace_id = _take_sample(record), as_text(raw.get("id"))
+    for taken in filter(None, (way, request_way)):
+        first, _, inner = taken.partition("/")
+        (record.child(first, of="what holds a body") if inner else record).take(inner or first)
+    _leave_beside(record, ("request", "input"), request_way, responses)
+    _leave_beside(record, ("response", "result", "output"), way, responses)
+    if not request and _is_request(raw):  # then everything beside the messages is part of the request
+        request = {name: record.take(name) for name in record.list_untaken()}
+    exchange = Exchange(request, f"/{request_way}" if request_way else "", reply, f"/{way}", sample=sample)
+    return WrapperContents([exchange], id=trace_id, notes=record.out)
+
+
+def _list_ways(raw: JsonObject) -> tuple[Ways, Ways]:
+    """Return the paths to a request and to its response."""
+    return _OPERATION if "op_name" in raw else (_REQUESTS, _RESPONSES)
+
+
+def _leave_beside(record: Cursor, names: tuple[str, ...], chosen: str, responses: Ways) -> None:
+    """Leave what stands beside the body that is read; another reply may hold what the model said."""
+    for name in names:
+        if record.peek(name) and chosen.partition("/")[0] != name:
+            reply = any(way.partition("/")[0] == name and _find_body(record.members, (way,))[0] for way in responses)
+            what = f"the member {name!r} of the trace, beside {chosen or 'nothing'!r},"
+            record.member(name).leave(what, holds="text" if reply else "other", by_id=False)
+
+
+def _find_body(record: JsonObject, ways: Ways) -> tuple[dict[str, JsonValue], str]:
+    """Return the object at the first path that leads to one, and the path; {} if none does."""
+    for way in ways:
+        here: Mapping[str, JsonValue] = record
+        for name in way.split("/"):
+            here = find_object(here, name)
+        if here:
+            return dict(here), way
+    return {}, ""
+
+
+def _is_exchange(record: JsonObject) -> bool:
+    requests, responses = _list_ways(record)
+    paired = bool(find_object(record, "request") or "custom_id" in record or _find_body(record, requests)[0])
+    return (paired or _is_request(record)) and bool(_find_body(record, responses)[0])
+
+
+def _is_request(record: JsonObject) -> bool:
+    """Whether a record is itself the request, with the reply beside its messages."""
+    return isinstance(record.get("messages"), list) and not record.keys() & _LITELLM_MEMBERS
+
+
+FORMATS = (
+    Format(
+        name="exchange",
+        read=_read_exchange,
+        recognise=_is_exchange,
+        score=86,
+        summary="The bodies of a request and its response, or of a response alone.",
+        hint="request with response, or a line of a batch's results",
+    ),
+    Format(
+        name="litellm",
+        read=_read_litellm,
+        recognise=lambda record: (
+            ("messages" in record or "proxy_server_request" in record) and bool(record.keys() & _LITELLM_MEMBERS)
+        ),
+        score=76,
+        summary="What LiteLLM passes to a logging callback, a row of its spend logs, or a line of a log bucket.",
+        hint="messages with litellm_call_id, call_type or model_parameters",
+    ),
+)

@@ -1,0 +1,361 @@
+"""Logs of calls to models, as programs, proxies and tracing tools keep them: what a model was sent and replied, in any format.
+
+Tracing tools keep a trace as entries of models, tools and chains, each with its input and output; a table says where. Entries
+of models are the exchanges; those of tools are tool runs. Without any model's entry, the outermost one is the exchange: an
+agent's output may be its messages. All else may repeat calls of the conversation; those that do not are unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pydantic import JsonValue
+
+from service.core.json.members import JsonObject, as_text, find_object, find_text, list_objects
+from service.core.json.pointers import escape_token
+from service.core.trace import ToolResult
+from service.errors import InputError
+from service.intake.calls import build_tool_call
+from service.intake.cursor import Cursor
+from service.intake.format import Format, Tools, holds, recognise_lines
+from service.intake.log_messages import NOTHING, Located, locate
+from service.intake.texts import parse_text
+from service.intake.unread_parts.leftovers import Rest
+from service.intake.unread_parts.suspects import clip, looks_like_call
+from service.intake.wrapping import Exchange, ToolRun, WrapperContents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """Where a tracing tool keeps a trace. A path is members in an entry with "/" between them; of several, the first is read."""
+
+    entries: tuple[str, ...]
+    """Paths of the list of entries in the record, which may also be an entry itself."""
+    below: str = ""
+    """The member of an entry with those below it."""
+    ids: tuple[str, ...]
+    """Paths of the trace's id in the record."""
+    trace: str = ""
+    """The member of an entry with the trace's id."""
+    kind: tuple[str, ...]
+    kinds: frozenset[str] = frozenset()
+    """The kinds of entries, in capitals; any other is noted."""
+    input: tuple[str, ...]
+    output: tuple[str, ...]
+    tools: str = ""
+    start: tuple[str, ...]
+    parent: tuple[str, ...]
+    name: tuple[str, ...] = ("name",)
+    error: tuple[str, ...]
+    """What is there if an entry failed."""
+    failed: str = ""
+    """What stands in what `error` holds if an entry failed, in capitals."""
+    whole: tuple[str, ...] = ()
+    """Members of entries, or of the record, that belong together, such as attributes under dotted keys."""
+
+
+_MODELS = frozenset({"LLM", "CHAT_MODEL", "GENERATION"})
+_TOOLS = frozenset({"TOOL", "FUNCTION"})
+
+
+def read_store(record: Cursor, store: Store) -> WrapperContents:
+    """Return what a trace of a store holds. Raises InputError: its entries are of several traces."""
+    path = next((path for path in store.entries if _list_nodes(record, path)), store.entries[0])
+    nodes = [one for node in _list_nodes(record, path) for one in _walk(node, store.below)]
+    traces = {text: None for node in nodes if (text := as_text(node.peek(store.trace)))}
+    if len(traces) > 1:
+        raise InputError.at(f"/{path}", f"expected entries of one trace, not of {len(traces)}")
+    held = any(record.peek(name) is not None for name in (*store.input, *store.output))
+    entries = [record, *nodes] if held or not nodes else nodes
+    if not nodes:
+        entries = [*_walk(record, store.below)]
+    own = next((text for path in store.ids if (text := as_text(_peek(record, path)))), None)
+    return read_entries(record, entries, store, own or next(iter(traces), None))
+
+
+def _list_nodes(record: Cursor, path: str) -> Sequence[Cursor]:
+    *way, name = path.split("/")
+    for one in way:
+        record = record.child(one)
+    return record.list_nodes(name)
+
+
+def _walk(entry: Cursor, below: str) -> Iterator[Cursor]:
+    """Iterate over an entry and those below it, in the order in which they stand."""
+    yield entry
+    for inner in entry.list_nodes(below) if below else ():
+        yield from _walk(inner, below)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What one entry says."""
+
+    node: Cursor
+    kind: str
+    exchange: Exchange
+    start: tuple[float, str]
+    outermost: bool
+    name: str
+
+
+def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store, trace_id: str | None) -> WrapperContents:
+    """Return what these entries of a log hold."""
+    ids = {text for node in nodes if (text := find_text(node.members, "id", "span_id"))}
+    entries = sorted([_read_entry(node, store, ids, record) for node in nodes], key=lambda entry: entry.start)
+    models = [entry for entry in entries if entry.kind in _MODELS] or [one for one in entries if one.outermost][:1]
+    others = [entry.exchange for entry in entries if entry not in models]
+    extra = [(one.input, one.input_path) for one in others] + [(one.reply, one.reply_path) for one in others]
+    whole = [node.child(name) for node in (record, *nodes) for name in store.whole if name in node]
+    rest = [*nodes] if record in nodes else [record, *nodes]
+    packed = [one for node in rest for one in _take_rest(node)]
+    packed += [({name: node.take(name) for name in node.list_untaken()}, node.path) for node in whole]
+    return WrapperContents(
+        [entry.exchange for entry in models],
+        [ToolRun(entry.name, entry.node.path) for entry in entries if entry.kind in _TOOLS],
+        trace_id,
+        record.out,
+        [one for one in extra if one[0] is not None],
+        packed,
+    )
+
+
+def _read_entry(node: Cursor, store: Store, ids: set[str], record: Cursor) -> _Entry:
+    kind = as_text(locate(node, *store.kind)[0]) or ""
+    if store.kinds and kind.upper() not in store.kinds and (node is not record or kind):
+        node.leave("an entry of an unknown type", keep=True)
+    error = locate(node, *store.error, keep=True)
+    failed = bool(error[0]) and store.failed in str(error[0]).upper()
+    parents = next((value for path in store.parent if (value := _peek(node, path))), None)
+    start = next((value for path in store.start if (value := _peek(node, path))), "")
+    tools = locate(node, store.tools) if store.tools else NOTHING
+    exchange = Exchange(*locate(node, *store.input), *locate(node, *store.output), *tools, error_path=error[1] * failed)
+    return _Entry(
+        node,
+        kind.upper(),
+        exchange,
+        (float(start), "") if isinstance(start, (int, float)) else (0.0, str(start)),
+        ids.isdisjoint(map(str, parents if isinstance(parents, list) else [parents])),
+        as_text(locate(node, *store.name)[0]) or "",
+    )
+
+
+def _peek(node: Cursor, path: str) -> JsonValue:
+    return locate(node, path, keep=True)[0]
+
+
+def _take_rest(node: Cursor) -> list[Located]:
+    """Take what was not read of an entry and return it; signs in it that something was lost are left."""
+    rest: list[Located] = []
+    for name in node.list_untaken():
+        value, path = node.take(name), f"{node.path}/{escape_token(name)}"
+        rest.append((value, path))
+        if value:
+            node.out.leave(Rest(value, path, f"the member {clip(name)!r}", name, calls=False))
+    return rest
+
+
+_LANGFUSE = Store(
+    entries=("observations", "data"),
+    ids=("id",),
+    trace="traceId",
+    kind=("type",),
+    kinds=frozenset(
+        ["SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"]
+    ),
+    input=("input",),
+    output=("output",),
+    start=("startTime",),
+    parent=("parentObservationId",),
+    error=("level",),
+    failed="ERROR",
+)
+_LANGSMITH = Store(
+    entries=("runs",),
+    below="child_runs",
+    ids=("id",),
+    trace="trace_id",
+    kind=("run_type",),
+    kinds=frozenset({"CHAIN", "LLM", "TOOL", "RETRIEVER", "EMBEDDING", "PROMPT", "PARSER"}),
+    input=("inputs",),
+    output=("outputs",),
+    tools="extra/invocation_params/tools",
+    start=("start_time", "dotted_order"),
+    parent=("parent_run_id",),
+    error=("error",),
+)
+_MLFLOW = Store(
+    entries=("data/spans",),
+    ids=("info/trace_id", "info/request_id"),
+    kind=("attributes/mlflow.spanType", "span_type", "type"),
+    input=("attributes/mlflow.spanInputs", "inputs", "attributes/mlflow.chat.messages"),
+    output=("attributes/mlflow.spanOutputs", "outputs"),
+    tools="attributes/mlflow.chat.tools",
+    start=("start_time_unix_nano", "start_time"),
+    parent=("parent_span_id", "parent_id"),
+    error=("status_code", "status"),
+    failed="ERROR",
+    whole=("info", "attributes"),
+)
+_OPIK = Store(
+    entries=("spans",),
+    ids=("trace_id", "id"),
+    trace="trace_id",
+    kind=("type",),
+    kinds=frozenset({"GENERAL", "TOOL", "LLM", "GUARDRAIL"}),
+    input=("input",),
+    output=("output",),
+    start=("start_time",),
+    parent=("parent_span_id",),
+    error=("error_info",),
+)
+_BRAINTRUST = Store(
+    entries=("events",),
+    ids=("root_span_id",),
+    trace="root_span_id",
+    kind=("span_attributes/type",),
+    input=("input",),
+    output=("output",),
+    tools="metadata/tools",
+    start=("created",),
+    parent=("span_parents",),
+    name=("span_attributes/name",),
+    error=("error",),
+)
+_AGENTS = Store(
+    entries=("lines",),
+    ids=(),
+    kind=("span_data/type",),
+    input=("span_data/input",),
+    output=("span_data/output",),
+    start=("started_at",),
+    parent=("parent_id",),
+    name=("span_data/name",),
+    error=("error",),
+)
+
+
+def _read_mlflow(record: Cursor) -> WrapperContents:
+    for span in record.child("data").list_nodes("spans"):
+        if looks_like_call(span.members):
+            record.out.note_unread("call", span.path, "a span that is a call")
+    return read_store(record, _MLFLOW)
+
+
+def _read_braintrust(record: Cursor) -> WrapperContents:
+    for row in record.list_nodes("events") or [record]:
+        if not row.child("span_attributes"):
+            row.leave("a row of an unknown type", keep=True)
+        row.take("expected")
+    return read_store(record, _BRAINTRUST)
+
+
+def _is_langfuse(record: JsonObject) -> bool:
+    of_span = {"spanId", "span_id", "attributes"}
+    return isinstance(record.get("observations"), list) or any(
+        "traceId" in one and "input" in one and not one.keys() & of_span
+        for one in (record, *list_objects(record.get("data")))
+    )
+
+
+# The OpenAI Agents SDK: what its processors export, the trace and its spans. A span of the type `generation` holds an exchange
+# with a model. One of the type `response` holds only its id: where the trace has no other, the calls and results are those of
+# the `function` spans, and what the model said is missing.
+
+_IDLE_SPANS = frozenset(
+    ["agent", "handoff", "guardrail", "custom", "mcp_tools", "task", "turn", "speech", "speech_group", "transcription"]
+)
+_NO_RESPONSE = "a response of which the trace holds only the id"
+
+
+def _read_agents(record: Cursor) -> Tools | WrapperContents:
+    lines = record.list_nodes("lines")
+    record.out.id = next((name for line in lines if (name := _name_agents_trace(line.members))), None)
+    spans = [line for line in lines if line.peek("object") == "trace.span"]
+    spans.sort(key=lambda span: as_text(span.peek("started_at")) or "")
+    typed = [(span, span.child("span_data", of="a span"), _peek(span, "span_data/type")) for span in spans]
+    exchanges = any(kind == "generation" for *_, kind in typed)
+    for span, body, kind in typed:
+        if kind == "response":
+            body.drop()
+            if exchanges:
+                span.leave(_NO_RESPONSE, holds="text", keep=True)
+            else:
+                record.out.miss_reply(body.path, _NO_RESPONSE)
+        elif kind == "function" and not exchanges:
+            if not (name := body.text("name")):
+                raise InputError.at(body.path, 'a span needs a name, such as "get_order"')
+            record.out.call(build_tool_call(None, name, parse_text(body.take("input"))))
+            failure = span.child("error").text("message")
+            record.out.answer(ToolResult(failure or parse_text(body.take("output")), bool(failure)))
+        elif kind not in _IDLE_SPANS and not exchanges:
+            body.leave("a span of an unknown type", holds="call")
+    return read_entries(record, spans, _AGENTS, record.out.id) if exchanges else None
+
+
+def _name_agents_trace(line: JsonObject) -> str | None:
+    """Return the trace that a line belongs to; None if it is no line of one."""
+    if line.get("object") == "trace.span":
+        return find_text(line, "trace_id")
+    return find_text(line, "id") if line.get("object") == "trace" else None
+
+
+FORMATS = (
+    Format(
+        name="langfuse",
+        read=partial(read_store, store=_LANGFUSE),
+        recognise=_is_langfuse,
+        score=83,
+        summary="A Langfuse trace with its observations, one observation, or a page of one trace's observations.",
+        hint="observations, or a traceId with input",
+    ),
+    Format(
+        name="langsmith",
+        read=partial(read_store, store=_LANGSMITH),
+        recognise=lambda record: "run_type" in record or holds(record, "runs", "run_type"),
+        score=84,
+        summary="A LangSmith run, or all `runs` of a trace.",
+        hint="a run_type, or runs that have one",
+    ),
+    Format(
+        name="mlflow",
+        read=_read_mlflow,
+        recognise=lambda record: isinstance(find_object(record, "data").get("spans"), list),
+        score=82,
+        summary="An MLflow trace, version 2 or 3.",
+        hint="spans below data",
+    ),
+    Format(
+        name="opik",
+        read=partial(read_store, store=_OPIK),
+        recognise=lambda record: any(
+            "trace_id" in one and str(one.get("type")).upper() in _OPIK.kinds and "input" in one
+            for one in (record, *list_objects(record.get("spans")))
+        ),
+        score=85,
+        summary="An Opik trace with its spans, or one span.",
+        hint="spans with a trace_id, a type such as llm, and an input",
+    ),
+    Format(
+        name="braintrust",
+        read=_read_braintrust,
+        recognise=lambda record: any(
+            find_object(row, "span_attributes") and "root_span_id" in row
+            for row in (record, *list_objects(record.get("events")))
+        ),
+        score=91,
+        summary="Rows of a Braintrust log: one, or those of a trace in `events`.",
+        hint="span_attributes with a root_span_id",
+    ),
+    Format(
+        name="openai_agents",
+        read=_read_agents,
+        recognise=recognise_lines(_name_agents_trace),
+        score=95,
+        summary="A trace of the OpenAI Agents SDK: a file of its trace and spans, or `lines`.",
+        hint="lines whose object is trace or trace.span",
+        session=_name_agents_trace,
+    ),
+)
