@@ -100,7 +100,7 @@ class JsonRoute(APIRoute):
         if not self.is_direct or scope["method"] not in self.methods:
             await super().handle(scope, receive, send)
             return
-        response = await (self.endpoint(request=request) if self.dependant.request_param_name else self.endpoint())
+        response = await (self.endpoint(request) if self.dependant.request_param_name else self.endpoint())
         await response(scope, receive, send)
 
 

@@ -65,11 +65,11 @@ class RequestMiddleware:
             await send({"type": "websocket.close", "code": 1008})
             return
         exchange = _Exchange(scope, receive, send)
-        self.metrics.in_flight.inc()
+        self.metrics.in_flight += 1
         try:
             await self._answer(exchange)
         finally:
-            self.metrics.in_flight.dec()
+            self.metrics.in_flight -= 1
             self._record(exchange)
         if exchange.held_open:
             await self._close(exchange)
@@ -120,14 +120,18 @@ class _Exchange:
         self.started_at = time.perf_counter()
         self.status = 500
         self.response_started = False
-        self.request_id = _read_given_id(scope) or token_hex(16)
+        headers = Headers(scope=scope)
+        given_id = headers.get("x-request-id", "")
+        self.request_id = given_id if SAFE_ID.fullmatch(given_id) else token_hex(16)
         self.method: str = scope["method"] if scope["method"] in METHODS else OTHER
         self.head = scope["method"] == "HEAD"
         # A copy: servers look into their own scope to see whether the response has a body.
         self.scope: Scope = {**scope, "method": "GET"} if self.head else scope
         self.held_open = False
         """Whether the response is sent but not ended: the server would close the connection on a body that still comes."""
-        self._body_comes = _closes_after_body(scope)
+        # That the server ends the connection with the response, and nothing (`100 Continue`) holds the body back.
+        closes = scope.get("http_version") == "1.0" or "close" in headers.get("connection", "").lower()
+        self._body_comes = closes and is_expected(headers) and "expect" not in headers
         self._receive = receive
         self._send = send
 
@@ -176,16 +180,3 @@ class _Exchange:
     async def send_whole(self, response: Response) -> None:
         """Send a response that was not made by a route."""
         await response(self.scope, self.receive, self.send)
-
-
-def _closes_after_body(scope: Scope) -> bool:
-    """Whether a body comes that nothing waits for (`100 Continue`), on a connection that ends with the response."""
-    headers = Headers(scope=scope)
-    closes = "close" in headers.get("connection", "").lower() or scope.get("http_version") == "1.0"
-    return closes and is_expected(headers) and "expect" not in headers
-
-
-def _read_given_id(scope: Scope) -> str | None:
-    """Read the caller's own X-Request-Id, if it is safe to log."""
-    request_id = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
-    return request_id if SAFE_ID.fullmatch(request_id) else None
