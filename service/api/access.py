@@ -12,14 +12,11 @@ from functools import lru_cache
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Match
-from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from service.api.cross_site import refuse_cross_site, refuse_host, refuse_origin
 from service.api.key_cache import KeyCache, find_peer, read_key
 from service.api.page_route import PageRoute, read_cookie, read_csrf_session
-from service.api.problems import render_refusal
-from service.errors import CallgradeError
 from service.store.access.audit import Actor
 from service.store.access.keys import NAMELESS, UNKNOWN, Caller, Scope
 
@@ -93,7 +90,7 @@ def find_payer(scope: AsgiScope) -> str:
 
 
 class Access:
-    """Passes a request on to the routes, its Caller in `scope["state"]["caller"]`, or answers with what is missing.
+    """Finds who is calling, and what route will answer.
 
     `keys` None: no request needs a key. `open_without_keys`: the same while the store has no key. A request that needs
     no key must not come from a web page of another site; `hosts` are names of the service besides the loopback's.
@@ -102,7 +99,6 @@ class Access:
 
     def __init__(
         self,
-        app: ASGIApp,
         *,
         routes: Sequence[BaseRoute],
         keys: KeyCache | None,
@@ -110,32 +106,17 @@ class Access:
         open_without_keys: bool,
         hosts: Collection[str] = (),
     ) -> None:
-        self.app = app
         self.hosts = hosts
         self.routes = routes
         self.keys = keys
         self.sessions = sessions
         self.open_without_keys = open_without_keys
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Pass one request on, or refuse it."""
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-        elif scope["type"] == "http":
-            await self._admit(scope, receive, send)
-        else:  # we have no such routes
-            await send({"type": "websocket.close", "code": 1008})
+    async def __call__(self, scope: AsgiScope) -> Caller:
+        """Find who is calling; NAMELESS on a public route, which asks nobody. Put the route in `scope["route"]`.
 
-    async def _admit(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        try:
-            scope.setdefault("state", {})["caller"] = await self._authenticate(scope)
-        except (HTTPException, CallgradeError) as error:
-            await render_refusal(error)(scope, receive, send)
-            return
-        await self.app(scope, receive, send)
-
-    async def _authenticate(self, scope: AsgiScope) -> Caller:
-        """Find who is calling; NAMELESS on a public route, which asks nobody."""
+        HTTPException or CallgradeError if the caller may not call it.
+        """
         route, is_exact = self._find_route(scope)
         template = None if route is None else getattr(route, "path", "")
         if route is not None:

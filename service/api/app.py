@@ -143,23 +143,21 @@ def create_app(
     )
     app.state.stopping = stopping
     app.state.parts = parts
-    app.add_middleware(
-        Fairness,
+    fairness = Fairness(
         requests=settings.max_concurrency,
         each=settings.tenant_max_concurrency or None,
         streams=settings.max_streams,
         body_bytes=settings.max_bodies_bytes,
         largest=settings.max_body_bytes,
     )
-    app.add_middleware(
-        Access,
+    access = Access(
         routes=app.routes,
         keys=parts.keys,
         sessions=parts.sessions,
         open_without_keys=is_loopback(settings.host),
         hosts=settings.allowed_hosts,
     )
-    app.add_middleware(RequestMiddleware, metrics=metrics)
+    app.add_middleware(RequestMiddleware, access=access, fairness=fairness, metrics=metrics)
     app.add_exception_handler(CallgradeError, _render_error)
     app.add_exception_handler(HTTPException, _render_error)
     app.add_exception_handler(RequestValidationError, _render_misfit)

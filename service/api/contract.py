@@ -1,21 +1,27 @@
 """What all routes of the contract share, and its OpenAPI document.
 
-FastAPI reads paths, queries and headers. A body is read by `read_json` and others of `service.api.body`, within limits, and
-described here, because FastAPI would read it first.
+FastAPI reads paths and queries. A body is read by `read_json` and others of `service.api.body`, within limits, and described
+here, because FastAPI would read it first. Answers are written here, because FastAPI would build a serializer for each route of
+each application.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache, partial, wraps
+from inspect import signature
+from typing import Annotated, Any, cast, get_type_hints
 
-from fastapi import APIRouter, Depends, FastAPI, Path
+from fastapi import APIRouter, FastAPI, Path
+from fastapi.datastructures import DefaultPlaceholder
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic import AliasChoices, BaseModel, ConfigDict, TypeAdapter
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from service.api.problems import MEDIA_TYPE
 from service.core.models.kinds import FrozenModel
@@ -62,12 +68,48 @@ JobId = Annotated[
 ]
 
 
+_build_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
+class JsonRoute(APIRoute):
+    """A route whose handler returns a response, or a value that becomes JSON by its declared type."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Awaitable[Any]], **options: Any) -> None:
+        self.describe = partial(APIRoute, path, endpoint, **options)
+        """Build the route as FastAPI documents it."""
+        declared, status = options["response_model"], options["status_code"] or 200
+
+        @wraps(endpoint)
+        async def respond(*args: Any, **values: Any) -> Response:
+            answer = await endpoint(*args, **values)
+            if answer is None or isinstance(answer, Response):
+                return answer or Response(status_code=status)
+            form = get_type_hints(endpoint)["return"] if isinstance(declared, DefaultPlaceholder) else declared
+            return Response(_build_adapter(form).dump_json(answer), status, media_type=JSON)
+
+        self.is_direct = signature(endpoint).parameters.keys() <= {"request"}
+        """Whether its handler takes nothing that FastAPI would have to read."""
+        options |= {"response_model": None, "responses": None}
+        super().__init__(path, respond, **options)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. What is wrong with it is raised."""
+        request = Request(scope, receive)
+        if scope["query_string"] and scope["method"] in self.methods:
+            refuse_doubtful_query(request)
+        if not self.is_direct or scope["method"] not in self.methods:
+            await super().handle(scope, receive, send)
+            return
+        response = await (self.endpoint(request) if self.dependant.request_param_name else self.endpoint())
+        await response(scope, receive, send)
+
+
 def build_router(tag: str, *statuses: int) -> APIRouter:
     """Build the router of a resource. `statuses`: those of its problems besides those that every route may have."""
     return APIRouter(
         tags=[tag],
         responses=describe_problems(401, 403, 422, 429, 500, 503, *statuses),
-        dependencies=[Depends(refuse_doubtful_query)],
+        route_class=JsonRoute,
         generate_unique_id_function=lambda route: route.name,
     )
 
@@ -100,7 +142,7 @@ def describe_lines(lines: str, examples: list[dict[str, Any]]) -> dict[str, Any]
     return {"requestBody": {"content": {NDJSON: content, "application/jsonl": content}, "required": True}}
 
 
-async def refuse_doubtful_query(request: Request) -> None:
+def refuse_doubtful_query(request: Request) -> None:
     """Refuse what FastAPI would take: a parameter that is given twice, and NUL, which not every database can hold."""
     query = request.query_params
     names = [name for name, _ in query.multi_items()]
@@ -134,7 +176,7 @@ def describe_api(app: FastAPI, bodies: tuple[type[BaseModel], ...], *, keys: boo
         version=app.version,
         summary=app.summary,
         description=app.description,
-        routes=app.routes,
+        routes=[one.describe() if isinstance(one, JsonRoute) else one for one in app.routes],
         separate_input_output_schemas=False,
     )
     _, more = TypeAdapter[Any].json_schemas(

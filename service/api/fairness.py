@@ -24,7 +24,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.access import find_payer
 from service.api.body import read_declared_length
-from service.api.problems import render_refusal
 from service.errors import DiskFullError
 
 T = TypeVar("T")
@@ -201,41 +200,37 @@ class RequestKind(NamedTuple):
 
 
 class Fairness:
-    """Passes on a request that its sender has room for; else answers 429, or 503 if others hold everything."""
+    """Passes on a request that its sender has room for."""
 
-    def __init__(
-        self, app: ASGIApp, *, requests: int, each: int | None, streams: int, body_bytes: int, largest: int
-    ) -> None:
+    def __init__(self, *, requests: int, each: int | None, streams: int, body_bytes: int, largest: int) -> None:
         """`requests` at once, `each` of them of one tenant; `streams` of each kind; `body_bytes` of requests in memory.
 
         `largest`: bytes of one body, beyond which it is refused. There is always room for one of these.
         """
-        self.app = app
         self._bodies = Shares(max(body_bytes, 2 * largest))
         self._largest = largest
         self._requests = RequestKind(Shares(requests, each=each), "requests under way")
         self._transfers = RequestKind(Shares(streams), "batches sent or fetched", is_stream=True)
         self._watches = RequestKind(Shares(streams), "batches watched", is_stream=True)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on, or refuse it."""
-        if scope["type"] != "http" or (path := scope["path"]) in ALWAYS_ANSWERED:
-            await self.app(scope, receive, send)
+    async def __call__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on to `app`, or raise HTTPException: 429, or 503 if others hold everything."""
+        if (path := scope["path"]) in ALWAYS_ANSWERED:
+            await app(scope, receive, send)
             return
         transfer = self._transfers if TRANSFER.fullmatch(path) else self._requests
         kind, name = self._watches if WATCH.fullmatch(path) else transfer, find_payer(scope)
         if not kind.places.take(name):
-            await render_refusal(kind.places.build_full_error(name, kind.description))(scope, receive, send)
-            return
+            raise kind.places.build_full_error(name, kind.description)
         try:
             if kind.is_stream:
-                await self.app(scope, receive, _bound_sending(send))
+                await app(scope, receive, _bound_sending(send))
             else:
-                await self._pass_with_body(name, scope, receive, send)
+                await self._pass_with_body(name, app, scope, receive, send)
         finally:
             kind.places.give(name)
 
-    async def _pass_with_body(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass_with_body(self, name: str, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; count the bytes of its body from their announcement until the response."""
         seen = counted = 0
 
@@ -256,9 +251,7 @@ class Fairness:
 
         try:
             count(read_declared_length(Headers(scope=scope)))
-            await self.app(scope, receive_counted, send)
-        except HTTPException as error:
-            await render_refusal(error)(scope, receive, send)
+            await app(scope, receive_counted, send)
         finally:
             if counted:
                 self._bodies.give(name, counted)

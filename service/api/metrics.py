@@ -166,7 +166,9 @@ class ServiceMetrics:
             registry=registry,
             buckets=JUDGE_BUCKETS_S,
         )
-        self.in_flight = prometheus.Gauge("callgrade_http_in_flight", "Requests being answered", registry=registry)
+        self.in_flight = 0
+        in_flight = prometheus.Gauge("callgrade_http_in_flight", "Requests being answered", registry=registry)
+        in_flight.set_function(lambda: self.in_flight)
         if backlog is not None:
             registry.register(backlog)
         # Finding the child of some labels costs more than counting. There are few labels, so the children are cached.
@@ -197,8 +199,9 @@ class ServiceMetrics:
     def count(self, tally: ReportCounts) -> None:
         """Count one report, and the outcomes in it that have no score."""
         self._reports(self._rubrics.get(tally.rubric, OTHER), tally.verdict).inc()
-        self._hits.inc(tally.cache_hits)
-        self._misses.inc(tally.asked)
+        if tally.cache_hits or tally.asked:
+            self._hits.inc(tally.cache_hits)
+            self._misses.inc(tally.asked)
         for (kind, cause), count in tally.unscored.items():
             self._unscored(kind, cause).inc(count)
 

@@ -1,4 +1,4 @@
-"""The outermost middleware: it gives every request an id, a log line and a count.
+"""The one middleware: who calls, is there room, which route answers; an id, a log line and a count for every request.
 
 Pure ASGI: it neither wraps streams nor starts tasks, so cancellation and back-pressure work as the server makes them.
 """
@@ -13,12 +13,18 @@ from contextlib import suppress
 from secrets import token_hex
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.access import Access
 from service.api.body import is_expected
+from service.api.contract import JsonRoute
+from service.api.fairness import Fairness
 from service.api.metrics import METHODS, OTHER, ServiceMetrics
-from service.api.problems import render_problem
+from service.api.problems import render_problem, render_refusal
+from service.errors import CallgradeError
 from service.problems import build_details
 from service.store.access.keys import NAMELESS, Caller
 
@@ -43,22 +49,27 @@ MAX_UNREAD = 200
 class RequestMiddleware:
     """The outermost layer of the application. Whatever fails below it becomes a problem document here."""
 
-    def __init__(self, app: ASGIApp, *, metrics: ServiceMetrics) -> None:
+    def __init__(self, app: ASGIApp, *, access: Access, fairness: Fairness, metrics: ServiceMetrics) -> None:
         self.app = app
+        self.access = access
+        self.fairness = fairness
         self.metrics = metrics
         self._unread = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request; pass anything else on."""
-        if scope["type"] != "http":
+        """Answer one HTTP request, its Caller in `scope["state"]["caller"]`; refuse a websocket."""
+        if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
+        if scope["type"] != "http":  # we have no such routes
+            await send({"type": "websocket.close", "code": 1008})
+            return
         exchange = _Exchange(scope, receive, send)
-        self.metrics.in_flight.inc()
+        self.metrics.in_flight += 1
         try:
             await self._answer(exchange)
         finally:
-            self.metrics.in_flight.dec()
+            self.metrics.in_flight -= 1
             self._record(exchange)
         if exchange.held_open:
             await self._close(exchange)
@@ -73,15 +84,24 @@ class RequestMiddleware:
         await exchange.end()
 
     async def _answer(self, exchange: _Exchange) -> None:
+        scope = exchange.scope
         try:
-            await self.app(exchange.scope, exchange.receive, exchange.send)
+            scope.setdefault("state", {})["caller"] = await self.access(scope)
+            route = scope.get("route")
+            app = route.handle if isinstance(route, JsonRoute) and route.is_direct else self.app
+            await self.fairness(app, scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             exchange.status = CLIENT_GONE_STATUS
-        except Exception:  # a bug of ours: the caller learns no more than that
+        except Exception as error:
+            if isinstance(error, HTTPException | CallgradeError) and not exchange.response_started:
+                await exchange.send_whole(render_refusal(error))
+                return
+            # A bug of ours: the caller learns no more than that.
             LOG.exception("unhandled error", extra={"fields": {"request_id": exchange.request_id}})
             if exchange.response_started:
                 raise
-            await exchange.fail(500, "an internal error; the log has it under the id in x-request-id")
+            detail = "an internal error; the log has it under the id in x-request-id"
+            await exchange.send_whole(render_problem(build_details(500, detail)))
 
     def _record(self, exchange: _Exchange) -> None:
         seconds = time.perf_counter() - exchange.started_at
@@ -100,14 +120,18 @@ class _Exchange:
         self.started_at = time.perf_counter()
         self.status = 500
         self.response_started = False
-        self.request_id = _read_given_id(scope) or token_hex(16)
+        headers = Headers(scope=scope)
+        given_id = headers.get("x-request-id", "")
+        self.request_id = given_id if SAFE_ID.fullmatch(given_id) else token_hex(16)
         self.method: str = scope["method"] if scope["method"] in METHODS else OTHER
         self.head = scope["method"] == "HEAD"
         # A copy: servers look into their own scope to see whether the response has a body.
         self.scope: Scope = {**scope, "method": "GET"} if self.head else scope
         self.held_open = False
         """Whether the response is sent but not ended: the server would close the connection on a body that still comes."""
-        self._body_comes = _closes_after_body(scope)
+        # That the server ends the connection with the response, and nothing (`100 Continue`) holds the body back.
+        closes = scope.get("http_version") == "1.0" or "close" in headers.get("connection", "").lower()
+        self._body_comes = closes and is_expected(headers) and "expect" not in headers
         self._receive = receive
         self._send = send
 
@@ -148,27 +172,11 @@ class _Exchange:
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
         else:
             self.held_open = self._body_comes and not message.get("more_body", False)
-            body = b"" if self.head else message.get("body", b"")
-            message = {**message, "body": body, "more_body": message.get("more_body", False) or self.held_open}
+            if self.head or self.held_open:
+                body = b"" if self.head else message.get("body", b"")
+                message = {**message, "body": body, "more_body": message.get("more_body", False) or self.held_open}
         await self._send(message)
 
-    async def fail(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
-        """Respond with a problem document."""
-        await render_problem(build_details(status, detail), headers)(self.scope, _receive_nothing, self.send)
-
-
-async def _receive_nothing() -> Message:
-    return {"type": "http.disconnect"}
-
-
-def _closes_after_body(scope: Scope) -> bool:
-    """Whether a body comes that nothing waits for (`100 Continue`), on a connection that ends with the response."""
-    headers = Headers(scope=scope)
-    closes = "close" in headers.get("connection", "").lower() or scope.get("http_version") == "1.0"
-    return closes and is_expected(headers) and "expect" not in headers
-
-
-def _read_given_id(scope: Scope) -> str | None:
-    """Read the caller's own X-Request-Id, if it is safe to log."""
-    request_id = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
-    return request_id if SAFE_ID.fullmatch(request_id) else None
+    async def send_whole(self, response: Response) -> None:
+        """Send a response that was not made by a route."""
+        await response(self.scope, self.receive, self.send)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -32,6 +32,8 @@ from service.core.outcome import Errored, Skipped
 from service.core.report import AskEstimate, JudgeMode
 from service.core.trace import Trace
 from service.errors import SETUP_CAUSES, CallgradeError, JudgeError
+
+T = TypeVar("T")
 
 DrawNonces = Callable[[str], tuple[str, str]]
 """Draws what encloses the material, and what the reply must echo, for the question with a cache key."""
@@ -184,7 +186,7 @@ class Judging:
             ]
             for one in questions
         ]
-        votes = await asyncio.gather(*[self._collect_votes(each, mode, spending) for each in asked])
+        votes = await _gather([self._collect_votes(each, mode, spending) for each in asked])
         return {one.ask.key: tuple(found) for one, found in zip(questions, votes, strict=True)}
 
     async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
@@ -227,12 +229,12 @@ class Judging:
 
     async def _vote_round(self, asks: Sequence[_ModelAsk], mode: JudgeMode, spending: Spending) -> list[Vote]:
         """Collect one vote of each model. The fallback answers once per sample: for a second juror it would repeat its reply."""
-        found = await asyncio.gather(*[self._try_reply(one, mode, spending) for one in asks])
+        found = await _gather([self._try_reply(one, mode, spending) for one in asks])
         stand_ins: dict[int, tuple[int, _ModelAsk]] = {}
         for n, (ask, got) in enumerate(zip(asks, found, strict=True)):
             if isinstance(got, JudgeError) and mode != "cached" and (other := self._find_fallback(ask, got.cause)):
                 stand_ins.setdefault(ask.sample, (n, ask._replace(model=other, instead_of=ask.model)))
-        instead = await asyncio.gather(*[self._try_reply(one, mode, spending) for _, one in stand_ins.values()])
+        instead = await _gather([self._try_reply(one, mode, spending) for _, one in stand_ins.values()])
         for (n, _), got in zip(stand_ins.values(), instead, strict=True):
             found[n] = got
         votes: list[Vote] = []
@@ -305,8 +307,10 @@ class Judging:
 
     async def _read_cached(self, key: str, question: Question) -> _CachedReply | None:
         """Read a cached reply; None if there is none, or if it is malformed or does not answer the question."""
+        if (text := await self.cache.get(key)) is None:
+            return None
         try:
-            reply = _CACHED_REPLY.validate_json(await self.cache.get(key) or "")
+            reply = _CACHED_REPLY.validate_json(text)
         except ValidationError:
             return None
         judge, judgement = question.judge, reply.judgement
@@ -364,6 +368,11 @@ class Judging:
             instead_of=ask.instead_of,
             route=self.judges.route,
         )
+
+
+async def _gather(works: Sequence[Coroutine[object, object, T]]) -> list[T]:
+    """Await all of it at once; a single one without a task of its own."""
+    return [await one for one in works] if len(works) < 2 else await asyncio.gather(*works)
 
 
 LONG_TRACE_PARTS = 200

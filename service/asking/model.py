@@ -133,6 +133,7 @@ class LiteLLM:
         self._longest_pause = longest_pause
         self._traits: dict[str, _Traits] = {}
         self._costs: dict[str, Costs] = {}
+        self._clients: dict[tuple[object, ...], object] = {}
 
     async def complete(self, prompt: Prompt, over: OpenTransport | None = None) -> Completion:
         """Return the reply. Raises CallError for every failure. `over` opens what stands in for the way to the provider."""
@@ -153,10 +154,13 @@ class LiteLLM:
 
     async def _ask(self, library: Library, prompt: Prompt, notes: ExchangeNotes, over: OpenTransport) -> object:
         """Send the request; if the endpoint refuses parameters by name, once more without them. What then works is remembered."""
+        from service.outbound.transport import CURRENT  # noqa: PLC0415 (with litellm)
+
         traits = self._traits.get(prompt.model) or self._learn(library, prompt.model)
         while True:
-            request = self._build_request(traits, prompt)
-            client = _build_client(library, traits, request, over(notes))
+            request = self._build_request(library, traits, prompt)
+            client = self._find_client(library, traits, request)
+            token = CURRENT.set(over(notes))
             try:
                 reply = await library.acompletion(**request, client=client)
             except Exception:
@@ -168,6 +172,8 @@ class LiteLLM:
                 if traits.refused:
                     self._traits[prompt.model] = traits
                 return reply
+            finally:
+                CURRENT.reset(token)
 
     async def fetch(self, request: httpx.Request, bounds: ExchangeBounds) -> httpx.Response:
         """Send something other than a question to a provider. Raises CallError where no answer comes, or an error."""
@@ -206,7 +212,7 @@ class LiteLLM:
         room = count_thinking_tokens(prompt.reasoning, thinks=thinks)
         return price, replace(prompt, max_tokens=prompt.max_tokens + room)
 
-    def _build_request(self, traits: _Traits, prompt: Prompt) -> dict[str, Any]:
+    def _build_request(self, library: Library, traits: _Traits, prompt: Prompt) -> dict[str, Any]:
         takes = traits.params - traits.refused
         reasoning = build_reasoning_params(prompt.reasoning, takes)
         form = "text" if reasoning and traits.form == "tool" else traits.form  # a model that thinks cannot be forced
@@ -228,6 +234,8 @@ class LiteLLM:
             "api_base": self._api_base,
             "api_key": self._api_key.get_secret_value() if self._api_key else "none" if own_server else None,
             "no-log": True,  # callbacks that others set up are not told of our calls
+            # So nothing need be hidden from them, for which litellm would copy each reply, unless they are told nevertheless.
+            "turn_off_message_logging": getattr(library, "global_disable_no_log_param", True),
             **build_reply_params("text" if traits.refused & {"response_format", "tools"} else form, schema),
             **reasoning,
         }
@@ -241,6 +249,31 @@ class LiteLLM:
         if prompt.logprobs and {"logprobs", "top_logprobs"} <= takes:
             params |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         return params
+
+    def _find_client(self, library: Library, traits: _Traits, request: Mapping[str, Any]) -> object:
+        """Find the client for a request, which calls share. Raises CallError where litellm takes none, or for want of a key."""
+        provider, base, key, version = traits.provider, request["api_base"] or traits.base, request["api_key"], None
+        if provider in OVER_HTTP:
+            base = key = None  # litellm gives them with each request
+        elif provider == "azure":
+            key = key or os.environ.get("AZURE_API_KEY")
+            base = base or os.environ.get("AZURE_API_BASE")
+            version = os.environ.get("AZURE_API_VERSION", library.AZURE_DEFAULT_API_VERSION)
+        elif provider in {"openai", "custom_openai"} or (
+            provider in library.openai_compatible_providers and provider not in OTHERWISE
+        ):
+            key = key or traits.key
+            if provider == "openai":
+                key = key or os.environ.get("OPENAI_API_KEY")
+                base = base or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
+            if not key:  # the client would take OpenAI's
+                raise CallError("unauthorized", NO_KEY)
+        else:
+            raise _build_unbounded_error()
+        place = (provider, base, key and SecretStr(key), version)
+        if place not in self._clients:
+            self._clients[place] = _build_client(provider, base, key, version)
+        return self._clients[place]
 
     def _learn(self, library: Library, model: str) -> _Traits:
         """Find and keep the traits of a model. Raises what litellm raises for a model of an unknown provider."""
@@ -263,37 +296,23 @@ def _open_transport(notes: ExchangeNotes) -> httpx.AsyncBaseTransport:
     return BoundTransport(notes, handlers.get_ssl_configuration)
 
 
-def _build_client(
-    library: Library, traits: _Traits, request: Mapping[str, Any], transport: httpx.AsyncBaseTransport
-) -> object:
-    """Build the client that litellm is to use: its own or OpenAI's, over our transport. Raises CallError if it takes none."""
+def _build_client(provider: str, base: str | None, key: str | None, version: str | None) -> object:
+    """Build the client that litellm is to use: its own or OpenAI's, over the transport of whichever call it makes."""
     import httpx  # noqa: PLC0415 (with litellm)
     import openai  # noqa: PLC0415
 
-    handlers: Any = import_module("litellm.llms.custom_httpx.http_handler")
-    provider, base = traits.provider, request["api_base"] or traits.base
+    from service.outbound.transport import CurrentTransport  # noqa: PLC0415
+
     if provider in OVER_HTTP:
-        handler = handlers.AsyncHTTPHandler(transport=transport, follow_redirects=False)
+        handlers: Any = import_module("litellm.llms.custom_httpx.http_handler")
+        handler = handlers.AsyncHTTPHandler(transport=CurrentTransport(), follow_redirects=False)
         handler.client = handler.client  # it is ours: litellm starts no task to close it
         return handler
-    if provider not in {"openai", "azure", "custom_openai"} and (
-        provider not in library.openai_compatible_providers or provider in OTHERWISE
-    ):
-        raise _build_unbounded_error()
-    client = httpx.AsyncClient(transport=transport, trust_env=False)
-    if provider == "azure":
-        key = request["api_key"] or os.environ.get("AZURE_API_KEY")
-        version = os.environ.get("AZURE_API_VERSION", library.AZURE_DEFAULT_API_VERSION)
-        base = base or os.environ.get("AZURE_API_BASE") or ""
+    client = httpx.AsyncClient(transport=CurrentTransport(), trust_env=False)
+    if version is not None:
         return openai.AsyncAzureOpenAI(
-            api_key=key, azure_endpoint=base, api_version=version, http_client=client, max_retries=0
+            api_key=key, azure_endpoint=base or "", api_version=version, http_client=client, max_retries=0
         )
-    key = request["api_key"] or traits.key
-    if provider == "openai":
-        key = key or os.environ.get("OPENAI_API_KEY")
-        base = base or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
-    if not key:  # the client would take OpenAI's
-        raise CallError("unauthorized", NO_KEY)
     return openai.AsyncOpenAI(api_key=key, base_url=base, http_client=client, max_retries=0)
 
 

@@ -1,6 +1,6 @@
 """The way from litellm to a provider: limited in size and time, following no redirects, to checked addresses only.
 
-Each call to a model hands litellm a client over a `BoundTransport` of its own, which takes the call's notes.
+Each call to a model has a `BoundTransport` of its own, which takes the call's notes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import socket
 import ssl
 import urllib.request
 from collections.abc import Callable
+from contextvars import ContextVar
 
 import aiohttp
 import httpx
@@ -22,8 +23,8 @@ from service.outbound.unpacking import ACCEPTED, AnswerBody, PackedError, TooLon
 FindTls = Callable[[], ssl.SSLContext | bool]
 """Returns how connections are secured."""
 
-_STALE_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""Headers that are no longer true once a body is unpacked."""
+_DROPPED_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding", "set-cookie"})
+"""Headers that are no longer true once a body is unpacked; and cookies, which a client would send with later calls."""
 
 MAX_REFUSAL_BYTES = 65_536
 """Bytes of an error answer to search; a gateway may send a whole page."""
@@ -46,6 +47,18 @@ class _ExchangeFailure(Exception):  # noqa: N818 (a step, not an error that leav
     def __init__(self, fault: Fault) -> None:
         self.fault: Fault = fault
         super().__init__(fault)
+
+
+CURRENT: ContextVar[httpx.AsyncBaseTransport] = ContextVar("transport")
+"""The transport of the call that is being made."""
+
+
+class CurrentTransport(httpx.AsyncBaseTransport):
+    """Passes a request on to the transport of the call that makes it, so that calls share clients, which are slow to build."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the answer."""
+        return await CURRENT.get().handle_async_request(request)
 
 
 class BoundTransport(httpx.AsyncBaseTransport):
@@ -85,7 +98,7 @@ class BoundTransport(httpx.AsyncBaseTransport):
             answer.close()
         if answer.status >= 400:
             notes.refusal = body[:MAX_REFUSAL_BYTES]
-        headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in _STALE_HEADERS]
+        headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in _DROPPED_HEADERS]
         return httpx.Response(answer.status, headers=headers, content=body, request=request)
 
     async def _fetch_head(self, request: httpx.Request) -> aiohttp.ClientResponse:
