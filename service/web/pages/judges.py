@@ -129,7 +129,7 @@ def _check_judge(fits: Sequence[Fit], judge: Judge) -> None:
 def build_item_path(item: str) -> str | None:
     """Build the path of an item's page; None if it has none."""
     batch, slash, position = item.partition("/")
-    return f"/runs/{quote(batch)}/traces/{quote(position)}" if slash and batch.startswith("batch_") else None
+    return f"/batches/{quote(batch)}/traces/{quote(position)}" if slash and batch.startswith("batch_") else None
 
 
 def build_judge_pages(parts: ApiParts) -> Sequence[PageRoute]:
