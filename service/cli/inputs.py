@@ -127,6 +127,12 @@ class Inputs:
         for record in read_bodies(self.files, self.limits, self.layout, guessed=self.guessed, left_out=self.left_out):
             yield record if isinstance(record, Refusal) else self._build_request(record)
 
+    def count(self) -> int | None:
+        """Count the records; None if they can be read only once: from standard input, a pipe or a URL."""
+        if not all(isinstance(one, Path) and (one.is_file() or one.is_dir()) for one in self.files):
+            return None
+        return sum(1 for _ in _find_records(self.files, self.limits, self.layout, left_out=Counter()))
+
     def offer(self, tools: Path | None) -> Inputs:
         """Return the inputs with the tools of a file for traces that name none. InputError if they cannot be read."""
         return self if tools is None else replace(self, tools=read_document(tools, "--tools", _check_tools))
@@ -283,9 +289,8 @@ def read_bodies(
     left_out: Counter[str],
 ) -> Iterator[RecordBody | Refusal]:
     """Yield the records of files, `-` being standard input; spans are grouped by trace across all files."""
-    scanned = chain.from_iterable(find_traces(_scan(file, limits, layout)) for file in files)
     notes: set[str] = set()
-    for record in group_spans(scanned, limits, left_out=left_out, named=layout.format):
+    for record in _find_records(files, limits, layout, left_out=left_out):
         bare = not isinstance(record, BadRecord) and is_bare(record)
         try:
             if isinstance(record, BadRecord):
@@ -299,6 +304,13 @@ def read_bodies(
                 notes.add(record.note)
                 say(record.note)
             yield RecordBody(record.place, bare, body, record.value)
+
+
+def _find_records(
+    files: Iterable[Path | Block], limits: Limits, layout: Layout, *, left_out: Counter[str]
+) -> Iterator[TraceRecord | BadRecord]:
+    scanned = chain.from_iterable(find_traces(_scan(file, limits, layout)) for file in files)
+    return group_spans(scanned, limits, left_out=left_out, named=layout.format)
 
 
 def _scan(file: Path | Block, limits: Limits, layout: Layout = PLAIN) -> Iterator[TraceRecord | BadRecord]:
