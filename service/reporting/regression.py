@@ -81,7 +81,7 @@ def judge_reports(
         return RegressionGate("undecided", numbers, proved, "the two runs were scored with different rubrics")
     if any(one.report.provenance.replies and other and other.report.scope == "code" for one, other in pairs):
         return RegressionGate("undecided", numbers, proved, "judges were asked in the first run, and off in the second")
-    return RegressionGate("undecided" if "undecided" in statuses else "held", numbers, proved)
+    return RegressionGate("undecided" if "undecided" in statuses else "not worse", numbers, proved)
 
 
 def _find_metric(name: str, criteria: set[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.page_route import PageRoute
+from service.api.page_route import PageHandler, PageRoute
 from service.api.parts import ApiParts
 from service.api.routes.batch_reading import WindowQuery
 from service.core.rubric import STAGES
@@ -89,19 +89,14 @@ def build_batch_pages(parts: ApiParts) -> Sequence[PageRoute]:
     def name(request: Request) -> str:
         return request.path_params["batch_id"]
 
-    return [
-        page("/batches/{batch_id}", pages.show_batch, needs="batch"),
-        page("/batches/{batch_id}/summary", pages.show_summary, needs="batch"),
-        page("/batches/{batch_id}/events", lambda one: reading.watch_batch(one, name(one)), needs="batch"),
-        page(
-            "/batches/{batch_id}/results",
-            lambda one: reading.read_results(one, name(one), WindowQuery()),
-            needs="batch",
-        ),
-        page(
-            "/batches/{batch_id}/errors", lambda one: reading.read_errors(one, name(one), WindowQuery()), needs="batch"
-        ),
-    ]
+    below: dict[str, PageHandler] = {
+        "": pages.show_batch,
+        "/summary": pages.show_summary,
+        "/events": lambda one: reading.watch_batch(one, name(one)),
+        "/results": lambda one: reading.read_results(one, name(one), WindowQuery()),
+        "/errors": lambda one: reading.read_errors(one, name(one), WindowQuery()),
+    }
+    return [page(f"/batches/{{batch_id}}{path}", handler, needs="batch") for path, handler in below.items()]
 
 
 PAGES = PageSet(build_batch_pages)
