@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from service.cli.screen import pluralize
-from service.reporting.comparison import CHANGE_KINDS, CaseChange, ChangeKind, Comparison, Difference, MeanChange
+from service.reporting.comparison import CHANGE_KINDS, CaseChange, Comparison, Difference, MeanChange
 from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
 from service.reporting.numbers import render_number, render_share
@@ -195,7 +195,7 @@ def build_comparison_sections(comparison: Comparison, gate: RegressionGate | Non
     if gate is not None and (lines := tuple(list_gate_lines(gate))):
         yield Section("Regressions", lines=lines)
     counts = Counter([one.kind for one in comparison.changes])
-    kinds = [f"{counts[kind]} {_CHANGES[kind]}" for kind in CHANGE_KINDS if counts[kind]]
+    kinds = [f"{counts[kind]} {kind.replace('_', ' ')}" for kind in CHANGE_KINDS if counts[kind]]
     same = comparison.cases - len(comparison.changes)
     overview = [f"{pluralize(comparison.cases, 'case')} in both: {', '.join([*kinds, f'{same} unchanged'])}"]
     for name, names in (("A", comparison.only_a), ("B", comparison.only_b)):
@@ -210,25 +210,12 @@ def build_comparison_sections(comparison: Comparison, gate: RegressionGate | Non
     numbers = [(name_number(one.name), one) for one in (comparison.passed, comparison.score, *comparison.stages)]
     numbers += [(f"criterion {one.name}", one) for one in comparison.criteria]
     head = ("", "A", "B", "B - A", "95% interval", "up", "down", "cases", "open")
-    p_value = comparison.passed.p_value
-    lines = [] if p_value is None else [f"pass rate: p = {p_value:.3g} (McNemar's exact test)"]
-    yield from build_section("Differences", head, [(name, *_render_difference(one)) for name, one in numbers], *lines)
+    yield from build_section("Differences", head, [(name, *_render_difference(one)) for name, one in numbers])
 
 
 def name_number(name: str) -> str:
     """Name what is compared, as summaries do."""
     return {"passed": "pass rate", "score": "mean score"}.get(name, name)
-
-
-_CHANGES: dict[ChangeKind, str] = {
-    "newly_failing": "newly failing",
-    "newly_passing": "newly passing",
-    "undecided": "now undecided",
-    "decided": "now decided",
-    "worse": "with a lower score",
-    "better": "with a higher score",
-    "other": "changed",
-}
 
 
 def _render_difference(one: Difference) -> tuple[Value, ...]:
@@ -246,7 +233,7 @@ def _list_case_change(one: CaseChange) -> tuple[Value, ...]:
     case = one.case if one.trial is None else f"{one.case} ({one.trial})"
     a, b = (f"{side.verdict} {render_number(side.score)}" for side in (one.a, one.b))
     criteria = [*(f"+{name}" for name in one.now_passing), *(f"-{name}" for name in one.now_failing)]
-    return case, _CHANGES[one.kind], a, b, one.b.broke_at, " ".join(criteria)
+    return case, one.kind.replace("_", " "), a, b, one.b.broke_at, " ".join(criteria)
 
 
 def list_gate_lines(gate: RegressionGate) -> Iterator[str]:

@@ -177,13 +177,7 @@ def calibrate_certify(
     from service.cli.certifying import certify_run
 
     return certify_run(
-        run,
-        tpr=tpr,
-        tnr=tnr,
-        judge=judge,
-        labels=labels,
-        predictions=predictions or (),
-        output_format=output_format,
+        run, tpr=tpr, tnr=tnr, judge=judge, labels=labels, predictions=predictions or (), output_format=output_format
     )
 
 
