@@ -41,7 +41,9 @@ def connect(server: str, key: str | None) -> Generator[Client]:
         with Client(server, key, retries=RETRIES) as client:
             yield client
     except UnreachableError as error:
-        raise SettingsError.at("", f"no answer from {server} (--server, CALLGRADE_SERVER): {error}") from None
+        raise SettingsError.at(
+            "", f"no answer from {server} (--server, CALLGRADE_SERVER): {error}; `callgrade serve` starts a service"
+        ) from None
     except ForeignError as error:
         raise SettingsError.at("", f"{server}: {error}") from None
     except RefusedError as error:

@@ -70,9 +70,9 @@ def build_summary_sections(summary: Summary) -> Iterator[Section]:
     yield from _build_corrected(summary.corrected)
     if (calls := summary.calls) and calls.calls:
         rows = [
-            ("refused: break the schema of their tool", calls.refused, calls.refused.n),
-            ("executed: pass, of the others", calls.executed, calls.executed.n),
-            ("attempted: pass, of all", calls.attempted, calls.attempted.n),
+            ("break the schema of their tool (refused)", calls.refused, calls.refused.n),
+            ("pass, of those that fit it (executed)", calls.executed, calls.executed.n),
+            ("pass, of all (attempted)", calls.attempted, calls.attempted.n),
         ]
         yield from build_section("Calls", (f"of {pluralize(calls.calls, 'call')}", "rate", "measured"), rows)
     yield from _build_tools(summary)
@@ -114,7 +114,7 @@ def _build_rates(summary: Summary) -> Iterator[Section]:
     yield from build_section("Stages", ("stage", *head, "failed first"), with_broke)
     yield from build_section("Criteria", ("criterion", *head), criteria)
     classes = _list_class_rows([decide.call, replace(decide.no_call, name="no call")])
-    right = f"right in {render_value(decide.accuracy)}"
+    right = f"right decisions: {render_value(decide.accuracy)}"
     yield from build_section("Call or no call", ("decision", *_CLASS_HEAD), classes, right)
 
 

@@ -145,7 +145,10 @@ class Tally:
         if self.code_only and not told:
             yield f"checked by code alone, without judges: {pluralize(self.code_only, 'trace')}"
         yield from self._list_flaky_lines()
-        lines = list_gaps((f"{criterion} {self.open[criterion, gap]}", gap) for criterion, gap in sorted(self.open))
+        lines = list_gaps(
+            (f"{criterion} ({pluralize(self.open[criterion, gap], 'trace')})", gap)
+            for criterion, gap in sorted(self.open)
+        )
         yield from [f"open: {line}" for line in lines[:MAX_REASONS] if not told]
         if len(lines) > MAX_REASONS and not told:
             yield f"open for {len(lines) - MAX_REASONS} more reasons; see the reports"

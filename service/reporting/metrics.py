@@ -84,7 +84,7 @@ def find_case_metric(name: str, samples: Samples, *, whole: str = "") -> str:
     known = sorted({*DERIVED, *STAGES, *criteria, *SET_METRICS, *FOLDS, "pass_rate"})
     close = get_close_matches(base, known, n=3) or known
     raise InputError.at(
-        "", f"no metric {whole or name}; {'near it' if len(close) <= 3 else 'known'}: {', '.join(close)}"
+        "", f"no metric {whole or name}; {'did you mean' if len(close) <= 3 else 'known:'} {', '.join(close)}"
     )
 
 

@@ -18,7 +18,7 @@ from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.outcome import Outcome, Scored
 from service.core.report import OpenOutcome, Report
 from service.core.rubric import STAGES
-from service.errors import InputError
+from service.errors import SettingsError
 from service.reporting.comparison import (
     PASSED,
     TRIAL,
@@ -89,7 +89,7 @@ def _find_metric(name: str, criteria: set[str]) -> str:
         return name
     if name not in criteria and name not in STAGES:
         known = ", ".join([*WHOLE_TRACE, *STAGES, *sorted(criteria)])
-        raise InputError.at("", f"no number {name!r} to compare; expected one of {known}")
+        raise SettingsError.at("--on", f"{name!r} is in no report; expected one of {known}")
     return (STAGE if name in STAGES else CRITERION) + name
 
 

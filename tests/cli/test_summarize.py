@@ -95,7 +95,7 @@ def test_standard_input(run: Run) -> None:
             "failed: pass_rate >= 0.95: pass_rate is 0.4286 over 7 cases; failed at decide",
         ),
         ("result_groundedness.score >= 0.9 for_at_least 85% of cases", 2, "could be measured"),
-        ("pas_rate >= 0.9", 4, "no metric pas_rate; near it: pass_rate"),
+        ("pas_rate >= 0.9", 4, "no metric pas_rate; did you mean pass_rate"),
         ("pass_rate", 4, "not an assertion"),
     ],
 )

@@ -171,7 +171,7 @@ def test_a_criterion_can_be_gated_and_an_unknown_one_is_an_error():
     a, b = run("p" * 20), run("f" * 20)
     assert judge_reports(a, b, ["tool_name", "decide"]).status == "regressed"
     assert judge_reports(a, b, ["decide"]).status == "not worse"
-    with pytest.raises(InputError, match="no number 'nothing' to compare"):
+    with pytest.raises(InputError, match="'nothing' is in no report"):
         judge_reports(a, b, ["nothing"])
 
 
