@@ -115,16 +115,12 @@ class _CacheCollector(Collector):
 
     def collect(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
         """Yield the counters and whether the cache fails, for the registry."""
-        events = CounterMetricFamily(
-            "callgrade_judge_cache_events", "Lookups in the cache, and its failures", labels=["event"]
-        )
+        events = CounterMetricFamily("callgrade_judge_cache_events", "Hits, misses and failures", labels=["event"])
         for event, count in asdict(self._cache.counts).items():
             events.add_metric([event], count)
         yield events
         failing = self._cache.trouble is not None
-        yield GaugeMetricFamily(
-            "callgrade_judge_cache_failing", "1 if the cache failed when last used, else 0", failing
-        )
+        yield GaugeMetricFamily("callgrade_judge_cache_failing", "1 if the cache failed when last used", failing)
 
 
 class ServiceMetrics:

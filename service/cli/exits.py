@@ -37,10 +37,7 @@ class ExitCode(IntEnum):
         2,
         "A verdict is `fail`, the mean score is below `--fail-under`, an assertion fails, or a batch did not complete.",
     )
-    UNDECIDED = (
-        3,
-        "A verdict is `undecided`, no trace got a verdict, or an assertion depends on open questions: the report lists them.",
-    )
+    UNDECIDED = 3, "A verdict is `undecided`, no trace got a verdict, or an assertion depends on open questions."
     CONFIG = (
         4,
         "An unknown rubric, an invalid rubric or setting, wrong usage, or a judge that answered no question at all.",

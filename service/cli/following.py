@@ -129,7 +129,7 @@ def _follow(client: BatchClient | CalibrationClient, name: str, *, quiet: bool =
     try:
         view = JobProgress(client, quiet=quiet)
         with view.line:
-            for job in client.watch(name, on_disconnect=lambda error: view.line.print_line(f"{error}; trying again")):
+            for job in client.watch(name, on_disconnect=lambda error: say(f"{error}; trying again")):
                 view.show(job)
                 require_judge(job)
                 if job.status == "paused_budget":
@@ -176,8 +176,7 @@ class JobProgress:
         self._quiet = quiet
         self.line = ProgressLine("item", quiet=quiet)
         self._last_state: tuple[str, str | None] = ("in_progress", None)
-        self._undecided = 0
-        self._tenths = 0
+        self._undecided, self._tenths = 0, 0
 
     def show(self, job: AnyJob) -> None:
         """Show the job's current state, and say when it is paused, cancelled or resumed."""
@@ -187,7 +186,7 @@ class JobProgress:
         if (job.status, job.reason) != self._last_state and job.status not in ENDED_STATUSES:
             before, self._last_state = self._last_state[0], (job.status, job.reason)
             if change := _describe_change(job, before):
-                self.line.print_line(change)
+                say(change)
         if isinstance(self._client, BatchClient) and self.line.drawn and done:
             with suppress(CallgradeError):  # the count is not worth an end; the watch notices a service that is gone
                 self._undecided = self._client.count_undecided(job.id)

@@ -102,13 +102,13 @@ def try_judge(settings: Settings, plugins: Sequence[Path] = (), *, quiet: bool =
     for plugin in plugins:
         load_plugin(plugin)
     judging, model, where = build_judging(settings, cache=NoCache()), settings.judge_model, settings.judge_api_base
-    own = sorted({name for judge, _, _ in QUESTIONS for name in find_own_judges(judge, judge)})
+    own = dict.fromkeys(name for judge, _, _ in QUESTIONS for name in find_own_judges(judge, judge))
     questions = [one for one in QUESTIONS if model or find_own_judges(one[0], one[0])]
     if judging is None or not questions:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     with asyncio.Runner() as loop:
         at = "" if model in ("", *own) else f" at {where or 'its provider'}"
-        print_line(", ".join(dict.fromkeys([*([model + at] if model else []), *own])))
+        print_line(", ".join(filter(None, {model + at: None} | own)))
         if at and where:
             print_line(f"reachable in {1_000 * loop.run(_connect(where)):.0f} ms")
         loop.run(load_judges(settings))

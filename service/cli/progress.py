@@ -11,7 +11,7 @@ from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task
 from rich.table import Column
 from rich.text import Text
 
-from service.cli.screen import build_console, pluralize, say
+from service.cli.screen import build_console, pluralize
 from service.core.money import NOTHING, Cost
 from service.reporting.escaping import escape_unprintable
 
@@ -28,7 +28,7 @@ def describe_progress(
     """
     count = pluralize(total or done, noun).partition(" ")[2]
     of = "" if total is None else f" of {total:,}"
-    speed = f"{rate:.1f}/s" if rate else ""
+    speed = "" if not rate else f"{rate:,.1f}/s" if rate >= 1 else f"{rate:.2g}/s"
     left = f"{timedelta(seconds=int(left_s))} left" if left_s else ""
     return ", ".join(filter(None, [f"{done:,}{of} {count}", speed, left, *details]))
 
@@ -50,14 +50,11 @@ class _Line(ProgressColumn):
 
 
 class ProgressLine:
-    """The line, on standard error. Nothing is drawn if `quiet`, or if standard error is no terminal."""
+    """The line, on standard error, below what is printed there. Not drawn if `quiet`, or if standard error is no terminal."""
 
     def __init__(self, noun: str, total: int | None = None, *, quiet: bool = False) -> None:
-        columns, console = (
-            (SpinnerColumn(), _Line(Column(no_wrap=True, overflow="ellipsis"))),
-            build_console(sys.stderr),
-        )
-        self.drawn = sys.stderr.isatty() and not quiet
+        self.drawn, console = sys.stderr.isatty() and not quiet, build_console(sys.stderr)
+        columns = (SpinnerColumn(), _Line(Column(no_wrap=True, overflow="ellipsis")))
         self._bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, disable=not self.drawn)
         self._task = self._bar.add_task(noun, total=total, details=())
 
@@ -72,14 +69,9 @@ class ProgressLine:
         """Show that so much is done; `total` if it is known only now."""
         self._bar.update(self._task, completed=done, total=total, details=details)
 
-    def print_line(self, text: str) -> None:
-        """Print a line on standard error, above this one."""
-        with self.hide():
-            say(text)
-
     @contextmanager
     def hide(self) -> Generator[None]:
-        """Take the line away while something else is printed."""
+        """Take the line away while something is printed on standard output."""
         self._bar.stop()
         try:
             yield

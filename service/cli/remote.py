@@ -42,7 +42,7 @@ def connect(server: str, key: str | None) -> Generator[Client]:
             yield client
     except UnreachableError as error:
         raise SettingsError.at(
-            "", f"no answer from {server} (--server, CALLGRADE_SERVER): {error}; `callgrade serve` starts a service"
+            "", f"no answer from {server} (--server): {error}; to start one: callgrade serve"
         ) from None
     except ForeignError as error:
         raise SettingsError.at("", f"{server}: {error}") from None

@@ -196,14 +196,13 @@ def build_comparison_sections(comparison: Comparison, gate: RegressionGate | Non
         yield Section("Regressions", lines=lines)
     counts = Counter([one.kind for one in comparison.changes])
     kinds = [f"{counts[kind]} {kind.replace('_', ' ')}" for kind in CHANGE_KINDS if counts[kind]]
-    same = comparison.cases - len(comparison.changes)
-    overview = [f"{pluralize(comparison.cases, 'case')} in both: {', '.join([*kinds, f'{same} unchanged'])}"]
+    kinds += [f"{comparison.cases - len(comparison.changes)} unchanged"]
+    overview = [f"{pluralize(comparison.cases, 'case')} in both: {', '.join(kinds)}"]
     for name, names in (("A", comparison.only_a), ("B", comparison.only_b)):
         overview += [f"{pluralize(len(names), 'case')} only in {name}, not counted"] if names else []
     overview += ["A and B were scored with different rubrics"] if comparison.rubrics_differ else []
     if count := comparison.passed.open:
-        how = "score with a judge (CALLGRADE_JUDGE_MODEL), or both A and B with --judges off"
-        overview += [f"{pluralize(count, 'case')} undecided in A or B; to decide: {how}"]
+        overview += [f"{pluralize(count, 'case')} undecided: score A and B with a judge, or both with --judges off"]
     yield Section("Compared", lines=tuple(overview))
     head = ("case", "change", "A", "B", "failed at", "criteria")
     yield from build_section("Changed cases", head, list(map(_list_case_change, comparison.changes)))

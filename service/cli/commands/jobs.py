@@ -118,9 +118,7 @@ def submit_batch(
                 refused.append(upload.refuse_line(one.line, problems))
             print_refusals(refused, "left out")
             upload.print_submitted(submitted, watched=watch)
-            if watch:
-                return watch_to_the_end(client.batches, submitted.job.id, quiet=quiet)
-            return ExitCode.PASSED
+            return watch_to_the_end(client.batches, submitted.job.id, quiet=quiet) if watch else ExitCode.PASSED
 
 
 def _print_not_submitted(refused: list[Refusal], reason: str, *, skips: bool) -> ExitCode:

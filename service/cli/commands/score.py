@@ -154,7 +154,8 @@ def _score_here(
         line = ProgressLine("trace", quiet=quiet or (fills_terminal and not at_once))
         try:
             with line:
-                total = inputs.count() if line.drawn else None
+                if line.drawn:
+                    line.update(0, total=inputs.count())
                 for done, result in enumerate(keep_refused(score_records(inputs), rejected), start=1):
                     tally.add(result)
                     refused = isinstance(result, Refusal)
@@ -164,7 +165,7 @@ def _score_here(
                         with line.hide() if at_once else nullcontext():
                             sink.add(result)
                     judging = describe_judging(tally.verdicts["undecided"], tally.cost, asked=tally.replies > 0)
-                    line.update(done, *judging, total=total)
+                    line.update(done, *judging)
         except KeyboardInterrupt:
             sink.close()
             raise
