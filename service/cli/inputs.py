@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import os
 import re
 import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
@@ -318,22 +316,6 @@ def _scan(file: Path | Block, limits: Limits, layout: Layout = PLAIN) -> Iterato
         return file.scan(limits, layout)
     source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)
     return scan_records(source, limits=limits, name=name, layout=layout)
-
-
-def keep_refused(results: Iterable[T], rejected: Path | None) -> Iterator[T]:
-    """Yield the results, and write each record that was refused to a file, as it came.
-
-    Raises a usage error if the file cannot be written.
-    """
-    with ExitStack() as stack:
-        try:
-            stream = stack.enter_context(Path(os.devnull if rejected is None else rejected).open("wb"))
-        except OSError as error:
-            raise typer.BadParameter(f"{rejected}: {error.strerror}", param_hint="--rejected") from None
-        for result in results:
-            if isinstance(result, Refusal):
-                stream.write(result.raw.rstrip(b"\n") + b"\n")
-            yield result
 
 
 def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:

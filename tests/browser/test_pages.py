@@ -59,7 +59,7 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def test_a_first_trace_is_pasted_and_the_step_that_broke_is_read(site: Site, script: bool) -> None:
     visit = site.visit(java_script_enabled=script)
     page = visit.page
-    page.get_by_label("The log, as JSON or JSON Lines").fill(json.dumps(build_request(3)))
+    page.get_by_label("The trace, as JSON or JSON Lines").fill(json.dumps(build_request(3)))
     page.get_by_role("button", name="Score it").click()
     expect(page.get_by_text("Failed at arguments")).to_be_visible()
     expect(page.get_by_text("cents: expected 5403, got 54030").first).to_be_visible()

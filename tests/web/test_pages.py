@@ -83,7 +83,7 @@ def test_the_page_of_a_run_has_the_numbers_of_its_twin(visitor: Visitor, batch: 
     for verdict, count in whole["verdicts"].items():
         assert f"{'could not be scored' if verdict == 'error' else verdict} {format_count(count)}" in text
     for stage in whole["stages"]:
-        counts = f"{stage['passed']} passed, {stage['open']} open, {stage['failed']} failed"
+        counts = f"{stage['passed']} passed, {stage['open']} undecided, {stage['failed']} failed"
         assert f"{stage['stage']} {format_share(stage['rate']['value'])} {counts}" in text
     for one in told["failures"]:
         meaning, fix = explain(one["finding"]) or ("", "")

@@ -141,9 +141,9 @@ def _score_here(
     quiet: bool,
 ) -> None:
     """Score in this process. After Ctrl-C, what was scored is written before it goes on."""
-    from service.cli.inputs import Refusal, keep_refused
+    from service.cli.inputs import Refusal
     from service.cli.progress import ProgressLine, describe_judging
-    from service.cli.scoring import score_records
+    from service.cli.scoring import keep_refused, score_records
 
     fills_terminal = output is None and form != "junit" and sys.stdout.isatty()
     at_once = inputs.asks_judges and fills_terminal
