@@ -182,9 +182,9 @@ ALWAYS_ANSWERED = frozenset({"/livez", "/readyz", "/metrics"})
 """Routes that are answered however busy the process is: restarting it for being busy would help nobody."""
 
 TRANSFER = re.compile(
-    r"/v1/(?:batches|calibrations)(?:/[^/]+/(?:results|errors))?|/v1/labels/(?:import|export)|/runs/[^/]+/(?:results|errors)"
+    r"/v1/(?:batches|calibrations)(?:/[^/]+/(?:results|errors))?|/v1/labels/(?:import|export)|/batches/[^/]+/(?:results|errors)"
 )
-WATCH = re.compile(r"(?:/v1/(?:batches|calibrations)|/runs)/[^/]+/events")
+WATCH = re.compile(r"(?:/v1/(?:batches|calibrations)|/batches)/[^/]+/events")
 
 SEND_TIMEOUT_S = 60.0
 """Seconds for a client to take the next part of a stream; one that does not read loses its place."""

@@ -34,7 +34,7 @@ USED_TODAY: Mapping[str, str] = {
     "tokens_out": "Tokens of replies",
     "cost_usd": "Paid for judges, as far as replies said",
     "unpriced_calls": "Requests to models without a known price",
-    "uncertain_usd": "The most that calls may have cost besides",
+    "uncertain_usd": "The most that calls without a bill may have cost",
 }
 """What each gauge of today's use counts, by its field of `DayUsage`."""
 
@@ -75,7 +75,7 @@ class BacklogCollector(Collector):
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield the gauges for the registry."""
         backlog = self._backlog if self._now() - self._read_at <= FRESH_S + self._timeout else None
-        yield _build_gauge("callgrade_store_up", "Whether the database answered", {"": float(backlog is not None)})
+        yield _build_gauge("callgrade_store_up", "1 if the database answered, else 0", {"": float(backlog is not None)})
         if backlog is None:
             return
         yield _build_gauge("callgrade_batches", "Batches by their state", backlog.batches, label="status")
@@ -115,12 +115,12 @@ class _CacheCollector(Collector):
 
     def collect(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
         """Yield the counters and whether the cache fails, for the registry."""
-        events = CounterMetricFamily("callgrade_judge_cache_events", "What happened in the cache", labels=["event"])
+        events = CounterMetricFamily("callgrade_judge_cache_events", "Hits, misses and failures", labels=["event"])
         for event, count in asdict(self._cache.counts).items():
             events.add_metric([event], count)
         yield events
         failing = self._cache.trouble is not None
-        yield GaugeMetricFamily("callgrade_judge_cache_failing", "Whether the cache failed when last used", failing)
+        yield GaugeMetricFamily("callgrade_judge_cache_failing", "1 if the cache failed when last used", failing)
 
 
 class ServiceMetrics:
@@ -155,9 +155,7 @@ class ServiceMetrics:
             "callgrade_judge_cost_usd", "Paid for judges, as far as prices are known", registry=registry
         )
         self._unpriced = prometheus.Counter(
-            "callgrade_judge_unpriced_calls",
-            "Requests to models that callgrade_judge_cost_usd lacks",
-            registry=registry,
+            "callgrade_judge_unpriced_calls", "Requests to models without a known price", registry=registry
         )
         judge_seconds = prometheus.Histogram(
             "callgrade_judge_request_seconds",

@@ -26,10 +26,13 @@ from service.calibration.run import calibrate
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
 from service.cli.inputs import read_text
 from service.cli.options import read_settings
+from service.cli.progress import ProgressLine, describe_judging
 from service.cli.screen import build_console, pluralize, print_document, say, show
 from service.cli.sections import build_section
 from service.core.conclusion.judge_answers import NO_JUDGE
+from service.core.judging.prompts import Usage
 from service.core.models.validation import find_problems
+from service.core.money import NOTHING, Cost
 from service.core.report import JudgeMode
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
@@ -146,7 +149,7 @@ def build_judging_engine() -> tuple[Engine, Judges]:
     return engine, engine.judging.judges
 
 
-def judge_labels(
+def judge_labels(  # noqa: PLR0913 (the options of its command)
     labels: Path,
     out: Path,
     *,
@@ -154,6 +157,7 @@ def judge_labels(
     judges: JudgeMode = "live",
     repeats: int = 1,
     plugins: Sequence[Path] = (),
+    quiet: bool = False,
 ) -> ExitCode:
     """Have the judges of a rubric answer the labelled items, and write the predictions.
 
@@ -168,7 +172,7 @@ def judge_labels(
     draft = out.with_name(f"{out.name}.part")
     try:
         with draft.open("wb") as file, _naming_file(labels):
-            answers = asyncio.run(collect_answers(engine, items, asking, model.model))
+            answers = asyncio.run(collect_answers(engine, items, asking, model.model, quiet=quiet))
             found = sorted([one for one in answers if isinstance(one, Prediction)], key=lambda one: one.answer_id)
             file.writelines(one.model_dump_json().encode() + b"\n" for one in found)
         draft.replace(out)
@@ -193,18 +197,29 @@ def judge_labels(
 
 
 async def collect_answers(
-    engine: Engine, items: Sequence[LabelledItem], asking: AskSettings, model: str
+    engine: Engine, items: Sequence[LabelledItem], asking: AskSettings, model: str, *, quiet: bool = False
 ) -> list[Prediction | UnansweredItem]:
     """Collect all answers. SettingsError as soon as it shows that the judge is absent: nothing is answered before its fault."""
     found: list[Prediction | UnansweredItem] = []
+    cost, asked, undecided = NOTHING, 0, 0
+
+    def note(model: str, seconds: float, usage: Usage | None) -> None:  # noqa: ARG001 (an observer)
+        nonlocal cost, asked
+        cost, asked = cost + (NOTHING if usage is None else Cost.of(usage.cost_usd)), asked + 1
+
+    if engine.judging is not None:
+        engine.judging.observers.append(note)
     try:
-        async for one in collect_predictions(engine, items, asking):
-            answered = any(isinstance(other, Prediction) for other in found)
-            if isinstance(one, UnansweredItem) and one.shared_cause is not None and not answered:
-                reason = ABSENT_JUDGE_REASONS[one.shared_cause]
-                message = f"the judge {model} answered no question: {reason}; then run the same command again"
-                raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
-            found.append(one)
+        with ProgressLine("question", len(asking.list_questions(items)), quiet=quiet) as line:
+            async for one in collect_predictions(engine, items, asking):
+                answered = any(isinstance(other, Prediction) for other in found)
+                if isinstance(one, UnansweredItem) and one.shared_cause is not None and not answered:
+                    reason = ABSENT_JUDGE_REASONS[one.shared_cause]
+                    message = f"the judge {model} answered no question: {reason}; then run the same command again"
+                    raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
+                found.append(one)
+                undecided += isinstance(one, UnansweredItem) and not one.nothing_to_ask
+                line.update(len(found), *describe_judging(undecided, cost, asked=asked > 0))
     finally:
         await engine.close()
     return found

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, ElementTree, indent
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
 from service.cli.scoring import Result, ScoredRecord
-from service.cli.sections import explain_change, explain_proved
+from service.cli.sections import explain_change, explain_proved, name_number
 from service.cli.tally import Tally
 from service.cli.views import HEAD, JsonReports, build_result_row
 from service.core.report import Report
@@ -194,7 +194,7 @@ def list_gate_annotations(gate: RegressionGate, most: int) -> Iterator[str]:
     if gate.reason:
         yield render_annotation("error", gate.reason, title="callgrade: undecided")
     for one in gate.numbers:
-        level: Level = "notice" if one.status == "held" else "error"
-        yield render_annotation(level, explain_change(one), title=f"callgrade: {one.name} {one.status}")
+        level: Level = "notice" if one.status == "not worse" else "error"
+        yield render_annotation(level, explain_change(one), title=f"callgrade: {name_number(one.name)} {one.status}")
     for proved in gate.proved[:most]:
         yield render_annotation("error", explain_proved(proved), title=f"callgrade: {proved.status}")

@@ -128,7 +128,7 @@ def _build_fit_row(fit: Fit, state: str, checks: Sequence[FitCheck]) -> tuple[st
 # Checking for drift.
 
 
-def check_calibration(
+def check_calibration(  # noqa: PLR0913 (the options of its command)
     run: Path,
     labels: Path,
     *,
@@ -136,6 +136,7 @@ def check_calibration(
     size: int = 200,
     judge: str | None = None,
     output_format: Literal["table", "json"] = "table",
+    quiet: bool = False,
 ) -> ExitCode:
     """Judge a pinned sample again, and compare the agreement on the latest nights with that of the run, item by item.
 
@@ -154,7 +155,7 @@ def check_calibration(
     samples = [draw_sample(one, size, seed=SEED) for one in chosen]
     pairs = zip(chosen, samples, strict=True)
     items = {item.key: item for one, sample in pairs for item in _list_items(known, one.criterion, sample)}
-    answers = asyncio.run(collect_answers(engine, list(items.values()), asking, judged_by.model))
+    answers = asyncio.run(collect_answers(engine, list(items.values()), asking, judged_by.model, quiet=quiet))
     predictions = [one for one in answers if not isinstance(one, UnansweredItem)]
     missing = [one for one in answers if isinstance(one, UnansweredItem) and not one.nothing_to_ask]
     earlier, drifts = read_checks(folder, ItemizedCheck), list[JudgeDrift]()

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import typer
 
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
-from service.cli.screen import build_console, pluralize, print_document, print_line, print_table, say
+from service.cli.progress import ProgressLine, describe_judging, describe_progress
+from service.cli.screen import pluralize, print_document, print_line, print_table, say
 from service.client.failures import ForeignError
 from service.client.jobs import AnyJob, BatchClient, CalibrationClient, Kind
 from service.core.money import Cost, format_usd
-from service.errors import JudgeDownError
+from service.errors import CallgradeError, JudgeDownError
 from service.jobs.pauses import read_pause
 from service.jobs.quotes import Quote
-from service.reporting.escaping import escape_unprintable
 from service.store.jobs.calibrations import Calibration
 from service.store.jobs.job import ENDED_STATUSES, JobList
 from service.store.jobs.jobs import Batch
@@ -113,21 +114,22 @@ def require_judge(job: AnyJob) -> None:
     raise JudgeDownError(f"{problem}; {job.id} waits and continues once that is fixed", pause.cause)
 
 
-def watch_to_the_end(client: BatchClient | CalibrationClient, name: str) -> ExitCode:
+def watch_to_the_end(client: BatchClient | CalibrationClient, name: str, *, quiet: bool = False) -> ExitCode:
     """Show the progress of a job until it ends or waits for a larger budget; then print how it ended and what to do next."""
-    job = _follow(client, name)
+    job = _follow(client, name, quiet=quiet)
     for line in _describe_end(job):
         say(line)
     has_gaps = isinstance(job, Batch) and job.request_counts.failed > 0
     return ExitCode.PASSED if job.status == "completed" and not has_gaps else ExitCode.FAILED
 
 
-def _follow(client: BatchClient | CalibrationClient, name: str) -> AnyJob:
+def _follow(client: BatchClient | CalibrationClient, name: str, *, quiet: bool = False) -> AnyJob:
     """Show the progress of a job until it ends or waits for a larger budget, and return it as it then is."""
     job: AnyJob | None = None
     try:
-        with JobProgress() as view:
-            for job in client.watch(name, on_disconnect=lambda error: view.print_line(f"{error}; trying again")):
+        view = JobProgress(client, quiet=quiet)
+        with view.line:
+            for job in client.watch(name, on_disconnect=lambda error: say(f"{error}; trying again")):
                 view.show(job)
                 require_judge(job)
                 if job.status == "paused_budget":
@@ -169,44 +171,30 @@ def _describe_end(job: AnyJob) -> Iterator[str]:
 class JobProgress:
     """Shows successive states of one job on standard error; without a terminal, a line at every tenth of the items."""
 
-    def __init__(self) -> None:
-        from rich.progress import Progress  # noqa: PLC0415 (slow to import)
-
-        console, columns = build_console(sys.stderr), Progress.get_default_columns()
-        self._bar = Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty())
-        self._task = self._bar.add_task("")
+    def __init__(self, client: BatchClient | CalibrationClient, *, quiet: bool = False) -> None:
+        self._client = client
+        self._quiet = quiet
+        self.line = ProgressLine("item", quiet=quiet)
         self._last_state: tuple[str, str | None] = ("in_progress", None)
-        self._tenths = 0
-
-    def __enter__(self) -> JobProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self._undecided, self._tenths = 0, 0
 
     def show(self, job: AnyJob) -> None:
         """Show the job's current state, and say when it is paused, cancelled or resumed."""
         done, total = _count_done(job), job.request_counts.total
-        failed = f", {job.request_counts.failed} failed" if job.request_counts.failed else ""
-        cost = f", {Cost.read(job)}" if job.questions else ""
-        state = f", {job.status.partition('_')[0]}" if job.status not in ("in_progress", "completed") else ""
-        text = f"{done} of {pluralize(total, 'item')} done{failed}{cost}{state}"
+        failed = f"{job.request_counts.failed} failed" if job.request_counts.failed else ""
+        state = job.status.partition("_")[0] if job.status not in ("in_progress", "completed") else ""
         if (job.status, job.reason) != self._last_state and job.status not in ENDED_STATUSES:
             before, self._last_state = self._last_state[0], (job.status, job.reason)
             if change := _describe_change(job, before):
-                self.print_line(change)
-        self._bar.update(self._task, completed=done, total=total, description=escape_unprintable(text))
-        if self._bar.disable and done * 10 // max(1, total) > self._tenths:
+                say(change)
+        if isinstance(self._client, BatchClient) and self.line.drawn and done:
+            with suppress(CallgradeError):  # the count is not worth an end; the watch notices a service that is gone
+                self._undecided = self._client.count_undecided(job.id)
+        details = (failed, *describe_judging(self._undecided, Cost.read(job), asked=job.questions > 0), state)
+        self.line.update(done, *details, total=total)
+        if not (self.line.drawn or self._quiet) and done * 10 // max(1, total) > self._tenths:
             self._tenths = done * 10 // max(1, total)
-            say(text)
-
-    def print_line(self, text: str) -> None:
-        """Print a line, above the bar if there is one."""
-        if self._bar.disable:
-            say(text)
-        else:
-            self._bar.console.print(escape_unprintable(text), soft_wrap=True)
+            say(describe_progress(done, total, "item", *details))
 
 
 def _describe_change(job: AnyJob, before: str) -> str:

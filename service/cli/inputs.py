@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import os
 import re
 import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
@@ -126,6 +124,12 @@ class Inputs:
         """Yield a request or a refusal for every record, in order."""
         for record in read_bodies(self.files, self.limits, self.layout, guessed=self.guessed, left_out=self.left_out):
             yield record if isinstance(record, Refusal) else self._build_request(record)
+
+    def count(self) -> int | None:
+        """Count the records; None if they can be read only once: from standard input, a pipe or a URL."""
+        if not all(isinstance(one, Path) and (one.is_file() or one.is_dir()) for one in self.files):
+            return None
+        return sum(1 for _ in _find_records(self.files, self.limits, self.layout, left_out=Counter()))
 
     def offer(self, tools: Path | None) -> Inputs:
         """Return the inputs with the tools of a file for traces that name none. InputError if they cannot be read."""
@@ -283,9 +287,8 @@ def read_bodies(
     left_out: Counter[str],
 ) -> Iterator[RecordBody | Refusal]:
     """Yield the records of files, `-` being standard input; spans are grouped by trace across all files."""
-    scanned = chain.from_iterable(find_traces(_scan(file, limits, layout)) for file in files)
     notes: set[str] = set()
-    for record in group_spans(scanned, limits, left_out=left_out, named=layout.format):
+    for record in _find_records(files, limits, layout, left_out=left_out):
         bare = not isinstance(record, BadRecord) and is_bare(record)
         try:
             if isinstance(record, BadRecord):
@@ -301,27 +304,18 @@ def read_bodies(
             yield RecordBody(record.place, bare, body, record.value)
 
 
+def _find_records(
+    files: Iterable[Path | Block], limits: Limits, layout: Layout, *, left_out: Counter[str]
+) -> Iterator[TraceRecord | BadRecord]:
+    scanned = chain.from_iterable(find_traces(_scan(file, limits, layout)) for file in files)
+    return group_spans(scanned, limits, left_out=left_out, named=layout.format)
+
+
 def _scan(file: Path | Block, limits: Limits, layout: Layout = PLAIN) -> Iterator[TraceRecord | BadRecord]:
     if isinstance(file, Block):
         return file.scan(limits, layout)
     source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)
     return scan_records(source, limits=limits, name=name, layout=layout)
-
-
-def keep_refused(results: Iterable[T], rejected: Path | None) -> Iterator[T]:
-    """Yield the results, and write each record that was refused to a file, as it came.
-
-    Raises a usage error if the file cannot be written.
-    """
-    with ExitStack() as stack:
-        try:
-            stream = stack.enter_context(Path(os.devnull if rejected is None else rejected).open("wb"))
-        except OSError as error:
-            raise typer.BadParameter(f"{rejected}: {error.strerror}", param_hint="--rejected") from None
-        for result in results:
-            if isinstance(result, Refusal):
-                stream.write(result.raw.rstrip(b"\n") + b"\n")
-            yield result
 
 
 def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:

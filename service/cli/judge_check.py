@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -13,8 +14,9 @@ from urllib.parse import urlsplit
 from service.asking.budget.reservations import Spending
 from service.asking.cache.guard import NoCache
 from service.asking.local_servers import is_local
-from service.asking.own_judges import PREFIX
+from service.asking.own_judges import find_own_judges
 from service.cli.exits import ExitCode
+from service.cli.progress import ProgressLine
 from service.cli.screen import build_console, print_line
 from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
@@ -22,6 +24,7 @@ from service.core.judging.questions import build_question
 from service.core.money import NOTHING, Cost
 from service.engine import plan
 from service.errors import NO_JUDGE_MODEL, SETUP_CAUSES, SettingsError
+from service.own_checks import load_plugin
 from service.settings import Settings
 from service.wiring import build_judging, load_judges
 
@@ -91,29 +94,37 @@ class CheckAnswer:
     """Those of the first prompt, as we estimate them."""
 
 
-def try_judge(settings: Settings) -> int:
-    """Ask the questions, print a line for each and what they say of the judge; return the exit code."""
-    judging = build_judging(settings, cache=NoCache())
-    if judging is None or not settings.judge_model:
+def try_judge(settings: Settings, plugins: Sequence[Path] = (), *, quiet: bool = False) -> int:
+    """Ask the questions, print a line for each and what they say of the judge; return the exit code.
+
+    `plugins`: files with judges in Python. Without a model on a server, only the questions that these answer are asked.
+    """
+    for plugin in plugins:
+        load_plugin(plugin)
+    judging, model, where = build_judging(settings, cache=NoCache()), settings.judge_model, settings.judge_api_base
+    own = dict.fromkeys(name for judge, _, _ in QUESTIONS for name in find_own_judges(judge, judge))
+    questions = [one for one in QUESTIONS if model or find_own_judges(one[0], one[0])]
+    if judging is None or not questions:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
-    if settings.judge_model.startswith(PREFIX):
-        message = "expected a model on a server; `callgrade score FILE --plugin FILE` tries a judge in Python"
-        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
     with asyncio.Runner() as loop:
-        where = settings.judge_api_base
-        print_line(f"{settings.judge_model} at {where or 'its provider'}")
-        if where:
+        at = "" if model in ("", *own) else f" at {where or 'its provider'}"
+        print_line(", ".join(filter(None, {model + at: None} | own)))
+        if at and where:
             print_line(f"reachable in {1_000 * loop.run(_connect(where)):.0f} ms")
         loop.run(load_judges(settings))
         answers: list[CheckAnswer] = []
-        for number, (judge, passes, events) in enumerate(QUESTIONS, start=1):
-            answers.append(loop.run(_ask(judging, judge, events, passes=passes)))
-            _show(number, answers[-1])
+        print_line(f"   {'criterion':<22} {'answer':<8} {'label given':<20} {'time':>8}")
+        with ProgressLine("question", len(questions), quiet=quiet) as line:
+            for number, (judge, passes, events) in enumerate(questions, start=1):
+                answers.append(loop.run(_ask(judging, judge, events, passes=passes)))
+                line.update(number)
+                with line.hide():
+                    _show(number, answers[-1])
         loop.run(judging.close())
     _sum_up(answers)
     width = build_console(reading=True).width
     print_line("")
-    for advice in list_advice(answers) or ["Nothing to change. Next: callgrade score FILE"]:
+    for advice in list_advice(answers, own=not model) or ["Nothing to change. Next: callgrade score FILE"]:
         for line in wrap(advice, width, initial_indent="- ", subsequent_indent="  "):
             print_line(line)
     causes = _find_causes(answers)
@@ -174,18 +185,18 @@ def _show(number: int, answer: CheckAnswer) -> None:
     """Print a line for one question, as soon as it is answered."""
     vote = answer.vote
     said = vote.judgement.label if isinstance(vote, JudgeReply) else getattr(vote, "cause", "no answer")
-    how = "right" if answer.right else "wrong" if isinstance(vote, JudgeReply) else "no use"
+    how = "right" if answer.right else "wrong" if isinstance(vote, JudgeReply) else "unusable"
     again = f", {answer.requests} requests" if answer.requests > 1 else ""
-    print_line(f"{number}. {answer.judge:<22} {how:<7} {said[:20]:<20} {answer.seconds:6.1f} s{again}")
+    print_line(f"{number}. {answer.judge:<22} {how:<8} {said[:20]:<20} {answer.seconds:6.1f} s{again}")
 
 
 def _sum_up(answers: Sequence[CheckAnswer]) -> None:
     valid = [one for one in answers if isinstance(one.vote, JudgeReply)]
-    first = sum(one.requests == 1 for one in valid)
+    first = sum(one.requests <= 1 for one in valid)
     print_line("")
     print_line(f"valid replies   {len(valid)} of {len(answers)}, {first} at the first try")
     print_line(f"right answers   {sum(one.right for one in answers)} of {len(answers)}")
-    known = [one.usage for one in valid if one.usage.tokens_in is not None and one.usage.tokens_out is not None]
+    known = [one.usage for one in valid if one.usage.tokens_in and one.usage.tokens_out]
     if not known:
         return
     each = [(usage.tokens_in, usage.tokens_out, usage.tokens_cached) for usage in known]
@@ -200,9 +211,11 @@ def _sum_up(answers: Sequence[CheckAnswer]) -> None:
     print_line(f"                {share * counts[0] / 1e6:.1f} M tokens in, {share * counts[1] / 1e6:.1f} M out")
 
 
-def list_advice(answers: Sequence[CheckAnswer]) -> list[str]:
-    """List what to change, by what became of the questions; nothing if all is well."""
+def list_advice(answers: Sequence[CheckAnswer], *, own: bool = False) -> list[str]:
+    """List what to change, by what became of the questions; nothing if all is well. `own`: only judges in Python were asked."""
     causes = _find_causes(answers)
+    if own and causes:
+        return [f"{len(causes)} of {len(answers)} answers cannot be used: {_describe_fault(answers)}."]
     if causes and set(causes) <= UNASKED:
         return [f"Not asked: {_describe_fault(answers)}.", _SETUP_ADVICE.get(causes[0], _SETUP_ADVICE[""])]
     return list(_iter_advice(answers, causes))

@@ -103,6 +103,7 @@ def read_columns(columns: str | None) -> dict[str, str]:
 Plugin = Annotated[
     list[Path] | None, Option("--plugin", metavar="FILE", help="File with checks or judges of your own; repeatable.")
 ]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]
 Output = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="File to write to.")]
 RequireCertified = Annotated[
     bool,

@@ -41,7 +41,9 @@ def connect(server: str, key: str | None) -> Generator[Client]:
         with Client(server, key, retries=RETRIES) as client:
             yield client
     except UnreachableError as error:
-        raise SettingsError.at("", f"no answer from {server} (--server, CALLGRADE_SERVER): {error}") from None
+        raise SettingsError.at(
+            "", f"no answer from {server} (--server): {error}; to start one: callgrade serve"
+        ) from None
     except ForeignError as error:
         raise SettingsError.at("", f"{server}: {error}") from None
     except RefusedError as error:
@@ -123,21 +125,18 @@ class BatchUpload:
             raise _build_error(error.problem, hint=hint)
         return [self.refuse_line(number, InputError(found)) for number, found in sorted(lines.items())]
 
-    def print_submitted(self, submitted: SubmittedJob[Batch]) -> None:
-        """Print that it was accepted, now or earlier, and its id on standard output."""
+    def print_submitted(self, submitted: SubmittedJob[Batch], *, watched: bool) -> None:
+        """Print that it was accepted, now or earlier, how to follow it if it is not `watched`, and its id on standard output."""
         job = submitted.job
         if submitted.earlier:
             option = "another --idempotency-key" if self.given_key else "--idempotency-key TEXT"
             earlier = f"this was already submitted at {job.created_at} (status: {job.status.replace('_', ' ')})"
             say(f"{earlier}; to run it again as another batch, use {option}")
         else:
-            say(f"submitted {pluralize(job.request_counts.total, 'item')}")
-            if not self.given_key:
-                say(
-                    "the Idempotency-Key is derived from the content: "
-                    "running the same command again returns this batch, not a second one"
-                )
-        say(f"to follow it: callgrade jobs watch {job.id}")
+            repeated = "" if self.given_key else "; the same command again returns this batch, not a second one"
+            say(f"submitted {pluralize(job.request_counts.total, 'item')}{repeated}")
+        if not watched:
+            say(f"to follow it: callgrade jobs watch {job.id}")
         print_line(job.id)
 
 

@@ -1,4 +1,4 @@
-"""What people see on standard output and standard error: lines, tables, documents, refused records, and a count.
+"""What people see on standard output and standard error: lines, tables, documents and refused records.
 
 Text from traces is never markup, and is escaped for terminals. Every command imports this module, so rich is imported when it
 is used.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import IO, TYPE_CHECKING, Literal
 
 from service.cli.exits import describe_error
 from service.reporting.document import Section, Table
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from service.cli.inputs import Refusal
-
-T = TypeVar("T")
 
 MAX_WIDTH = 120
 
@@ -163,15 +161,3 @@ def print_refusals(refusals: Sequence[Refusal], label: str = "error", *, total: 
     more = (len(refusals) if total is None else total) - MAX_LISTED_REFUSALS
     if more > 0:
         say(f"... and {pluralize(more, 'more record')}")
-
-
-def show_count(items: Iterable[T], *, silent: bool = False) -> Iterator[T]:
-    """Yield the items unchanged; on a terminal, show on standard error how many traces there were so far."""
-    if silent or not sys.stderr.isatty():
-        yield from items
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    columns = (SpinnerColumn(), TextColumn("{task.completed} traces scored"), TimeElapsedColumn())
-    with Progress(*columns, console=build_console(sys.stderr), transient=True) as progress:
-        yield from progress.track(items)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from service.cli.screen import pluralize
-from service.reporting.comparison import CaseChange, Comparison, Difference, MeanChange
+from service.reporting.comparison import CHANGE_KINDS, CaseChange, Comparison, Difference, MeanChange
 from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
 from service.reporting.numbers import render_number, render_share
@@ -69,9 +70,9 @@ def build_summary_sections(summary: Summary) -> Iterator[Section]:
     yield from _build_corrected(summary.corrected)
     if (calls := summary.calls) and calls.calls:
         rows = [
-            ("refused: break the schema of their tool", calls.refused, calls.refused.n),
-            ("executed: pass, of the others", calls.executed, calls.executed.n),
-            ("attempted: pass, of all", calls.attempted, calls.attempted.n),
+            ("break the schema of their tool (refused)", calls.refused, calls.refused.n),
+            ("pass, of those that fit it (executed)", calls.executed, calls.executed.n),
+            ("pass, of all (attempted)", calls.attempted, calls.attempted.n),
         ]
         yield from build_section("Calls", (f"of {pluralize(calls.calls, 'call')}", "rate", "measured"), rows)
     yield from _build_tools(summary)
@@ -113,7 +114,7 @@ def _build_rates(summary: Summary) -> Iterator[Section]:
     yield from build_section("Stages", ("stage", *head, "failed first"), with_broke)
     yield from build_section("Criteria", ("criterion", *head), criteria)
     classes = _list_class_rows([decide.call, replace(decide.no_call, name="no call")])
-    right = f"right in {render_value(decide.accuracy)}"
+    right = f"right decisions: {render_value(decide.accuracy)}"
     yield from build_section("Call or no call", ("decision", *_CLASS_HEAD), classes, right)
 
 
@@ -193,17 +194,27 @@ def build_comparison_sections(comparison: Comparison, gate: RegressionGate | Non
     """Build the sections of a comparison: its gate, overview, differences, changed cases."""
     if gate is not None and (lines := tuple(list_gate_lines(gate))):
         yield Section("Regressions", lines=lines)
-    overview = [f"{pluralize(comparison.cases, 'case')} in both"]
-    for name, names in (("a", comparison.only_a), ("b", comparison.only_b)):
-        overview += [f"only in {name}, not counted: {pluralize(len(names), 'case')}"] if names else []
-    overview += ["the two runs were scored with different rubrics"] if comparison.rubrics_differ else []
+    counts = Counter([one.kind for one in comparison.changes])
+    kinds = [f"{counts[kind]} {kind.replace('_', ' ')}" for kind in CHANGE_KINDS if counts[kind]]
+    kinds += [f"{comparison.cases - len(comparison.changes)} unchanged"]
+    overview = [f"{pluralize(comparison.cases, 'case')} in both: {', '.join(kinds)}"]
+    for name, names in (("A", comparison.only_a), ("B", comparison.only_b)):
+        overview += [f"{pluralize(len(names), 'case')} only in {name}, not counted"] if names else []
+    overview += ["A and B were scored with different rubrics"] if comparison.rubrics_differ else []
+    if count := comparison.passed.open:
+        overview += [f"{pluralize(count, 'case')} undecided: score A and B with a judge, or both with --judges off"]
     yield Section("Compared", lines=tuple(overview))
-    numbers = [(one.name, one) for one in (comparison.passed, comparison.score, *comparison.stages)]
-    numbers += [(f"criterion {one.name}", one) for one in comparison.criteria]
-    head = ("b against a", "a", "b", "b - a", "95% interval", "better", "worse", "cases", "open", "p")
-    yield from build_section("Differences", head, [(name, *_render_difference(one)) for name, one in numbers])
-    head = ("case", "kind", "a", "b", "failed at", "criteria")
+    head = ("case", "change", "A", "B", "failed at", "criteria")
     yield from build_section("Changed cases", head, list(map(_list_case_change, comparison.changes)))
+    numbers = [(name_number(one.name), one) for one in (comparison.passed, comparison.score, *comparison.stages)]
+    numbers += [(f"criterion {one.name}", one) for one in comparison.criteria]
+    head = ("", "A", "B", "B - A", "95% interval", "up", "down", "cases", "open")
+    yield from build_section("Differences", head, [(name, *_render_difference(one)) for name, one in numbers])
+
+
+def name_number(name: str) -> str:
+    """Name what is compared, as summaries do."""
+    return {"passed": "pass rate", "score": "mean score"}.get(name, name)
 
 
 def _render_difference(one: Difference) -> tuple[Value, ...]:
@@ -214,7 +225,6 @@ def _render_difference(one: Difference) -> tuple[Value, ...]:
         measured and f"{measured.value:+.3f}",
         measured and f"{measured.low:+.2f} to {measured.high:+.2f}",
         *(one.improved, one.worsened, one.n, one.open),
-        "" if one.p_value is None else f"{one.p_value:.3f}",
     )
 
 
@@ -222,7 +232,7 @@ def _list_case_change(one: CaseChange) -> tuple[Value, ...]:
     case = one.case if one.trial is None else f"{one.case} ({one.trial})"
     a, b = (f"{side.verdict} {render_number(side.score)}" for side in (one.a, one.b))
     criteria = [*(f"+{name}" for name in one.now_passing), *(f"-{name}" for name in one.now_failing)]
-    return case, one.kind, a, b, one.b.first_failing_stage, " ".join(criteria)
+    return case, one.kind.replace("_", " "), a, b, one.b.first_failing_stage, " ".join(criteria)
 
 
 def list_gate_lines(gate: RegressionGate) -> Iterator[str]:
@@ -237,17 +247,17 @@ def list_gate_lines(gate: RegressionGate) -> Iterator[str]:
 
 def explain_proved(one: ProvedRegression) -> str:
     """Say what code fails now that passed before."""
-    return escape_unprintable((f"{one.criterion} in " if one.criterion else "") + f"{one.case}: {one.why}")
+    return escape_unprintable(f"{one.case}: {one.criterion} {one.why}" if one.criterion else f"{one.case}: {one.why}")
 
 
 def explain_change(one: Difference) -> str:
     """Say how far a gated number changed, and how far it may have."""
     if one.best is None or one.worst is None:
-        return f"no case of {one.name} to compare"
+        return f"{name_number(one.name)}: no case to compare"
 
     def render(change: MeanChange) -> str:
         return f"{change.value:+.3f} (95 % interval {change.low:+.3f} to {change.high:+.3f})"
 
-    text = f"{one.name} changed by {render(one.best)} over {pluralize(one.cases, 'case')}"
+    text = f"{name_number(one.name)} changed by {render(one.best)} over {pluralize(one.cases, 'case')}"
     more = f"; or by {render(one.worst)}, depending on {pluralize(one.open, 'open case')}"
     return text + more if one.open else text

@@ -145,7 +145,8 @@ class Tally:
         if self.code_only and not told:
             yield f"checked by code alone, without judges: {pluralize(self.code_only, 'trace')}"
         yield from self._list_flaky_lines()
-        lines = list_gaps((f"{criterion} {self.open[criterion, gap]}", gap) for criterion, gap in sorted(self.open))
+        counts = ((f"{name} ({pluralize(count, 'trace')})", gap) for (name, gap), count in sorted(self.open.items()))
+        lines = list_gaps(counts)
         yield from [f"open: {line}" for line in lines[:MAX_REASONS] if not told]
         if len(lines) > MAX_REASONS and not told:
             yield f"open for {len(lines) - MAX_REASONS} more reasons; see the reports"

@@ -149,6 +149,11 @@ class BatchClient(JobClient[Batch]):
         """Ask what a submission would ask of judges; nothing is stored."""
         return parse_answer(QUOTE, self._send_lines(lines, {**options, "dry_run": "true"}, key).content)
 
+    def count_undecided(self, batch_id: str) -> int:
+        """Count the items whose verdict is undecided so far."""
+        breakdown = json.loads(self._connection.send("GET", f"{self._path}/{batch_id}/breakdown").content)
+        return int(breakdown["whole"]["verdicts"].get("undecided", 0))
+
     def iter_lines(
         self, batch_id: str, kind: Kind = "results", *, offset: int = 0, wait: bool = True
     ) -> Iterator[bytes]:

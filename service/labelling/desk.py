@@ -31,7 +31,7 @@ DEFAULT_RUBRIC = "four_step"
 
 
 @dataclass(frozen=True, slots=True)
-class MenuEntry:
+class OfferedLabel:
     """A label that the judge may give: its value in [0, 1], and its meaning."""
 
     label: str
@@ -52,7 +52,7 @@ class LabelTask:
     """Why the item is next: human, second or sample."""
     question: str | None
     """The judge's question; null if no judge of that criterion is known here."""
-    menu: tuple[MenuEntry, ...]
+    labels: tuple[OfferedLabel, ...]
     request: dict[str, JsonValue] | None
     """The request as POST /v1/score takes it; null for an imported item, and if the trace was deleted."""
     document: dict[str, JsonValue] | None
@@ -243,7 +243,7 @@ class LabelDesk:
             choice.stage,
             choice.source,
             question=None if judge is None else judge.question,
-            menu=() if judge is None else _list_menu(judge),
+            labels=() if judge is None else _list_offered(judge),
             request=subject.request,
             document=subject.document,
             progress=progress,
@@ -291,10 +291,10 @@ def _measure(cases: Sequence[LabelledCase]) -> AnnotatorAgreement | None:
     return AnnotatorAgreement(agreement.n, *map(agreement.of, ("accuracy", "kappa", "alpha")))
 
 
-def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:
+def _list_offered(judge: Judge) -> tuple[OfferedLabel, ...]:
     return tuple(
         [
-            MenuEntry(name, label.value, label.means or "", label.value >= judge.threshold)
+            OfferedLabel(name, label.value, label.means or "", label.value >= judge.threshold)
             for name, label in judge.scale.items()
         ]
     )

@@ -32,7 +32,7 @@ class MeanChange:
     high: float
 
 
-RegressionStatus = Literal["held", "regressed", "undecided"]
+RegressionStatus = Literal["not worse", "regressed", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class Difference:
 
     @property
     def status(self) -> RegressionStatus:
-        """Whether b is worse: where the interval lies below 0 even at best. It holds where it does not lie below 0 at worst."""
+        """Whether b is worse: if the interval lies below 0 even at best; it is not if it does not lie below 0 at worst."""
         if self.best is not None and self.best.high < 0:
             return "regressed"
-        return "undecided" if self.worst is None or self.worst.high < 0 else "held"
+        return "undecided" if self.worst is None or self.worst.high < 0 else "not worse"
 
 
-ChangeKind = Literal["broken", "fixed", "undecided", "decided", "worse", "better", "other"]
+ChangeKind = Literal["newly_failing", "newly_passing", "undecided", "decided", "worse", "better", "other"]
 CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
 """In the order in which they are reported."""
 
@@ -86,8 +86,8 @@ class CaseChange:
     case: str
     trial: str | None
     kind: ChangeKind
-    """fixed, broken: the verdict changed from or to failing. undecided, decided: it changed to or from no verdict. better,
-    worse: only the score changed."""
+    """newly_failing, newly_passing: the verdict changed to or from failing. undecided, decided: it changed to or from no
+    verdict. better, worse: only the score changed."""
     a: CaseSide
     b: CaseSide
     now_failing: tuple[str, ...]
@@ -109,7 +109,7 @@ class Comparison:
     stages: tuple[Difference, ...]
     criteria: tuple[Difference, ...]
     changes: tuple[CaseChange, ...]
-    """First what broke, then what was fixed, then the rest."""
+    """In the order of CHANGE_KINDS: first what is newly failing."""
 
 
 Pairs = Sequence[tuple[Sample, Sample | None]]
@@ -246,7 +246,7 @@ def _classify_change(a: Sample, b: Sample) -> ChangeKind:
     if a.undecided != b.undecided:
         return "undecided" if b.undecided else "decided"
     if a.passed != b.passed:
-        return "fixed" if b.passed else "broken"
+        return "newly_passing" if b.passed else "newly_failing"
     before, after = a.report.score, b.report.score
     if before is None or after is None or before == after:
         return "other"

@@ -83,9 +83,8 @@ def find_case_metric(name: str, samples: Samples, *, whole: str = "") -> str:
         return CRITERION + base.removeprefix(CRITERION)
     known = sorted({*DERIVED, *STAGES, *criteria, *SET_METRICS, *FOLDS, "pass_rate"})
     close = get_close_matches(base, known, n=3) or known
-    raise InputError.at(
-        "", f"no metric {whole or name}; {'near it' if len(close) <= 3 else 'known'}: {', '.join(close)}"
-    )
+    hint = "did you mean {}?" if len(close) <= 3 else "known: {}"
+    raise InputError.at("", f"no metric {whole or name}; {hint.format(', '.join(close))}")
 
 
 def _fold_values(samples: Samples, key: str, fold: Callable[[list[float]], float]) -> MeasuredNumber:

@@ -18,7 +18,7 @@ from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.outcome import Outcome, Scored
 from service.core.report import OpenOutcome, Report
 from service.core.rubric import STAGES
-from service.errors import InputError
+from service.errors import SettingsError
 from service.reporting.comparison import (
     PASSED,
     TRIAL,
@@ -81,7 +81,7 @@ def judge_reports(
         return RegressionGate("undecided", numbers, proved, "the two runs were scored with different rubrics")
     if any(one.report.provenance.replies and other and other.report.scope == "code" for one, other in pairs):
         return RegressionGate("undecided", numbers, proved, "judges were asked in the first run, and off in the second")
-    return RegressionGate("undecided" if "undecided" in statuses else "held", numbers, proved)
+    return RegressionGate("undecided" if "undecided" in statuses else "not worse", numbers, proved)
 
 
 def _find_metric(name: str, criteria: set[str]) -> str:
@@ -89,7 +89,7 @@ def _find_metric(name: str, criteria: set[str]) -> str:
         return name
     if name not in criteria and name not in STAGES:
         known = ", ".join([*WHOLE_TRACE, *STAGES, *sorted(criteria)])
-        raise InputError.at("", f"no number {name!r} to compare; expected one of {known}")
+        raise SettingsError.at("--on", f"{name!r} is in no report; expected one of {known}")
     return (STAGE if name in STAGES else CRITERION) + name
 
 

@@ -217,7 +217,7 @@ LABELS = sa.Table(
     *_texts("tenant", "annotator", "item", "criterion"),
     sa.Column("step", sa.Integer, nullable=False),  # the step that was labelled; -1: the whole trace
     *_texts("label"),  # pass, fail or unsure
-    sa.Column("value", sa.Double),  # if the criterion's menu is graded
+    sa.Column("value", sa.Double),  # if the criterion's labels are graded
     sa.Column("failing_step", sa.Integer),
     *_texts("claim", "note", "source"),
     sa.Column("blind", sa.Boolean, nullable=False),  # whether it was given before the judge's answer was shown

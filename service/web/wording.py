@@ -21,7 +21,7 @@ STATUS_WORDS = {
     "paused_budget": "paused: budget",
     "paused_provider": "paused: provider",
 }
-"""States of a run that pages write differently."""
+"""States of a job that pages write differently."""
 
 
 def format_share(value: float | None) -> str:
@@ -73,7 +73,7 @@ def shorten_item(value: str) -> str:
 
 
 def describe_status(value: str) -> str:
-    """Return the state of a run in words."""
+    """Return the state of a job in words."""
     return STATUS_WORDS.get(value, value)
 
 

@@ -128,7 +128,7 @@ def test_a_kept_score_is_labelled_blind_and_the_judge_is_told_after(client: Play
     assert "judge" not in task
     assert task["request"]["trace"] == trace(1, right=False)
     assert task["question"]
-    assert [one["value"] for one in task["menu"]] == sorted([one["value"] for one in task["menu"]], reverse=True)
+    assert [one["value"] for one in task["labels"]] == sorted([one["value"] for one in task["labels"]], reverse=True)
     told = label(client, name, "fail", blind=True, claim="$77.00", failing_step=0, source=task["source"])
     assert (told["judge"]["passed"], told["judge"]["judge"]) == (False, "result_groundedness")
     assert told["judge"]["reason"]

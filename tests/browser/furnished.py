@@ -77,7 +77,7 @@ def _fill(client: PlayedClient) -> dict[str, str]:
     client("POST", "/v1/fits", sent(fit()))
     calibration = client.submit(items(20), name="Answers about orders")["id"]
     return {
-        "batch": f"/runs/{batch}",
+        "batch": f"/batches/{batch}",
         "item": f"{batch}/{LONG}",
         "score": f"/scores/{kept}",
         "calibration": f"/calibrations/{calibration}",
@@ -100,5 +100,5 @@ def furnish(home: Path) -> Iterator[tuple[Server, Database, dict[str, str]]]:
         database, [build_request(n) for n in range(8, NOBODY + 2)], over=False, tenant=TENANT, name="Going on"
     )
     with serving(home) as server:
-        yield server, database, {**named, "running": f"/runs/{running}", "key": key, "empty_key": empty_key}
+        yield server, database, {**named, "running": f"/batches/{running}", "key": key, "empty_key": empty_key}
     database.close()

@@ -26,7 +26,7 @@ MEASURE = (Path(__file__).parent / "measure.js").read_text("utf-8")
 
 FULL = {
     "start": "/",
-    "batches": "/runs",
+    "batches": "/batches",
     "calibration": "{calibration}",
     "batch": "{batch}",
     "running": "{running}",
@@ -45,7 +45,7 @@ FULL = {
     "judge": "/judges/result_groundedness",
     "not found": "/nowhere",
 }
-EMPTY = ("/", "/runs", "/calibrations", "/scores", "/label", "/label/disagreements", "/judges/result_groundedness")
+EMPTY = ("/", "/batches", "/calibrations", "/scores", "/label", "/label/disagreements", "/judges/result_groundedness")
 
 
 @pytest.fixture(scope="module")

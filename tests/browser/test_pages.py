@@ -59,7 +59,7 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def test_a_first_trace_is_pasted_and_the_step_that_broke_is_read(site: Site, script: bool) -> None:
     visit = site.visit(java_script_enabled=script)
     page = visit.page
-    page.get_by_label("The log, as JSON or JSON Lines").fill(json.dumps(build_request(3)))
+    page.get_by_label("The trace, as JSON or JSON Lines").fill(json.dumps(build_request(3)))
     page.get_by_role("button", name="Score it").click()
     expect(page.get_by_text("Failed at arguments")).to_be_visible()
     expect(page.get_by_text("cents: expected 5403, got 54030").first).to_be_visible()
@@ -106,7 +106,7 @@ def test_a_run_is_followed_as_it_goes_on_and_nothing_moves(site: Site) -> None:
     running = fill(site.database, [build_request(n) for n in (1, 2, 4)], over=False)
     visits = [site.visit(viewport={"width": width, "height": height}) for width, height in ((390, 844), (1_280, 800))]
     for visit in visits:
-        visit.open(f"/runs/{running}")
+        visit.open(f"/batches/{running}")
         visit.page.evaluate(WATCH)
         expect(visit.page.get_by_text("3 of 4 items done")).to_be_visible()
     lines = [json.dumps({"custom_id": f"item-{n}", "request": build_request(n)}) for n in range(3)]
@@ -154,12 +154,12 @@ def test_everybody_can_use_every_page_at_every_width(site: Site) -> None:
     others = ("/scores", "/label", "/label/disagreements", "/judges", "/judges/result_groundedness")
     paths = [
         "/",
-        "/runs",
+        "/batches",
         "/calibrations",
         "/sign-in",
-        "/runs/nothing",
+        "/batches/nothing",
         *others,
-        *[f"/runs/{site.batch}{one}" for one in below],
+        *[f"/batches/{site.batch}{one}" for one in below],
     ]
     for path in paths:
         found |= visit.look(path)
@@ -185,5 +185,5 @@ def test_hostile_texts_run_nothing(site: Site, shared_data: Path) -> None:
         "/summary",
         *[f"/traces/{n}" for n in share(range(0, len(requests), 9), one_in=4)],
     ):
-        visit.open(f"/runs/{batch}{path}")
+        visit.open(f"/batches/{batch}{path}")
     visit.close()

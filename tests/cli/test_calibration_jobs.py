@@ -94,7 +94,7 @@ def test_a_watch_polls_and_tells_what_happens(run: Run) -> None:
     assert server.asked == [f"GET /v1/calibrations/{ID}"] * 2
     told = [
         "all items are judged; fitting",
-        "10 of 10 items done",
+        "10 of 10 items",
         "completed; 5 labelled items: 9 judged",
         "an answer: i1: refused",
     ]

@@ -28,12 +28,12 @@ def write(run: Run, folder: Path, name: str, *records: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("second", "code", "told"),
     [
-        ([GOOD] * 20, 0, "held: passed changed by +0.000"),
-        ([GOOD] * 8 + [BAD] * 12, 2, "regressed: passed changed by -0.600"),
-        ([GOOD] * 19 + [BAD], 2, "regressed: decide in c19: passed before and fails now: "),
+        ([GOOD] * 20, 0, "not worse: pass rate changed by +0.000"),
+        ([GOOD] * 8 + [BAD] * 12, 2, "regressed: pass rate changed by -0.600"),
+        ([GOOD] * 19 + [BAD], 2, "regressed: c19: decide passed before and fails now: "),
         ([GOOD] * 19, 3, "undecided: c19: missing in the second run"),
-        ([OPEN] * 20, 3, "undecided: passed changed by +0.000"),
-        ([GOOD] * 8, 3, "undecided: passed changed by"),
+        ([OPEN] * 20, 3, "undecided: pass rate changed by +0.000"),
+        ([GOOD] * 8, 3, "undecided: pass rate changed by"),
     ],
 )
 def test_the_exit_code_says_whether_it_became_worse(
@@ -50,7 +50,7 @@ def test_github_gets_an_annotation_and_a_summary(run: Run, tmp_path: Path, monke
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     files = [write(run, tmp_path, "a.ndjson", *[GOOD] * 20), write(run, tmp_path, "b.ndjson", *[BAD] * 20)]
     ran = run("compare", *files, "--fail-on-regression", "--format", "github")
-    assert ran.lines[0].startswith("::error title=callgrade%3A passed regressed::passed changed by -1.000")
+    assert ran.lines[0].startswith("::error title=callgrade%3A pass rate regressed::pass rate changed by -1.000")
     assert "Changed cases" in (tmp_path / "summary.md").read_text("utf-8")
 
 

@@ -52,7 +52,7 @@ def test_a_batch_from_its_submission_to_its_results(ask: Run, run: Run, tmp_path
     assert first.code == 0
     assert "guessed format: openai (2 traces)" in first.err
     assert "submitted 3 items" in first.err
-    assert "running the same command again returns this batch" in first.err
+    assert "the same command again returns this batch" in first.err
     watched = ask("watch", batch)
     assert watched.code == 0
     assert watched.out == ""
@@ -155,7 +155,7 @@ def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -
     service.provider.latency = 0.05
     ran = ask("submit", "-", "--watch", stdin=lines(*[request(2_000 + n) for n in range(100)]))
     assert ran.code == 0
-    assert "100 of 100 items done" in ran.err
+    assert "100 of 100 items" in ran.err
     batch = submitted(ask, *[request(3_000 + n) for n in range(100)])
     waited = ask("results", batch, "--wait")
     assert [json.loads(line)["index"] for line in waited.lines] == list(range(100))

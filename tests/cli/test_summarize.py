@@ -95,7 +95,7 @@ def test_standard_input(run: Run) -> None:
             "failed: pass_rate >= 0.95: pass_rate is 0.4286 over 7 cases; failed at decide",
         ),
         ("result_groundedness.score >= 0.9 for_at_least 85% of cases", 2, "could be measured"),
-        ("pas_rate >= 0.9", 4, "no metric pas_rate; near it: pass_rate"),
+        ("pas_rate >= 0.9", 4, "no metric pas_rate; did you mean pass_rate"),
         ("pass_rate", 4, "not an assertion"),
     ],
 )
@@ -182,10 +182,10 @@ def test_compare(run: Run, reports: Path, tmp_path: Path) -> None:
     (tmp_path / "b.ndjson").write_bytes(lines(better))
     found = run("compare", reports, "b.ndjson", "-f", "json")
     assert (found.code, found.raw) == (0, render_json(compare_reports(REPORTS, better)) + b"\n")
-    assert [(one["case"], one["kind"]) for one in json.loads(found.raw)["changes"]] == [("r2", "fixed")]
+    assert [(one["case"], one["kind"]) for one in json.loads(found.raw)["changes"]] == [("r2", "newly_passing")]
     for form in ("table", "markdown"):
         told = run("compare", reports, "b.ndjson", "-f", form)
-        assert (told.code, "fixed" in told.out, "Differences" in told.out) == (0, True, True)
+        assert (told.code, "newly passing" in told.out, "Differences" in told.out) == (0, True, True)
 
 
 def test_runs_that_share_nothing_cannot_be_compared(run: Run, reports: Path, tmp_path: Path) -> None:

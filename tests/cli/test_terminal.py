@@ -46,16 +46,20 @@ def test_a_bar_shows_how_far_a_batch_is_and_goes_away(tmp_path: Path) -> None:
         words = ["jobs", "submit", "in.jsonl", "--watch", "--server", there.url, "--key", there.key]
         code, seen = shown(*words, folder=tmp_path)
     assert code == 0
-    counts = {int(done) for done in re.findall(rf"(\d+) of {RECORDS} items done", seen)}
+    counts = {int(done) for done in re.findall(rf"(\d+) of {RECORDS} items", seen)}
     assert RECORDS in counts
+    assert re.search(rf"{RECORDS} of {RECORDS} items, .*(free|\$|price unknown)", seen)
     assert "\x1b[?25l" in seen  # the cursor is hidden while the bar is drawn
-    assert seen.rindex("\x1b[?25h") > seen.rindex(f" of {RECORDS} items done")  # and is back when it is gone
+    assert seen.rindex("\x1b[?25h") > seen.rindex(f" of {RECORDS} items")  # and is back when it is gone
 
 
 def test_a_count_shows_how_far_a_run_is_and_goes_away(tmp_path: Path) -> None:
+    count = MAX_IN_FLIGHT + 1
     with serving(Provider(latency=1.5)) as provider:  # longer than a person waits for a sign
-        (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(request(n))}\n" for n in range(MAX_IN_FLIGHT + 1)))
+        (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(request(n))}\n" for n in range(count)))
         code, seen = shown("score", "in.jsonl", folder=tmp_path, provider=provider)
-    assert code == 0
-    assert "traces scored" in seen
-    assert seen.rindex("\x1b[?25h") > seen.rindex("traces scored")
+        quiet_code, quiet = shown("score", "in.jsonl", "--quiet", folder=tmp_path, provider=provider)
+    assert (code, quiet_code) == (0, 0)
+    assert f"{count} of {count} traces" in seen
+    assert seen.rindex("\x1b[?25h") > seen.rindex(f" of {count} traces")
+    assert f" of {count} traces" not in quiet

@@ -5,26 +5,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from service import Registry
 from service.api.access import PUBLIC, find_scope
 from service.api.app import create_app
+from service.api.metrics import BacklogCollector, ServiceMetrics
+from service.asking.cache.disk import DiskCache
 from service.cli.commands.rubrics import count_questions
 from service.cli.exits import ExitCode
 from service.core.critics import Critic
+from service.core.judging.prompts import Usage
 from service.core.models.kinds import list_kinds
 from service.core.rubric import CHECKS
 from service.intake.reading import list_formats
 from service.problem_types import TYPES
 from service.reading.packaged_files import read_explanations
+from service.reporting.breaks import ReportCounts
 from service.settings import list_settings
+from service.store.access.usage import DayUsage
+from service.store.jobs.backlog import Backlog
 from tests.docs.pages import PAGES, ROOT, Page
 
 ROUTE_COLUMNS = "route | scope | what it does"
@@ -98,6 +107,31 @@ def write_scope(path: str, method: str) -> str:
     return name(scope) if (scope := find_scope(path, method)) else "any"
 
 
+def metrics() -> str:
+    """The metrics of a process that has counted one of everything."""
+    usage = DayUsage("t", "2026-11-22", 1, 1, 1, 1, 1.0, 1, 1.0)
+    backlog = Backlog({"in_progress": 1}, 1, 1, 1, 1, 1, (usage,))
+    found = ServiceMetrics({}, backlog=BacklogCollector(lambda: backlog))
+    found.watch_cache(DiskCache(Path("nowhere"), ttl=1.0, max_bytes=1))
+    found.count_answer("/v1/score", "POST", 200, 0.1)
+    found.count_ask("m", 1.0, Usage(1, 1, 1.0))
+    found.count(ReportCounts("", "pass", Counter({("errored", "timeout"): 1})))
+    text = bytes(asyncio.run(found.render_exposition()).body).decode()
+    rows = [
+        (
+            name(one.name + ("_total" if one.type == "counter" else "")),
+            ", ".join(
+                name(label) for label in dict.fromkeys(key for s in one.samples for key in s.labels) if label != "le"
+            ),
+            one.type,
+            one.documentation,
+        )
+        for one in text_string_to_metric_families(text)
+        if not one.name.endswith("_created")
+    ]
+    return write_table("metric | labels | type | counts", rows)
+
+
 def exit_codes() -> str:
     return write_table("code | means", [(str(one.value), one.meaning) for one in ExitCode])
 
@@ -143,7 +177,7 @@ PARTS: Mapping[str, Callable[[], str]] = MappingProxyType(
         one.__name__: one
         for one in (
             *(settings, formats, matchers, criteria, checks, routes, exit_codes, problems, examples, questions),
-            *(findings, causes),
+            *(findings, causes, metrics),
         )
     }
 )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 import typer.main
 
+import callgrade
 from service.api.app import create_app
 from service.cli.app import app
 from service.problem_types import PAGE, TYPES
 from service.settings import READ_ELSEWHERE, list_settings
 from service.store.access.keys import SCOPES
-from tests.docs.generated import PARTS, list_parts, write_part
+from tests.docs.generated import PARTS, list_parts, metrics, write_part
 from tests.docs.pages import PAGES, Page
 
 GENERATED = [pytest.param(page, *part, id=f"{page.path}-{part[0]}") for page in PAGES for part in list_parts(page)]
@@ -62,6 +64,17 @@ def test_options_settings_and_routes_on_a_page_are_there(page: Page):
     assert {(method, re.sub(r"\{\w+\}", "{}", path)) for method, path in named} <= {
         (method, re.sub(r"\{\w+\}", "{}", path)) for method, path in routes()
     }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+def test_names_of_the_api_and_metrics_on_a_page_are_there(page: Page):
+    exported = set(re.findall(r"(?<![\w./-])callgrade\.([A-Za-z_]\w*)", page.text)) - {"py", "yml", "plugins"}
+    assert exported <= set(callgrade.__all__)
+    assert set(re.findall(r"`([A-Z][a-z]+Error)`", page.text)) <= set(callgrade.__all__)
+    for path in re.findall(r"`(service\.[\w.]*\w)`", page.text):
+        assert resolve_name(path)
+    counted = set(re.findall(r"`(callgrade_(?:batch|today_|store_|worker|judge_|http_)\w*)", page.text))
+    assert counted <= set(re.findall(r"^\| `(\w+)`", metrics(), re.MULTILINE))
 
 
 def list_options(command: Any) -> Iterator[str]:

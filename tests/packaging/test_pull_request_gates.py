@@ -76,9 +76,9 @@ def baseline(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("wrong", "code", "told"),
     [
-        (range(12), 2, "::error title=callgrade%3A passed regressed::"),
-        ((0, 1, 2), 2, "::error title=callgrade%3A regressed::decide in c2: passed before and fails now: "),
-        ((0,), 0, "::notice title=callgrade%3A passed held::"),
+        (range(12), 2, "::error title=callgrade%3A pass rate regressed::"),
+        ((0, 1, 2), 2, "::error title=callgrade%3A regressed::c2: decide passed before and fails now: "),
+        ((0,), 0, "::notice title=callgrade%3A pass rate not worse::"),
     ],
     ids=["regression", "one case", "nothing new"],
 )

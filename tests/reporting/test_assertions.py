@@ -60,7 +60,7 @@ def test_what_cannot_be_read_or_is_unknown_is_refused_with_its_place(text: str) 
 
 
 def test_an_unknown_metric_is_told_what_is_near() -> None:
-    with pytest.raises(InputError, match="near it: pass_rate"):
+    with pytest.raises(InputError, match="did you mean pass_rate"):
         judge_assertions(["pas_rate >= 0.9"], SAMPLES)
 
 

@@ -32,14 +32,18 @@ def run(right: str, wrong: str = "", **tags: str) -> list[Report]:
 
 
 def test_a_table_by_hand() -> None:
-    """a and b pass in both, c is fixed, d and e break, f fails in both."""
+    """a and b pass in both, c passes newly, d and e fail newly, f fails in both."""
     found = compare_reports(run("abde", "cf"), run("abc", "def"))
     passed = found.passed
     assert (found.cases, passed.n, passed.improved, passed.worsened) == (6, 6, 1, 2)
     assert (passed.a.value, passed.b.value) == (pytest.approx(4 / 6), pytest.approx(3 / 6))
     assert passed.measured == MeanChange(pytest.approx(-1 / 6), *newcombe(2, 2, 1, 1))
     assert passed.p_value == mcnemar(2, 1) == 1.0
-    assert [(one.case, one.kind) for one in found.changes] == [("d", "broken"), ("e", "broken"), ("c", "fixed")]
+    assert [(one.case, one.kind) for one in found.changes] == [
+        ("d", "newly_failing"),
+        ("e", "newly_failing"),
+        ("c", "newly_passing"),
+    ]
     assert (found.changes[0].a.verdict, found.changes[0].b.verdict, found.changes[0].b.first_failing_stage) == (
         "pass",
         "fail",
@@ -58,7 +62,10 @@ def test_trials_are_paired_with_their_like() -> None:
     found = compare_reports(
         [*run("a", trial="1"), *run("", "a", trial="2")], [*run("a", trial="2"), *run("", "a", trial="1")]
     )
-    assert [(one.case, one.trial, one.kind) for one in found.changes] == [("a", "1", "broken"), ("a", "2", "fixed")]
+    assert [(one.case, one.trial, one.kind) for one in found.changes] == [
+        ("a", "1", "newly_failing"),
+        ("a", "2", "newly_passing"),
+    ]
     assert found.passed.measured is not None
     assert (found.passed.p_value, found.passed.measured.value) == (None, 0.0)
 

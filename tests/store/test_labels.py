@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.errors import InputError, OthersLabelError, UnknownItemError
-from service.labelling.standings import measure_judge
+from service.labelling.agreement import measure_judge
 from service.store.access.audit import Actor, Audit
 from service.store.access.keys import Keys
 from service.store.database import Database

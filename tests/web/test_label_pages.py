@@ -151,7 +151,7 @@ def test_people_differ_and_somebody_settles_it(site: Site) -> None:
     [last] = site.client("GET", "/v1/labels", annotator="cleo").json["data"]
     assert (last["source"], last["blind"], last["label"]) == ("adjudication", False, "pass")
     judge = site.text("/judges/result_groundedness")
-    assert f'href="/runs/{batch}/traces/1"' in judge
+    assert f'href="/batches/{batch}/traces/1"' in judge
     assert "ana says so" in strip_tags(judge)
 
 
@@ -195,7 +195,7 @@ def test_who_may_not_label_sees_no_annotator(site: Site) -> None:
     page = own.open("/judges/result_groundedness")
     assert page.status == 200
     text = page.body.decode()
-    assert f'href="/runs/{batch}/traces/0"' in text
+    assert f'href="/batches/{batch}/traces/0"' in text
     assert "ana" not in strip_tags(text).split()
     assert "ana says so" not in text
 

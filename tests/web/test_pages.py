@@ -31,14 +31,14 @@ PAGES = [
     "/label/disagreements",
     "/judges",
     "/judges/result_groundedness",
-    "/runs",
+    "/batches",
     "/calibrations",
-    "/runs/{batch}",
-    "/runs/{batch}/summary",
-    "/runs/{batch}/summary?assert=pass_rate%20%3E%3D%200.9",
-    "/runs/{batch}/traces",
-    "/runs/{batch}/traces?verdict=fail&after=3",
-    "/runs/{batch}/traces/3",
+    "/batches/{batch}",
+    "/batches/{batch}/summary",
+    "/batches/{batch}/summary?assert=pass_rate%20%3E%3D%200.9",
+    "/batches/{batch}/traces",
+    "/batches/{batch}/traces?verdict=fail&after=3",
+    "/batches/{batch}/traces/3",
 ]
 
 
@@ -73,7 +73,7 @@ def test_every_link_leads_somewhere(visitor: Visitor, batch: str) -> None:
 
 
 def test_the_page_of_a_run_has_the_numbers_of_its_twin(visitor: Visitor, batch: str) -> None:
-    page = visitor.open(f"/runs/{batch}")
+    page = visitor.open(f"/batches/{batch}")
     text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
     whole, rate = told["whole"], told["whole"]["passed"]
     assert f"pass rate {format_share(rate['value'])}" in text
@@ -83,7 +83,7 @@ def test_the_page_of_a_run_has_the_numbers_of_its_twin(visitor: Visitor, batch: 
     for verdict, count in whole["verdicts"].items():
         assert f"{'could not be scored' if verdict == 'error' else verdict} {format_count(count)}" in text
     for stage in whole["stages"]:
-        counts = f"{stage['passed']} passed, {stage['open']} open, {stage['failed']} failed"
+        counts = f"{stage['passed']} passed, {stage['open']} undecided, {stage['failed']} failed"
         assert f"{stage['stage']} {format_share(stage['rate']['value'])} {counts}" in text
     for one in told["failures"]:
         meaning, fix = explain(one["finding"]) or ("", "")
@@ -96,7 +96,7 @@ def test_what_is_not_finished_is_counted_as_such_wherever_a_run_is_summed_up(
 ) -> None:
     requests = [build_request(n) for n in (0, 1, 2, NOBODY, 4, 5, 6, 7)]
     running = fill(database, requests, over=False, waiting=1)
-    page = visitor.open(f"/runs/{running}")
+    page = visitor.open(f"/batches/{running}")
     whole = twin_of(visitor, page)["whole"]
     worst, best = whole["passed"]["worst"], whole["passed"]["best"]
     gates = [f"pass_rate >= {worst}", f"pass_rate >= {(worst + best) / 2}", f"pass_rate > {best}"]
@@ -112,15 +112,15 @@ def test_what_is_not_finished_is_counted_as_such_wherever_a_run_is_summed_up(
 
 
 def test_every_count_leads_to_as_many_traces(visitor: Visitor, batch: str) -> None:
-    text = visitor.open(f"/runs/{batch}").body.decode()
-    links = re.findall(r'<a href="(/runs/[^"]*/traces\?[^"]*)">([0-9]+)(?: failed)?</a>', text)
+    text = visitor.open(f"/batches/{batch}").body.decode()
+    links = re.findall(r'<a href="(/batches/[^"]*/traces\?[^"]*)">([0-9]+)(?: failed)?</a>', text)
     assert len(links) >= 6
     for link, count in links:
         assert f"{count} of " in visitor.open(link.replace("&amp;", "&")).body.decode(), link
 
 
 def test_the_list_is_paged_to_its_end_without_a_gap(visitor: Visitor, batch: str) -> None:
-    path, seen = f"/runs/{batch}/traces?limit=25", []
+    path, seen = f"/batches/{batch}/traces?limit=25", []
     while path:
         text = visitor.open(path).body.decode()
         seen += [int(n) for n in re.findall(r'<td data-label="#"[^>]*>(\d+)</td>', text)]
@@ -130,12 +130,12 @@ def test_the_list_is_paged_to_its_end_without_a_gap(visitor: Visitor, batch: str
 
 
 def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str) -> None:
-    page = visitor.open(f"/runs/{batch}/summary?assert=pass_rate%20%3E%3D%200.99%0Atool_name.score%20%3E%3D%200.1")
+    page = visitor.open(f"/batches/{batch}/summary?assert=pass_rate%20%3E%3D%200.99%0Atool_name.score%20%3E%3D%200.1")
     text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
     assert [one["status"] for one in told["gate"]["results"]] == ["failed", "passed"]
     for one in told["gate"]["results"]:
         assert f"{one['status']} {render_number(one['actual'])}" in text
-    refused = visitor.open(f"/runs/{batch}/summary?assert=nonsense")
+    refused = visitor.open(f"/batches/{batch}/summary?assert=nonsense")
     assert refused.status == 422
     assert "nonsense" in strip_tags(refused.body.decode())
 
@@ -143,14 +143,14 @@ def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("/runs/batch_00000000000000000000000000000000", 404),
-        ("/runs/nonsense", 404),
-        ("/runs/{batch}/traces/60", 404),
-        ("/runs/{batch}/traces/-1", 404),
-        ("/runs/{batch}/traces/x", 404),
-        ("/runs/{batch}/traces?verdict=nonsense", 422),
-        ("/runs/{batch}/traces?after=x", 422),
-        ("/runs?status=nonsense", 422),
+        ("/batches/batch_00000000000000000000000000000000", 404),
+        ("/batches/nonsense", 404),
+        ("/batches/{batch}/traces/60", 404),
+        ("/batches/{batch}/traces/-1", 404),
+        ("/batches/{batch}/traces/x", 404),
+        ("/batches/{batch}/traces?verdict=nonsense", 422),
+        ("/batches/{batch}/traces?after=x", 422),
+        ("/batches?status=nonsense", 422),
         ("/static/nothing.css", 404),
         ("/static/..%2Fpage.py", 404),
         (f"/static/{'a' * 300}.css", 404),
@@ -212,8 +212,8 @@ def test_hostile_texts_are_text_wherever_they_stand(visitor: Visitor, database: 
     texts = [json.loads(line)["text"][:500] for line in lines if line]
     requests = build_hostile([text for text in texts if "\0" not in text])
     batch = fill(database, requests, name="<script>alert(1)</script>")
-    paths = [f"/runs/{batch}", f"/runs/{batch}/traces?limit=500", "/", "/runs", f"/runs/{batch}/summary"]
-    paths += [f"/runs/{batch}/traces/{n}" for n in range(0, len(requests), 7)]
+    paths = [f"/batches/{batch}", f"/batches/{batch}/traces?limit=500", "/", "/batches", f"/batches/{batch}/summary"]
+    paths += [f"/batches/{batch}/traces/{n}" for n in range(0, len(requests), 7)]
     for path in paths:
         check_harmless(visitor, path)
 

@@ -95,10 +95,10 @@ def test_a_tenant_sees_what_is_its_own(guarded: Guarded) -> None:
         "/events",
     )
     for visitor, status in ((ours, 200), (theirs, 404)):
-        assert (b"secret run" in visitor.open("/runs").body) is (visitor is ours)
+        assert (b"secret run" in visitor.open("/batches").body) is (visitor is ours)
         assert (b"secret run" in visitor.open("/").body) is (visitor is ours)
         for path in below:
-            assert visitor.open(f"/runs/{batch}{path}").status == status, path
+            assert visitor.open(f"/batches/{batch}{path}").status == status, path
 
 
 def test_the_cookie_is_for_this_site_alone_and_out_of_reach_of_scripts(guarded: Guarded) -> None:
@@ -207,7 +207,7 @@ def test_a_form_without_its_token_changes_nothing(guarded: Guarded, csrf: str | 
 @pytest.mark.parametrize(
     ("wanted", "leads"),
     [
-        ("/runs?status=failed", "/runs?status=failed"),
+        ("/batches?status=failed", "/batches?status=failed"),
         ("//evil.example", "/"),
         ("/\\evil.example", "/"),
         ("https://evil.example", "/"),
@@ -231,7 +231,7 @@ def test_the_api_knows_no_cookie(guarded: Guarded) -> None:
 def test_a_page_knows_no_key_in_a_header(guarded: Guarded) -> None:
     database, visit = guarded
     _, key = make_key(database, "admin")
-    assert visit().ask("GET", "/runs", authorization=f"Bearer {key}").status == 303
+    assert visit().ask("GET", "/batches", authorization=f"Bearer {key}").status == 303
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe", b"&".join(b"a%d=1" % n for n in range(300))])

@@ -9,7 +9,7 @@ from tests.web.site import Visitor, strip_tags
 
 def test_the_page_shows_what_the_twin_has(visitor: Visitor, batch: str) -> None:
     item = visitor.ask("GET", f"/v1/batches/{batch}/items/3").json
-    text = strip_tags(visitor.open(f"/runs/{batch}/traces/3").body.decode())
+    text = strip_tags(visitor.open(f"/batches/{batch}/traces/3").body.decode())
     report = item["report"]
     assert report["verdict"] == "fail"
     assert f"✗ fail Failed at {report['first_failing_stage']}." in text
@@ -21,9 +21,9 @@ def test_the_page_shows_what_the_twin_has(visitor: Visitor, batch: str) -> None:
 
 
 def test_neighbours_are_those_of_the_list_it_was_opened_from(visitor: Visitor, batch: str) -> None:
-    page = visitor.open(f"/runs/{batch}/traces/6?verdict=fail&stage=arguments").body.decode()
+    page = visitor.open(f"/batches/{batch}/traces/6?verdict=fail&stage=arguments").body.decode()
     links = dict(re.findall(r'<a rel="(prev|next)" href="([^"]*)"', page))
     assert {name: link.replace("&amp;", "&") for name, link in links.items()} == {
-        "prev": f"/runs/{batch}/traces/3?verdict=fail&stage=arguments",
-        "next": f"/runs/{batch}/traces/9?verdict=fail&stage=arguments",
+        "prev": f"/batches/{batch}/traces/3?verdict=fail&stage=arguments",
+        "next": f"/batches/{batch}/traces/9?verdict=fail&stage=arguments",
     }

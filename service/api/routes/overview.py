@@ -15,7 +15,7 @@ from service.api.routes.labels import LabelRoutes
 from service.api.store_access import JobStore
 from service.core.report import STAND_IN
 from service.engine import Engine
-from service.labelling.standings import JudgeStandings, list_standings
+from service.labelling.agreement import JudgeAgreements, list_agreements
 from service.store.jobs.calibrations import Calibration
 from service.store.jobs.job import ENDED_STATUSES, STATUSES
 from service.store.jobs.jobs import Batch, J
@@ -88,10 +88,10 @@ class OverviewRoutes:
             waiting = await self._labels.ask(request, lambda desk, tenant: desk.count_waiting(tenant))
         return Overview(running, batches, fitting, fitted, waiting, self._describe_judge())
 
-    async def list_judges(self, request: Request, query: Annotated[JudgeQuery, Query()]) -> JudgeStandings:
+    async def list_judges(self, request: Request, query: Annotated[JudgeQuery, Query()]) -> JudgeAgreements:
         """Compare judges with people: how often they agree, on which side they differ, and by the judge's value."""
         return await self._labels.ask(
-            request, lambda desk, tenant: list_standings(desk, self._engine, tenant, query.judge)
+            request, lambda desk, tenant: list_agreements(desk, self._engine, tenant, query.judge)
         )
 
     def _describe_judge(self) -> JudgeHealth:

@@ -73,6 +73,7 @@ def calibrate_judge(
         int, Option(metavar="K", min=1, max=100, help="Answers per question; several measure its noise.")
     ] = 1,
     plugin: options.Plugin = None,
+    quiet: options.Quiet = False,
 ) -> int:
     """Have judges answer the labelled items, and write the predictions that `calibrate run` fits.
 
@@ -80,7 +81,7 @@ def calibrate_judge(
     """
     from service.cli.calibrating import judge_labels
 
-    return judge_labels(labels, out, rubric=rubric, judges=judges, repeats=repeats, plugins=plugin or ())
+    return judge_labels(labels, out, rubric=rubric, judges=judges, repeats=repeats, plugins=plugin or (), quiet=quiet)
 
 
 @commands.command("run")
@@ -176,13 +177,7 @@ def calibrate_certify(
     from service.cli.certifying import certify_run
 
     return certify_run(
-        run,
-        tpr=tpr,
-        tnr=tnr,
-        judge=judge,
-        labels=labels,
-        predictions=predictions or (),
-        output_format=output_format,
+        run, tpr=tpr, tnr=tnr, judge=judge, labels=labels, predictions=predictions or (), output_format=output_format
     )
 
 
@@ -202,6 +197,7 @@ def calibrate_check(
     judge: JudgeOfRun = None,
     size: Annotated[int, Option(metavar="N", min=2, help="Held-out items to judge, per criterion.")] = 200,
     output_format: options.TableOrJson = "table",
+    quiet: options.Quiet = False,
 ) -> int:
     """Judge a pinned sample of held-out items again, and exit with 2 if agreement fell by more than 0.03 and chance.
 
@@ -209,7 +205,9 @@ def calibrate_check(
     """
     from service.cli.fitted import check_calibration
 
-    return check_calibration(run, labels, rubric=rubric, size=size, judge=judge, output_format=output_format)
+    return check_calibration(
+        run, labels, rubric=rubric, size=size, judge=judge, output_format=output_format, quiet=quiet
+    )
 
 
 @commands.command("compare")

@@ -58,7 +58,8 @@ def submit_batch(
     idempotency_key: Annotated[
         str | None, Option(metavar="TEXT", help="The same key submits once. [default: from the content]")
     ] = None,
-    watch: Annotated[bool, Option("--watch", "--wait", help="Show the progress until it ends.")] = False,
+    watch: Annotated[bool, Option("--watch", "--wait", help="Wait until it ends, and show the progress.")] = False,
+    quiet: options.Quiet = False,
     server: Server = LOCAL_URL,
     key: Key = None,
 ) -> int:
@@ -116,8 +117,8 @@ def submit_batch(
                 problems = InputError([Problem(place.pointer, place.detail) for place in one.errors])
                 refused.append(upload.refuse_line(one.line, problems))
             print_refusals(refused, "left out")
-            upload.print_submitted(submitted)
-            return watch_to_the_end(client.batches, submitted.job.id) if watch else ExitCode.PASSED
+            upload.print_submitted(submitted, watched=watch)
+            return watch_to_the_end(client.batches, submitted.job.id, quiet=quiet) if watch else ExitCode.PASSED
 
 
 def _print_not_submitted(refused: list[Refusal], reason: str, *, skips: bool) -> ExitCode:
@@ -163,7 +164,7 @@ def show_one_job(
 
 
 @commands.command("watch")
-def watch_job(job_id: Job, server: Server = LOCAL_URL, key: Key = None) -> int:
+def watch_job(job_id: Job, quiet: options.Quiet = False, server: Server = LOCAL_URL, key: Key = None) -> int:
     """Show the progress of a job until it ends. Ctrl-C stops watching, not the job.
 
     Exit code 0 if it completed, whatever the verdicts (to gate on the results, use `callgrade summarize`); 2 if it failed,
@@ -174,7 +175,7 @@ def watch_job(job_id: Job, server: Server = LOCAL_URL, key: Key = None) -> int:
     from service.cli.remote import connect_for
 
     with connect_for(job_id, server, key) as jobs:
-        return watch_to_the_end(jobs, job_id)
+        return watch_to_the_end(jobs, job_id, quiet=quiet)
 
 
 @commands.command("results")

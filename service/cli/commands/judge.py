@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from service.cli import options
 from service.cli.options import build_command_group, read_settings
 
 commands = build_command_group("judge", "Try out the configured judge.")
 
 
 @commands.command("check")
-def check() -> int:
+def check(plugin: options.Plugin = None, quiet: options.Quiet = False) -> int:
     """Ask the configured judge three questions with known answers, and say what to change.
 
     Tells within two seconds whether its server can be reached. Nothing is cached. The exit code is 0 if all replies can be used
@@ -16,4 +17,4 @@ def check() -> int:
     """
     from service.cli.judge_check import try_judge
 
-    return try_judge(read_settings())
+    return try_judge(read_settings(), plugin or (), quiet=quiet)

@@ -109,6 +109,8 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
         rows.append((key.id, key.tenant, key.name, ", ".join(key.scopes) or "-", *days))
     head = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used")
     print_table(head, rows, form=output_format, value=objects)
+    if not rows:
+        say("no key yet; to make one: callgrade keys create")
     return ExitCode.PASSED
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
@@ -15,7 +15,7 @@ from typer import Option
 
 from service.cli import options
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
-from service.cli.screen import MAX_LISTED_REFUSALS, pluralize, print_refusals, say, show_count
+from service.cli.screen import MAX_LISTED_REFUSALS, pluralize, print_refusals, say
 
 if TYPE_CHECKING:
     from service.cli.ci import GitHub, JUnit
@@ -57,6 +57,7 @@ def score(
     ] = None,
     verbose: Annotated[bool, Option("--verbose", "-v", help="Show the stages and calls of every trace.")] = False,
     failed: Annotated[bool, Option("--failed", help="Show only what fails or is undecided; count all.")] = False,
+    quiet: options.Quiet = False,
     output: options.Output = None,
     rejected: options.Rejected = None,
     encoding: options.Encoding = None,
@@ -91,7 +92,9 @@ def score(
     tally, refusals, interrupted = Tally(requires_certified=require_certified), list[Refusal](), False
     try:
         if on is None:
-            _score_here(inputs, tally, refusals, output_format, output, rejected, verbose=verbose, failed=failed)
+            _score_here(
+                inputs, tally, refusals, output_format, output, rejected, verbose=verbose, failed=failed, quiet=quiet
+            )
         else:
             from service.cli.on_ray import Counts, score_on_ray
 
@@ -135,10 +138,12 @@ def _score_here(
     *,
     verbose: bool,
     failed: bool,
+    quiet: bool,
 ) -> None:
     """Score in this process. After Ctrl-C, what was scored is written before it goes on."""
-    from service.cli.inputs import Refusal, keep_refused
-    from service.cli.scoring import score_records
+    from service.cli.inputs import Refusal
+    from service.cli.progress import ProgressLine, describe_judging
+    from service.cli.scoring import keep_refused, score_records
 
     fills_terminal = output is None and form != "junit" and sys.stdout.isatty()
     at_once = inputs.asks_judges and fills_terminal
@@ -146,14 +151,21 @@ def _score_here(
         sink = _build_sink(form, stream, tally, verbose=verbose, at_once=at_once, kept=output)
         if at_once:
             say(f"asking {inputs.settings.judge_model}; one line per trace follows")
+        line = ProgressLine("trace", quiet=quiet or (fills_terminal and not at_once))
         try:
-            for result in show_count(keep_refused(score_records(inputs), rejected), silent=fills_terminal):
-                tally.add(result)
-                refused = isinstance(result, Refusal)
-                if refused and len(refusals) < MAX_LISTED_REFUSALS:
-                    refusals.append(result)
-                if not failed or refused or result.report.verdict in ("fail", "undecided"):
-                    sink.add(result)
+            with line:
+                if line.drawn:
+                    line.update(0, total=inputs.count())
+                for done, result in enumerate(keep_refused(score_records(inputs), rejected), start=1):
+                    tally.add(result)
+                    refused = isinstance(result, Refusal)
+                    if refused and len(refusals) < MAX_LISTED_REFUSALS:
+                        refusals.append(result)
+                    if not failed or refused or result.report.verdict in ("fail", "undecided"):
+                        with line.hide() if at_once else nullcontext():
+                            sink.add(result)
+                    judging = describe_judging(tally.verdicts["undecided"], tally.cost, asked=tally.replies > 0)
+                    line.update(done, *judging)
         except KeyboardInterrupt:
             sink.close()
             raise

@@ -43,7 +43,7 @@ class HumanLabel:
     annotator: str
     label: Word
     value: float | None
-    """If the criterion's menu is graded, the label's place on it in [0, 1]."""
+    """If the criterion's labels are graded, the label's place among them in [0, 1]."""
     failing_step: int | None
     """Where it fails: the step, from 0."""
     claim: str

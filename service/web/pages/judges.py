@@ -19,7 +19,7 @@ from service.core.judging.fits.fit import Fit
 from service.core.judging.judges import Judge
 from service.core.models.validation import validate
 from service.errors import InputError, Problem
-from service.labelling.standings import list_criteria
+from service.labelling.agreement import list_criteria
 from service.reading.strict_json import parse_strictly
 from service.web.page import NavLink, PageSet, page, read_form, redirect, render
 from service.wiring import build_limits
@@ -31,21 +31,21 @@ class JudgePages:
     def __init__(self, parts: ApiParts) -> None:
         self._engine = parts.engine
         self._labels = parts.labels
-        self._standings = parts.overview
+        self._overview = parts.overview
         self._fits = parts.fits
         self._limits = build_limits(parts.settings)
 
     async def list_judges(self, request: Request) -> Response:
         """List the judges, each with its fits and its agreement with people."""
         states = (await self._fits.list_fits(request)).data
-        standings = (await self._standings.list_judges(request, JudgeQuery())).data
+        agreements = (await self._overview.list_judges(request, JudgeQuery())).data
         criteria = list_criteria(self._engine)
         judges = [
             (
                 judge,
                 sorted(criteria.get(name, ())),
                 [one for one in states if one.judge == name],
-                [one for one in standings if one.judge == name],
+                [one for one in agreements if one.judge == name],
             )
             for name, judge in sorted(self._engine.registry.judges.items())
         ]
@@ -81,7 +81,7 @@ class JudgePages:
         criteria = sorted(list_criteria(self._engine).get(judge.id, ()))
         fits = [one for one in (await self._fits.list_fits(request)).data if one.judge == judge.id]
         fits_by_id = {fit.id: fit for fit in self._engine.fits}
-        standings = (await self._standings.list_judges(request, JudgeQuery(judge=judge.id))).data
+        agreements = (await self._overview.list_judges(request, JudgeQuery(judge=judge.id))).data
         pages = [
             await self._labels.run(
                 request, lambda one=one: desk.list_disagreements(tenant, criterion=one, between="judge", limit=50)
@@ -89,7 +89,7 @@ class JudgePages:
             for one in criteria
         ]
         summary = await self._labels.run(
-            request, lambda: [desk.summarize(tenant, one.criterion, "").data[0] for one in standings]
+            request, lambda: [desk.summarize(tenant, one.criterion, "").data[0] for one in agreements]
         )
         return render(
             request,
@@ -99,7 +99,7 @@ class JudgePages:
             judge=judge,
             criteria=criteria,
             fits=[(one, fits_by_id[one.id]) for one in fits if one.id in fits_by_id],
-            standings=standings,
+            agreements=agreements,
             humans={one.progress.criterion: one for one in summary},
             disputed=[case for one in pages for case in one.data],
             may_label=find_caller(request).may("label"),
@@ -129,7 +129,7 @@ def _check_judge(fits: Sequence[Fit], judge: Judge) -> None:
 def build_item_path(item: str) -> str | None:
     """Build the path of an item's page; None if it has none."""
     batch, slash, position = item.partition("/")
-    return f"/runs/{quote(batch)}/traces/{quote(position)}" if slash and batch.startswith("batch_") else None
+    return f"/batches/{quote(batch)}/traces/{quote(position)}" if slash and batch.startswith("batch_") else None
 
 
 def build_judge_pages(parts: ApiParts) -> Sequence[PageRoute]:

@@ -1,4 +1,4 @@
-"""Scored traces: those of a run and kept scores, each as a list, and the page of each."""
+"""Scored traces: those of a batch and kept scores, each as a list, and the page of each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TracePages:
         self._scores = parts.scores
 
     async def list_traces(self, request: Request) -> Response:
-        """List the traces of a run, by outcome."""
+        """List the traces of a batch, by outcome."""
         batch = await self._batches.store.find(request, request.path_params["batch_id"])
         query = read_query(request, ItemPageQuery)
         items, choice = await self._batches.items.list_batch_items(request, batch.id, query), build_choice(query)
@@ -49,12 +49,12 @@ class TracePages:
         )
 
     async def show_trace(self, request: Request) -> Response:
-        """Show one trace of a run, with links to its neighbours in the list that it was opened from."""
+        """Show one trace of a batch, with links to its neighbours in the list that it was opened from."""
         batch = await self._batches.store.find(request, request.path_params["batch_id"])
         place, choice = request.path_params["index"], read_query(request, ItemChoiceQuery)
         index = int(place) if re.fullmatch("[0-9]{1,9}", place) else MAX_ITEMS  # where no item is
         item = await self._batches.items.show_batch_item(request, batch.id, index, choice)
-        base, query = f"/runs/{batch.id}/traces", urlencode(_read_choice(request))
+        base, query = f"/batches/{batch.id}/traces", urlencode(_read_choice(request))
         view = None
         if item.report is not None:
             view = await asyncio.to_thread(build_stored_view, item.request, item.report, item.custom_id)
@@ -104,8 +104,8 @@ def build_trace_pages(parts: ApiParts) -> Sequence[PageRoute]:
     """Build the pages, and the downloads of what they cut."""
     pages = TracePages(parts)
     return [
-        page("/runs/{batch_id}/traces", pages.list_traces, needs="batch"),
-        page("/runs/{batch_id}/traces/{index}", pages.show_trace, needs="batch"),
+        page("/batches/{batch_id}/traces", pages.list_traces, needs="batch"),
+        page("/batches/{batch_id}/traces/{index}", pages.show_trace, needs="batch"),
         page("/scores", pages.list_scores, needs="score"),
         page("/scores/{score_id}", pages.show_score, needs="score"),
     ]

@@ -31,7 +31,7 @@ class SideCount:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeStanding:
+class JudgeAgreement:
     """A judge's verdicts against people's labels on one criterion. Shares are null if nothing was decided."""
 
     judge: str
@@ -62,22 +62,22 @@ class JudgeStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeStandings:
+class JudgeAgreements:
     """How each judge does on each criterion that has labels."""
 
-    data: tuple[JudgeStanding, ...]
+    data: tuple[JudgeAgreement, ...]
 
 
-def list_standings(desk: LabelDesk, engine: Engine, tenant: str, judge: str | None = None) -> JudgeStandings:
+def list_agreements(desk: LabelDesk, engine: Engine, tenant: str, judge: str | None = None) -> JudgeAgreements:
     """Compare every judge, or one, with people, on each criterion with labels."""
     labelled = set(desk.labels.list_criteria(tenant))
-    standings = [
+    agreements = [
         measure_judge(desk.list_cases(tenant, criterion), name, criterion)
         for name, criteria in sorted(list_criteria(engine).items())
         for criterion in sorted(criteria & labelled)
         if judge in (None, name)
     ]
-    return JudgeStandings(tuple([one for one in standings if one is not None]))
+    return JudgeAgreements(tuple([one for one in agreements if one is not None]))
 
 
 def list_criteria(engine: Engine) -> dict[str, set[str]]:
@@ -90,7 +90,7 @@ def list_criteria(engine: Engine) -> dict[str, set[str]]:
     return criteria
 
 
-def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> JudgeStanding | None:
+def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> JudgeAgreement | None:
     """Compare a judge with people on one criterion; None if nobody labelled what it judged."""
     verdicts = [
         (case.judge.passed, case.passes) for case in cases if case.judge is not None and case.passes is not None
@@ -106,7 +106,7 @@ def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> 
     trust: Trust = "unknown"
     if decided_count >= MIN_LABELLED_ITEMS and low is not None and high is not None and easy is not None:
         trust = "better" if low > easy else "worse" if high < easy else "undecided"
-    return JudgeStanding(
+    return JudgeAgreement(
         judge,
         criterion,
         items=decided_count,

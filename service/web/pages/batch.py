@@ -1,4 +1,4 @@
-"""The page of one batch: its progress, its outcomes and where it broke; its summary, and its downloads."""
+"""The page of one batch: its progress, its outcomes and where it failed; its summary, and its downloads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.page_route import PageRoute
+from service.api.page_route import PageHandler, PageRoute
 from service.api.parts import ApiParts
 from service.api.routes.batch_reading import WindowQuery
 from service.core.rubric import STAGES
@@ -20,29 +20,29 @@ from service.store.jobs.jobs import Batch
 from service.web.page import PageSet, build_twin, page, redirect, render
 
 MAX_INLINE_REPORTS = 400
-"""Most reports that the page of a run summarizes while its reader waits; for more there is a page of its own."""
+"""Most reports that the page of a batch summarizes while its reader waits; for more there is a page of its own."""
 
 
-class RunPages:
+class BatchPages:
     """The handlers over batches; each shows what an operation returns."""
 
     def __init__(self, parts: ApiParts) -> None:
         self._batches = parts.batches
 
-    async def show_run(self, request: Request) -> Response:
+    async def show_batch(self, request: Request) -> Response:
         """Show the page of a batch."""
-        run_id: str = request.path_params["batch_id"]
-        if run_id.startswith("calibration_"):
-            return redirect(f"/calibrations/{run_id}")
+        batch_id: str = request.path_params["batch_id"]
+        if batch_id.startswith("calibration_"):
+            return redirect(f"/calibrations/{batch_id}")
         batch = await self._batches.store.find(request, request.path_params["batch_id"])
-        breakdown = await self._batches.items.break_down_batch(request, run_id)
+        breakdown = await self._batches.items.break_down_batch(request, batch_id)
         small = batch.ended and 0 < batch.request_counts.completed <= MAX_INLINE_REPORTS
         return render(
             request,
-            "run.html",
+            "batch.html",
             twin=f"/v1/batches/{batch.id}/breakdown",
             job=batch,
-            base=f"/runs/{batch.id}",
+            base=f"/batches/{batch.id}",
             whole=breakdown.whole,
             failures=breakdown.failures,
             stages=STAGES,
@@ -82,22 +82,21 @@ class RunPages:
         return await self._batches.reading.summarize(request, batch, summary_request)
 
 
-def build_run_pages(parts: ApiParts) -> Sequence[PageRoute]:
-    """Build the page of a run, and what is below it."""
-    pages, reading = RunPages(parts), parts.batches.reading
+def build_batch_pages(parts: ApiParts) -> Sequence[PageRoute]:
+    """Build the page of a batch, and what is below it."""
+    pages, reading = BatchPages(parts), parts.batches.reading
 
     def name(request: Request) -> str:
         return request.path_params["batch_id"]
 
-    return [
-        page("/runs/{batch_id}", pages.show_run, needs="batch"),
-        page("/runs/{batch_id}/summary", pages.show_summary, needs="batch"),
-        page("/runs/{batch_id}/events", lambda one: reading.watch_batch(one, name(one)), needs="batch"),
-        page(
-            "/runs/{batch_id}/results", lambda one: reading.read_results(one, name(one), WindowQuery()), needs="batch"
-        ),
-        page("/runs/{batch_id}/errors", lambda one: reading.read_errors(one, name(one), WindowQuery()), needs="batch"),
-    ]
+    below: dict[str, PageHandler] = {
+        "": pages.show_batch,
+        "/summary": pages.show_summary,
+        "/events": lambda one: reading.watch_batch(one, name(one)),
+        "/results": lambda one: reading.read_results(one, name(one), WindowQuery()),
+        "/errors": lambda one: reading.read_errors(one, name(one), WindowQuery()),
+    }
+    return [page(f"/batches/{{batch_id}}{path}", handler, needs="batch") for path, handler in below.items()]
 
 
-PAGES = PageSet(build_run_pages)
+PAGES = PageSet(build_batch_pages)

@@ -1,4 +1,4 @@
-"""The lists of runs, batches and calibrations, and the page of one calibration run."""
+"""The lists of batches and calibration runs, and the page of one calibration run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service.store.jobs.job import STATUSES
 from service.web.page import NavLink, PageSet, build_twin, page, read_query, render
 
 
-class RunLists:
+class JobLists:
     """The handlers over the jobs of both kinds: each lists what its operation lists for the same query."""
 
     def __init__(self, parts: ApiParts) -> None:
@@ -25,7 +25,7 @@ class RunLists:
     async def list_batches(self, request: Request) -> Response:
         """List batches, newest first."""
         jobs = await self._batches.list_jobs(request, read_query(request, JobPageQuery))
-        return self._render(request, jobs, "/runs", "Batches")
+        return self._render(request, jobs, "/batches", "Batches")
 
     async def list_calibrations(self, request: Request) -> Response:
         """List calibration runs, newest first."""
@@ -41,8 +41,8 @@ class RunLists:
         query = request.query_params
         return render(
             request,
-            "runs.html",
-            twin=build_twin(request, "/v1/batches" if base == "/runs" else "/v1/calibrations"),
+            "jobs.html",
+            twin=build_twin(request, "/v1/batches" if base == "/batches" else "/v1/calibrations"),
             jobs=jobs,
             base=base,
             title=title,
@@ -52,9 +52,9 @@ class RunLists:
         )
 
 
-def build_run_lists(parts: ApiParts) -> Sequence[PageRoute]:
+def build_job_lists(parts: ApiParts) -> Sequence[PageRoute]:
     """Build both lists, and the page of a calibration, its report and its fits."""
-    lists, routes = RunLists(parts), parts.calibrations
+    lists, routes = JobLists(parts), parts.calibrations
 
     async def read_report(request: Request) -> Response:
         job_id, query = request.path_params["calibration_id"], read_query(request, ReportQuery)
@@ -64,7 +64,7 @@ def build_run_lists(parts: ApiParts) -> Sequence[PageRoute]:
         return await routes.read_fits(request, request.path_params["calibration_id"])
 
     return [
-        page("/runs", lists.list_batches, needs="batch"),
+        page("/batches", lists.list_batches, needs="batch"),
         page("/calibrations", lists.list_calibrations, needs="calibrate"),
         page("/calibrations/{calibration_id}", lists.show_calibration, needs="calibrate"),
         page("/calibrations/{calibration_id}/report", read_report, needs="calibrate"),
@@ -72,4 +72,4 @@ def build_run_lists(parts: ApiParts) -> Sequence[PageRoute]:
     ]
 
 
-PAGES = PageSet(build_run_lists, NavLink(20, "Runs", "/runs", "batch"))
+PAGES = PageSet(build_job_lists, NavLink(20, "Batches", "/batches", "batch"))
