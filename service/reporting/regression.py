@@ -63,17 +63,21 @@ def judge_reports(
 ) -> RegressionGate:
     """Judge whether the second of two runs has regressed, paired as in `compare_reports`. Pure.
 
-    `names`: `passed` (the default), `score`, stages and criteria. `allow_undecided` leaves out cases that are undecided for
-    reasons other than a fault. InputError for a name that no case has, and as in `compare_reports`.
+    `names`: `passed` (the default), `score`, stages and criteria. `allow_undecided` leaves cases that are undecided for reasons
+    other than a fault out of the intervals, and forgives what is open in them; what code fails there has regressed all the same.
+    InputError for a name that no case has, and as in `compare_reports`.
     """
     names = tuple(dict.fromkeys(names)) or (PASSED,)
     left, right = index_by_key(a, "/a"), index_by_key(b, "/b")
     pairs = [(sample, right.get(key)) for key, sample in sorted(left.items(), key=lambda one: str(one[0]))]
-    if allow_undecided:
-        pairs = [pair for pair in pairs if not any(one is not None and may_be_undecided(one.report) for one in pair)]
+    forgiven, decided = [], []
+    for pair in pairs:
+        is_forgiven = allow_undecided and any(one and may_be_undecided(one.report) for one in pair)
+        (forgiven if is_forgiven else decided).append(pair)
     known = {criterion.id for sample in left.values() for criterion in sample.report.criteria}
-    numbers = tuple([compute_difference(name, _find_metric(name, known), pairs) for name in names])
-    proved = tuple(sorted(_list_proved(pairs, names), key=lambda one: one.status))
+    numbers = tuple([compute_difference(name, _find_metric(name, known), decided) for name in names])
+    failed_anyway = [one for one in _list_proved(forgiven, names) if one.status == "regressed"]
+    proved = tuple(sorted([*_list_proved(decided, names), *failed_anyway], key=lambda one: one.status))
     statuses = {one.status for one in (*numbers, *proved)}
     if "regressed" in statuses:
         return RegressionGate("regressed", numbers, proved)
@@ -126,6 +130,8 @@ def _list_proved(pairs: Pairs, names: Sequence[str]) -> Iterator[ProvedRegressio
                 yield ProvedRegression(case, name, "regressed", f"passed before and fails now{why}")
             elif reasons and name in by_code:
                 yield ProvedRegression(case, name, "undecided", f"passed before and is open now: {reasons[0]}")
+            elif name in by_code and not outcomes.get(name) and other.report.verdict == "undecided":
+                yield ProvedRegression(case, name, "undecided", "passed before, and now there is nothing to check")
         broke = "passed" in names and one.passed and other.report.verdict == "fail"
         if broke and proved == failed and not any(proved.get(name) for name in passed):
             yield ProvedRegression(case, "", "regressed", "passed before and fails now")

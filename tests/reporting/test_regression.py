@@ -91,6 +91,30 @@ def test_what_is_open_is_taken_both_ways(a: str, b: str, status: str):
     assert judge_reports(run(a), run(b)).status == status
 
 
+UNKNOWN_CALL = replace(FAILS, verdict="undecided", open=tuple(OPEN))
+"""Undecided, and its only criterion fails by code."""
+DROPPED_CALL = replace(PASSES, verdict="undecided", criteria=(), steps=())
+"""Undecided, and nothing that code could check is left."""
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "on", "statuses"),
+    [
+        (BY_LETTER["a"], UNKNOWN_CALL, "tool_name", ("regressed", "regressed")),
+        (BY_LETTER["a"], FAILS, "passed", ("regressed", "regressed")),
+        (PASSES, UNKNOWN_CALL, "tool_name", ("regressed", "regressed")),
+        (PASSES, DROPPED_CALL, "tool_name", ("undecided", "not worse")),
+        (PASSES, replace(DROPPED_CALL, verdict="pass"), "tool_name", ("not worse", "not worse")),
+        (PASSES, BY_LETTER["o"], "tool_name", ("undecided", "undecided")),
+    ],
+    ids=["undecided before and after", "undecided before", "undecided now", "dropped", "rightly dropped", "unread"],
+)
+def test_an_undecided_verdict_hides_no_failure_by_code(a: Report, b: Report, on: str, statuses: tuple[str, str]):
+    others = run("p" * 20)
+    gates = (judge_reports([a, *others], [b, *others], [on], allow_undecided=allowed) for allowed in (False, True))
+    assert tuple(gate.status for gate in gates) == statuses
+
+
 def proved(a: list[Report], b: list[Report], *names: str) -> list[tuple[str, str, str]]:
     return [(one.case, one.criterion, one.status) for one in judge_reports(a, b, names).proved]
 
