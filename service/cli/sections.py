@@ -189,6 +189,10 @@ def _build_groups(summary: Summary) -> Iterator[Section]:
 
 # Two runs.
 
+ADVICE_ON_OPEN_CASES = (
+    "expect the calls and the answer, score both runs with a judge, or gate on what code decides (--on schema)"
+)
+
 
 def build_comparison_sections(comparison: Comparison, gate: RegressionGate | None = None) -> Iterator[Section]:
     """Build the sections of a comparison: its gate, overview, differences, changed cases."""
@@ -202,7 +206,7 @@ def build_comparison_sections(comparison: Comparison, gate: RegressionGate | Non
         overview += [f"{pluralize(len(names), 'case')} only in {name}, not counted"] if names else []
     overview += ["A and B were scored with different rubrics"] if comparison.rubrics_differ else []
     if count := comparison.passed.open:
-        overview += [f"{pluralize(count, 'case')} undecided: score A and B with a judge, or both with --judges off"]
+        overview += [f"{pluralize(count, 'case')} undecided: {ADVICE_ON_OPEN_CASES}"]
     yield Section("Compared", lines=tuple(overview))
     head = ("case", "change", "A", "B", "failed at", "criteria")
     yield from build_section("Changed cases", head, list(map(_list_case_change, comparison.changes)))
@@ -243,6 +247,9 @@ def list_gate_lines(gate: RegressionGate) -> Iterator[str]:
     if len(gate.proved) > MAX_PROVED:
         yield f"and {len(gate.proved) - MAX_PROVED} more"
     yield from (f"{one.status}: {explain_change(one)}" for one in gate.numbers)
+    if gate.forgiven:
+        left_out = pluralize(gate.forgiven, "undecided case")
+        yield f"{left_out} counted only where code fails what passed before (--allow-undecided)"
 
 
 def explain_proved(one: ProvedRegression) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore
-from service.core.outcome import Outcome, Scored
+from service.core.outcome import Outcome, Scored, Skipped
 from service.core.report import OpenOutcome, Report
 from service.core.rubric import STAGES
 from service.errors import SettingsError
@@ -56,6 +56,8 @@ class RegressionGate:
     proved: tuple[ProvedRegression, ...] = ()
     reason: str = ""
     """Why it is undecided regardless of the numbers."""
+    forgiven: int = 0
+    """How many cases were left out of the numbers, as `allow_undecided` asks."""
 
 
 def judge_reports(
@@ -75,17 +77,21 @@ def judge_reports(
         is_forgiven = allow_undecided and any(one and may_be_undecided(one.report) for one in pair)
         (forgiven if is_forgiven else decided).append(pair)
     known = {criterion.id for sample in left.values() for criterion in sample.report.criteria}
-    numbers = tuple([compute_difference(name, _find_metric(name, known), decided) for name in names])
+    numbers = tuple(
+        [compute_difference(name, _find_metric(name, known), decided) for name in names if decided or not forgiven]
+    )
     failed_anyway = [one for one in _list_proved(forgiven, names) if one.status == "regressed"]
     proved = tuple(sorted([*_list_proved(decided, names), *failed_anyway], key=lambda one: one.status))
     statuses = {one.status for one in (*numbers, *proved)}
     if "regressed" in statuses:
-        return RegressionGate("regressed", numbers, proved)
+        return RegressionGate("regressed", numbers, proved, forgiven=len(forgiven))
+    reason = ""
     if list_rubrics(left.values()) != list_rubrics(right.values()):
-        return RegressionGate("undecided", numbers, proved, "the two runs were scored with different rubrics")
-    if any(one.report.provenance.replies and other and other.report.scope == "code" for one, other in pairs):
-        return RegressionGate("undecided", numbers, proved, "judges were asked in the first run, and off in the second")
-    return RegressionGate("undecided" if "undecided" in statuses else "not worse", numbers, proved)
+        reason = "the two runs were scored with different rubrics"
+    elif any(one.report.provenance.replies and other and other.report.scope == "code" for one, other in pairs):
+        reason = "judges were asked in the first run, and off in the second"
+    status = "undecided" if reason or "undecided" in statuses else "not worse"
+    return RegressionGate(status, numbers, proved, reason, len(forgiven))
 
 
 def _find_metric(name: str, criteria: set[str]) -> str:
@@ -130,11 +136,15 @@ def _list_proved(pairs: Pairs, names: Sequence[str]) -> Iterator[ProvedRegressio
                 yield ProvedRegression(case, name, "regressed", f"passed before and fails now{why}")
             elif reasons and name in by_code:
                 yield ProvedRegression(case, name, "undecided", f"passed before and is open now: {reasons[0]}")
-            elif name in by_code and not outcomes.get(name) and other.report.verdict == "undecided":
+            elif name in by_code and other.report.verdict == "undecided" and not _is_checked(outcomes.get(name, ())):
                 yield ProvedRegression(case, name, "undecided", "passed before, and now there is nothing to check")
         broke = "passed" in names and one.passed and other.report.verdict == "fail"
         if broke and proved == failed and not any(proved.get(name) for name in passed):
             yield ProvedRegression(case, "", "regressed", "passed before and fails now")
+
+
+def _is_checked(outcomes: Iterable[Outcome]) -> bool:
+    return not all(isinstance(one, Skipped) and one.cause == "not_applicable" for one in outcomes)
 
 
 def _is_failed_by_judge(outcome: Outcome) -> bool:
