@@ -194,7 +194,7 @@ def list_gate_annotations(gate: RegressionGate, most: int) -> Iterator[str]:
     if gate.reason:
         yield render_annotation("error", gate.reason, title="callgrade: undecided")
     for one in gate.numbers:
-        level: Level = "notice" if one.status == "not worse" else "error"
+        level: Level = "notice" if one.status == "within noise" else "error"
         yield render_annotation(level, explain_change(one), title=f"callgrade: {name_number(one.name)} {one.status}")
     for proved in gate.proved[:most]:
         yield render_annotation("error", explain_proved(proved), title=f"callgrade: {proved.status}")

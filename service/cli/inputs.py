@@ -269,6 +269,9 @@ def read_text(path: Path, option: str) -> str:
 
 
 def _read_expected(path: Path, limits: Limits) -> object:
+    if path.suffix in {".jsonl", ".ndjson"}:
+        advice = "give each record its own, as `expected` next to the trace's own keys"
+        raise typer.BadParameter(f"{path}: expected one expectation for all records; {advice}", param_hint="--expected")
     if path.suffix in {".yaml", ".yml"}:
         return read_document(path, "--expected", lambda value: validate(EXPECTED, value))
     text = read_text(path, "--expected")

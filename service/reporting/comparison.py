@@ -32,7 +32,7 @@ class MeanChange:
     high: float
 
 
-RegressionStatus = Literal["not worse", "regressed", "undecided"]
+RegressionStatus = Literal["within noise", "regressed", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Difference:
         """Whether b is worse: if the interval lies below 0 even at best; it is not if it does not lie below 0 at worst."""
         if self.best is not None and self.best.high < 0:
             return "regressed"
-        return "undecided" if self.worst is None or self.worst.high < 0 else "not worse"
+        return "undecided" if self.worst is None or self.worst.high < 0 else "within noise"
 
 
 ChangeKind = Literal["newly_failing", "newly_passing", "undecided", "decided", "worse", "better", "other"]

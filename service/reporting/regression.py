@@ -90,7 +90,7 @@ def judge_reports(
         reason = "the two runs were scored with different rubrics"
     elif any(one.report.provenance.replies and other and other.report.scope == "code" for one, other in pairs):
         reason = "judges were asked in the first run, and off in the second"
-    status = "undecided" if reason or "undecided" in statuses else "not worse"
+    status = "undecided" if reason or "undecided" in statuses else "within noise"
     return RegressionGate(status, numbers, proved, reason, len(forgiven))
 
 

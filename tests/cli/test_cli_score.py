@@ -159,6 +159,13 @@ def test_an_expectation_from_the_command_line_goes_before_the_records(
     assert run("score", "-", "--expected", name, stdin=lines(PASS)).code == 2
 
 
+def test_expectations_of_single_records_are_not_taken_for_one_of_all(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "e.jsonl").write_text('{"calls": "some"}\n{"calls": "none"}\n')
+    refused = run("score", "-", "--expected", "e.jsonl", stdin=lines(PASS))
+    assert refused.code == 4
+    assert "give each record its own, as `expected`" in refused.err
+
+
 def test_a_rubric_file_goes_before_the_records(run: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(
         "extends: four_step\nid: mine\nthresholds: {fail: 0, warn: 0}\nwithout: [decide]\n"

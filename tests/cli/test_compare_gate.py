@@ -28,7 +28,7 @@ def write(run: Run, folder: Path, name: str, *records: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("second", "code", "told"),
     [
-        ([GOOD] * 20, 0, "not worse: pass rate changed by +0.000"),
+        ([GOOD] * 20, 0, "within noise: pass rate changed by +0.000"),
         ([GOOD] * 8 + [BAD] * 12, 2, "regressed: pass rate changed by -0.600"),
         ([GOOD] * 19 + [BAD], 2, "regressed: c19: decide passed before and fails now: "),
         ([GOOD] * 19, 3, "undecided: c19: missing in the second run"),

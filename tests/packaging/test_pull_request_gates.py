@@ -78,7 +78,7 @@ def baseline(tmp_path: Path) -> Path:
     [
         (range(12), 2, "::error title=callgrade%3A pass rate regressed::"),
         ((0, 1, 2), 2, "::error title=callgrade%3A regressed::c2: decide passed before and fails now: "),
-        ((0,), 0, "::notice title=callgrade%3A pass rate not worse::"),
+        ((0,), 0, "::notice title=callgrade%3A pass rate within noise::"),
     ],
     ids=["regression", "one case", "nothing new"],
 )
@@ -89,6 +89,16 @@ def test_the_action_stops_a_regression_and_nothing_else(baseline: Path, wrong: r
     assert told in done.stdout
     assert "::error file=traces.jsonl,line=1,title=c0%3A failed at decide" in done.stdout
     assert "Regressions" in (baseline / "summary.md").read_text("utf-8")
+
+
+def test_the_action_asserts_after_a_regression_too(baseline: Path):
+    repository(baseline, *range(12))
+    more = {"baseline": "before.ndjson", "assertions": "pass_rate >= 0.99"}
+    done = gate(baseline, traces="traces.jsonl", judges="off", **more)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "pass rate regressed" in done.stdout
+    assert "Gate: failed" in done.stdout
+    assert "Gate: failed" in (baseline / "summary.md").read_text("utf-8")
 
 
 def test_the_action_fails_with_a_broken_judge(baseline: Path):
@@ -105,7 +115,7 @@ def test_the_action_fails_with_a_broken_judge(baseline: Path):
     [
         ({"baseline": "absent.ndjson"}, 4, "the baseline absent.ndjson is not there"),
         ({"baseline": "before.ndjson", "reports": "./before.ndjson"}, 4, "compared with themselves"),
-        ({"baseline": "before.ndjson", "assertions": "pass_rate >= 0.9\npass_rate >= 0.99"}, 2, "pass_rate >= 0.99"),
+        ({"baseline": "before.ndjson", "assertions": "pass_rate >= 0.9\npass_rate >= 0.99"}, 2, "0.99 | failed"),
     ],
     ids=["baseline lost", "baseline overwritten", "assertion"],
 )

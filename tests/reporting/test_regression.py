@@ -68,23 +68,23 @@ def run(letters: Iterable[str]) -> list[Report]:
 @pytest.mark.parametrize(
     ("a", "b", "status"),
     [
-        ("p" * 20, "p" * 20, "not worse"),
+        ("p" * 20, "p" * 20, "within noise"),
         ("p" * 20, "p" * 10 + "f" * 10, "regressed"),
         ("p" * 20, "p" * 19 + "f", "regressed"),
-        ("P" * 20, "P" * 19 + "F", "not worse"),
+        ("P" * 20, "P" * 19 + "F", "within noise"),
         ("P" * 20, "P" * 10 + "F" * 10, "regressed"),
-        ("f" * 20, "p" * 20, "not worse"),
-        ("f" * 20, "f" * 20, "not worse"),
+        ("f" * 20, "p" * 20, "within noise"),
+        ("f" * 20, "f" * 20, "within noise"),
         ("p" * 20, "a" * 20, "undecided"),
         ("A" * 20, "F" * 20, "undecided"),
         ("p" * 20, "p" * 19 + "o", "undecided"),
-        ("P" * 20, "P" * 19 + "A", "not worse"),
+        ("P" * 20, "P" * 19 + "A", "within noise"),
         ("p" * 20, "p" * 10 + "-" * 10, "undecided"),
         ("p" * 20, "p" * 19 + "-", "undecided"),
-        ("P" * 20, "P" * 19 + "-", "not worse"),
+        ("P" * 20, "P" * 19 + "-", "within noise"),
         ("a" * 20, "a" * 20, "undecided"),
         ("p" * 20, "p" * 10 + "n" * 10, "undecided"),
-        ("p" * 10 + "n" * 10, "p" * 10 + "n" * 10, "not worse"),
+        ("p" * 10 + "n" * 10, "p" * 10 + "n" * 10, "within noise"),
     ],
 )
 def test_what_is_open_is_taken_both_ways(a: str, b: str, status: str):
@@ -103,8 +103,8 @@ DROPPED_CALL = replace(PASSES, verdict="undecided", criteria=(), steps=())
         (BY_LETTER["a"], UNKNOWN_CALL, "tool_name", ("regressed", "regressed")),
         (BY_LETTER["a"], FAILS, "passed", ("regressed", "regressed")),
         (PASSES, UNKNOWN_CALL, "tool_name", ("regressed", "regressed")),
-        (PASSES, DROPPED_CALL, "tool_name", ("undecided", "not worse")),
-        (PASSES, replace(DROPPED_CALL, verdict="pass"), "tool_name", ("not worse", "not worse")),
+        (PASSES, DROPPED_CALL, "tool_name", ("undecided", "within noise")),
+        (PASSES, replace(DROPPED_CALL, verdict="pass"), "tool_name", ("within noise", "within noise")),
         (PASSES, BY_LETTER["o"], "tool_name", ("undecided", "undecided")),
     ],
     ids=["undecided before and after", "undecided before", "undecided now", "dropped", "rightly dropped", "unread"],
@@ -154,7 +154,7 @@ def test_a_part_in_words_that_a_judge_fails_is_left_to_statistics():
 
 def test_repeated_trials_are_left_to_statistics():
     a, b = ([replace(one, tags={"trial": "1"}) for one in run(letters)] for letters in ("p" * 20, "p" * 19 + "f"))
-    assert judge_reports(a, b).status == "not worse"
+    assert judge_reports(a, b).status == "within noise"
 
 
 CASES_BEFORE = st.lists(st.sampled_from("pfPFo"), min_size=1, max_size=30)
@@ -171,11 +171,13 @@ def test_a_case_that_is_lost_or_open_holds_nothing(before: list[str], data: st.D
         for n, one in enumerate(after)
     ]
     whole, partial = (judge_reports(run(before), run(letters)).status for letters in (after, less))
-    assert whole == "not worse" or partial != "not worse"
+    assert whole == "within noise" or partial != "within noise"
 
 
 def test_undecided_verdicts_without_a_fault_can_be_left_out():
-    assert judge_reports(run("p" * 20 + "a" * 20), run("p" * 20 + "a" * 20), allow_undecided=True).status == "not worse"
+    assert (
+        judge_reports(run("p" * 20 + "a" * 20), run("p" * 20 + "a" * 20), allow_undecided=True).status == "within noise"
+    )
     assert judge_reports(run("p" * 20 + "a" * 20), run("f" * 20 + "a" * 20), allow_undecided=True).status == "regressed"
 
 
@@ -188,13 +190,13 @@ def test_a_run_without_the_judges_of_the_other_decides_nothing():
     judged = [replace(one, provenance=replace(one.provenance, replies=1)) for one in run("p" * 20)]
     code = [replace(one, scope="code") for one in run("p" * 20)]
     assert judge_reports(judged, code).status == "undecided"
-    assert judge_reports(code, code).status == judge_reports(code, judged).status == "not worse"
+    assert judge_reports(code, code).status == judge_reports(code, judged).status == "within noise"
 
 
 def test_a_criterion_can_be_gated_and_an_unknown_one_is_an_error():
     a, b = run("p" * 20), run("f" * 20)
     assert judge_reports(a, b, ["tool_name", "decide"]).status == "regressed"
-    assert judge_reports(a, b, ["decide"]).status == "not worse"
+    assert judge_reports(a, b, ["decide"]).status == "within noise"
     with pytest.raises(InputError, match="'nothing' is in no report"):
         judge_reports(a, b, ["nothing"])
 

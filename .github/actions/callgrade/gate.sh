@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Scores, compares and asserts. The exit code is the first that is not 0: of the score (without a baseline, or where it could not
-# be made), of the comparison, of the assertions.
+# Scores, compares and asserts; the assertions are checked whatever the comparison says. The exit code is the first that is not 0:
+# of the score (without a baseline, or where it could not be made), of the comparison, of the assertions.
 set -euo pipefail
 
 words=(--format github --output "$REPORTS")
@@ -26,13 +26,17 @@ callgrade score $TRACES "${words[@]}" "${forgiving[@]}" || code=$?
 if [ -z "${BASELINE:-}" ] || { [ "$code" != 0 ] && [ "$code" != 2 ] && [ "$code" != 3 ]; }; then
 	[ "$code" = 0 ] || exit "$code"
 fi
+code=0
 if [ -n "${BASELINE:-}" ]; then
-	callgrade compare "$BASELINE" "$REPORTS" --fail-on-regression --format github "${forgiving[@]}"
+	callgrade compare "$BASELINE" "$REPORTS" --fail-on-regression --format github "${forgiving[@]}" || code=$?
 fi
 asserted=()
 while IFS= read -r line; do
 	[ -z "$line" ] || asserted+=(--assert "$line")
 done <<<"${ASSERTIONS:-}"
 if [ "${#asserted[@]}" -gt 0 ]; then
-	callgrade summarize "$REPORTS" "${asserted[@]}"
+	summary=$(mktemp)
+	callgrade summarize "$REPORTS" "${asserted[@]}" --format markdown >"$summary" || { failed=$?; [ "$code" != 0 ] || code=$failed; }
+	tee -a "${GITHUB_STEP_SUMMARY:-/dev/null}" <"$summary"
 fi
+exit "$code"

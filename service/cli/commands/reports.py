@@ -135,7 +135,7 @@ def compare(
         say(line)
     if left.refused or right.refused:
         return ExitCode.DATA
-    codes = {"not worse": ExitCode.PASSED, "regressed": ExitCode.FAILED, "undecided": ExitCode.UNDECIDED}
+    codes = {"within noise": ExitCode.PASSED, "regressed": ExitCode.FAILED, "undecided": ExitCode.UNDECIDED}
     return ExitCode.PASSED if gate is None else codes[gate.status]
 
 
