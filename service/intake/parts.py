@@ -7,7 +7,6 @@ A type that is not listed here is left to be judged by what it could be.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -20,6 +19,7 @@ from service.intake.build import Sink, Speech
 from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 from service.intake.hosted_tools import HOSTED, read_hosted
+from service.intake.texts import to_snake
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
 from service.intake.unread_parts.suspects import clip, guess_kind, looks_like_call
 
@@ -66,16 +66,6 @@ _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id"
 _RETURNED = ("content", "output", "result", "response", "tool_result")
 _HOLDERS = ("function", "custom", "tool_call", "toolInvocation")
 """What may hold a call's name and arguments, beside its id."""
-_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-def to_snake(name: str) -> str:
-    """Spell a name in snake case.
-
-    >>> to_snake("functionCall"), to_snake("tool-result")
-    ('function_call', 'tool_result')
-    """
-    return _WORD.sub("_", name).lower().replace("-", "_")
 
 
 def open_part(part: Cursor) -> tuple[str, Cursor]:

@@ -13,6 +13,19 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject
 from service.core.json.parsing import MAX_DEPTH, UnreadableError, parse, parse_or_none
 
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_BREAKS = str.maketrans("- .", "___")
+
+
+def to_snake(name: str) -> str:
+    """Spell a name in snake case: so are the names compared that others chose.
+
+    >>> to_snake("functionCall"), to_snake("tool-result"), to_snake("Tool name")
+    ('function_call', 'tool_result', 'tool_name')
+    """
+    return _HUMP.sub("_", name).lower().translate(_BREAKS)
+
+
 _FENCE = re.compile(r"\s*```(?:\w+)?[ \t]*\n(.*?)```\s*\Z", re.DOTALL)
 
 
