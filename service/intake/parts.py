@@ -20,7 +20,7 @@ from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 from service.intake.hosted_tools import HOSTED, read_hosted
 from service.intake.texts import to_snake
-from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
+from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
 from service.intake.unread_parts.suspects import clip, guess_kind, looks_like_call
 
 TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", "speech", "text_content"})
@@ -90,12 +90,13 @@ def take_text(part: Cursor) -> str:
     return part.raw if isinstance(part.raw, str) else part.text("text", "refusal", "content")
 
 
-class CallsBeside(TraceCalls):
+class CallsBeside(KnownCalls):
     """The calls that stand beside the parts of a message. One with the id and name of one of them repeats it."""
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
+        calls = tuple(calls)
         super().__init__(calls)
-        self._ids = {(call.id, call.name) for call in self._calls if call.id}
+        self._ids = {(call.id, call.name) for call in calls if call.id}
 
     def has(self, call: ToolCall) -> bool:
         """Whether this call repeats one of them."""
