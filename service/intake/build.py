@@ -1,12 +1,13 @@
 """The builder that all adapters share: they report events in order; it keeps turns, steps and what was not read.
 
-`service.intake.pairing` decides which result answers which call.
+A `Speech` builds one reply on a `Transcript`, part by part. `service.intake.pairing` decides which result answers which call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -33,7 +34,7 @@ from service.intake.pairing import Answers, ResultEntry, pair
 from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_arguments, is_lost, list_endings, may_be_lost
 from service.intake.unread_parts.leftovers import Leftover, ReplyEnd, Rest, sort_leftovers
 from service.intake.unread_parts.notations import Offered
-from service.intake.unread_parts.repeated_calls import TraceCalls
+from service.intake.unread_parts.repeated_calls import KnownCalls
 from service.intake.unread_parts.suspects import Known
 from service.intake.unread_parts.text_calls import MAY_CALL, find_text_calls
 
@@ -189,12 +190,7 @@ class Transcript:
             record["format"],
             common.tools,
             tuple(self.messages),
-            tuple(
-                [
-                    step if (result := answers.get(step.index)) is None else replace(step, result=result)
-                    for step in self.steps
-                ]
-            ),
+            tuple([replace(one, result=answers[one.index]) if answers.get(one.index) else one for one in self.steps]),
             None if self.is_calling() or not self._is_last() else self.messages[-1].text,
             self._turn,
             None if given is None or not captured else State(given.get("initial"), given.get("final"), captured),
@@ -218,7 +214,7 @@ class Transcript:
         ids = {call.id: index for index, call in enumerate(calls) if call.id}
         results = map(answers.get, range(len(calls)))
         waits = any(result is None or result.content in (None, "", [], {}) for result in results)
-        return sort_leftovers(self.left, TraceCalls(calls), Known(named, ids, frozenset(answers), waits))
+        return sort_leftovers(self.left, KnownCalls(calls), Known(named, ids, frozenset(answers), waits))
 
     def _note_text_calls(self, tools: Sequence[ToolDef] | None) -> None:
         """Report the calls that the assistant's texts hold."""
@@ -247,13 +243,9 @@ class Transcript:
                 self.left.append(UnreadablePart("call", path, f"a call in {reason}", message.turn))
                 self.left.append(UnreadablePart("text", path, reason, message.turn))
         for index, step in enumerate(self.steps):
-            raw = step.call.raw
-            if (
-                may_be_lost(raw if isinstance(raw, str) else repr(raw))
-                and (call := drop_lost_arguments(step.call)) is not step.call
-            ):
+            if may_be_lost(str(step.call.raw)) and (call := drop_lost_arguments(step.call)) is not step.call:
                 self.steps[index] = replace(step, call=call)
-            result = answers.get(index) if answers else None
+            result = answers.get(index)
             if result is not None and isinstance(result.content, str) and is_lost(result.content):
                 answers[index] = None
                 reason = "a result that was cut or hidden is not read"
@@ -278,6 +270,71 @@ class Transcript:
     def is_calling(self) -> bool:
         """Whether the last message made a call."""
         return bool(self.steps) and self.steps[-1].message == len(self.messages) - 1
+
+
+class Speech:
+    """Builds a reply from its parts: the joined texts, then its calls, then their results.
+
+    Text or calls after a result in the same reply start a new message.
+    """
+
+    __slots__ = ("_calls", "_out", "_results", "_returned", "_texts", "calls", "said")
+
+    def __init__(self, out: Transcript) -> None:
+        self._out = out
+        self._texts: list[str] = []
+        self._calls: list[tuple[ToolCall, ToolResult | None]] = []
+        self._results: list[Callable[[], None]] = []
+        self._returned = 0
+        self.said = ""
+        """What was said so far."""
+        self.calls: list[ToolCall] = []
+        """What was called so far."""
+
+    def add_text(self, text: str) -> None:
+        """Add a piece of text to the message, or to a new one if a call has returned."""
+        if text and self._returned:
+            self.cut()
+        self._texts.append(text)
+        self.said += text
+
+    def call(self, call: ToolCall, result: ToolResult | None = None) -> None:
+        """Add a call, with its result if that stands beside it."""
+        self._calls.append((call, result))
+        self._returned += result is not None
+        self.calls.append(call)
+
+    def add_result(
+        self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
+    ) -> None:
+        """Add what a call returned, as `Transcript.add_result` takes it.
+
+        The message ends once all its calls have returned.
+        """
+        self._results.append(partial(self._out.add_result, call_id, result, path=path, tool=tool))
+        self._returned += 1
+        if self._returned >= len(self._calls):
+            self.cut()
+
+    def cut(self) -> None:
+        """End the current message; whatever follows starts a new one."""
+        if any(self._texts) or self._calls:
+            self._out.say("assistant", "".join(self._texts))
+        for index, (call, result) in enumerate(self._calls):
+            self._out.call(call, result, parallel=index > 0)
+        for add_result in self._results:
+            add_result()
+        self._texts, self._calls, self._results, self._returned = [], [], [], 0
+
+    def end(self) -> None:
+        """End the reply. One without any text or call becomes an empty message."""
+        self.cut()
+        if not (self.said or self.calls):
+            self._out.say("assistant", "")
+
+
+Sink = Speech | Transcript
+"""A message of the assistant, or what stands beside messages: there each call is one of the assistant's message before it."""
 
 
 def _add_offers(tools: tuple[ToolDef, ...] | None, offered: Mapping[str, tuple[ToolDef, Offer | None]]) -> Catalogue:

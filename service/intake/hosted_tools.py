@@ -14,9 +14,9 @@ from pydantic import JsonValue
 
 from service.core.trace import ToolDef, ToolResult
 from service.errors import InputError
+from service.intake.build import Sink
 from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
-from service.intake.speech import Sink
 from service.intake.tools import read_tools
 
 

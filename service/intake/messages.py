@@ -15,24 +15,20 @@ from pydantic import JsonValue
 from service.core.json.values import name_type
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError, Problem
-from service.intake.build import Transcript
+from service.intake.build import Speech, Transcript
 from service.intake.cursor import Cursor
 from service.intake.parts import (
-    IDLE,
     RESULTS,
     TEXTS,
-    THOUGHTS,
     CallsBeside,
     add_part,
     add_result,
-    is_idle_ui,
     leave_part,
     open_part,
     read_ui_result,
     take_call,
     take_text,
 )
-from service.intake.speech import Speech
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 SPEAKERS: Final[Mapping[str, Speaker]] = {
@@ -116,10 +112,8 @@ def _read_tool_message(message: Cursor, error_prefix: str | None) -> None:
             kind, body = open_part(part)
             if kind in RESULTS:
                 add_result(message.out, body)
-            elif is_idle_ui(part):
-                part.leave("a part")
             else:
-                leave_part(part, kind)
+                leave_part(part, kind, part)
     else:
         add_result(message.out, message, error_prefix=error_prefix)
 
@@ -138,10 +132,8 @@ def read_input(message: Cursor, speaker: Literal["system", "user"], *names: str)
         elif kind in RESULTS or kind.endswith("tool_result"):
             add_result(message.out, body)
             answered = True
-        elif kind in IDLE or kind in THOUGHTS or is_idle_ui(part):
-            part.leave("a part")
         else:
-            leave_part(body, kind, of_user=True)
+            leave_part(part, kind, body, of_user=True)
         if body is not part and isinstance(part.peek("text"), str):
             texts.append(part.text("text"))
     if texts or not answered:
@@ -209,20 +201,16 @@ def _list_calls(message: Cursor) -> Iterator[tuple[ToolCall, ToolResult | None]]
 def _read_older_calls(message: Cursor, speech: Speech, listed: CallsBeside | None) -> None:
     """Read the calls in older members, some of which repeat those `listed` in newer ones, or those among the parts."""
     listed = listed or (CallsBeside(speech.calls) if speech.calls else None)
-    legacy = message.child("function_call", of="a function call")
-    if legacy:
-        call = take_call(legacy)
-        if listed is None or not listed.repeats(call):
-            speech.call(call)
     extra = message.child("additional_kwargs")
-    older = [(take_call(one), one.path) for one in extra.items("tool_calls", of="a tool call")]
-    function = extra.child("function_call", of="a function call")
-    older += [(take_call(function), function.path)] if function else []
-    for call, path in older:
-        if listed is None:
+    oldest = [holder.child("function_call", of="a function call") for holder in (message, extra)]
+    older = [(take_call(one), one) for one in oldest[:1] if one]
+    older += [(take_call(one), one) for one in extra.items("tool_calls", of="a tool call")]
+    older += [(take_call(one), one) for one in oldest[1:] if one]
+    for call, node in older:
+        if listed is None or (node is oldest[0] and not listed.has(call)):
             speech.call(call)
-        elif not listed.has(call, path):
-            message.out.note_unread("call", path, "a call beside the tool_calls of a message")
+        elif not listed.has(call):
+            message.out.note_unread("call", node.path, "a call beside the tool_calls of a message")
 
 
 def _note_beside(message: Cursor, speech: Speech, chosen: str) -> None:

@@ -7,7 +7,6 @@ A type that is not listed here is left to be judged by what it could be.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -16,11 +15,12 @@ from pydantic import JsonValue
 from service.core.json.members import as_text, read_type
 from service.core.trace import CUSTOM_TOOL, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
+from service.intake.build import Sink, Speech
 from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 from service.intake.hosted_tools import HOSTED, read_hosted
-from service.intake.speech import Sink, Speech
-from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
+from service.intake.texts import to_snake
+from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
 from service.intake.unread_parts.suspects import clip, guess_kind, looks_like_call
 
 TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", "speech", "text_content"})
@@ -41,10 +41,10 @@ RESULTS: Final = frozenset(
         *("function_call_output", "custom_tool_call_output"),
     ]
 )
-IDLE: Final = frozenset(
+_IDLE = frozenset(
     [
-        *("cache_point", "compaction", "input_json_delta", "non_standard_annotation"),
-        *("mcp_approval_response", "video_metadata"),
+        *("cache_point", "compaction", "input_json_delta", "non_standard_annotation", "mcp_approval_response"),
+        *("video_metadata", "source", "source_url", "source_document", "step_start"),
     ]
 )
 """Parts that hold nothing that is scored, unless what is in them looks like it."""
@@ -66,16 +66,6 @@ _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id"
 _RETURNED = ("content", "output", "result", "response", "tool_result")
 _HOLDERS = ("function", "custom", "tool_call", "toolInvocation")
 """What may hold a call's name and arguments, beside its id."""
-_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-def to_snake(name: str) -> str:
-    """Spell a name in snake case.
-
-    >>> to_snake("functionCall"), to_snake("tool-result")
-    ('function_call', 'tool_result')
-    """
-    return _WORD.sub("_", name).lower().replace("-", "_")
 
 
 def open_part(part: Cursor) -> tuple[str, Cursor]:
@@ -100,24 +90,20 @@ def take_text(part: Cursor) -> str:
     return part.raw if isinstance(part.raw, str) else part.text("text", "refusal", "content")
 
 
-class CallsBeside(TraceCalls):
+class CallsBeside(KnownCalls):
     """The calls that stand beside the parts of a message. One with the id and name of one of them repeats it."""
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
+        calls = tuple(calls)
         super().__init__(calls)
-        self._ids = {(call.id, call.name) for call in self._calls if call.id}
+        self._ids = {(call.id, call.name) for call in calls if call.id}
 
-    def repeats(self, call: ToolCall) -> bool:
-        """Whether this call has the name and the very arguments of one of them."""
-        return any((one.name, one.raw) == (call.name, call.raw) for one in self._calls)
-
-    def has(self, call: ToolCall, path: str) -> bool:
+    def has(self, call: ToolCall) -> bool:
         """Whether this call repeats one of them."""
-        known = (call.id, call.name) in self._ids
-        return known or not self.drop_repeated([PossibleCall(call, path)])
+        return (call.id, call.name) in self._ids or not self.drop_repeated([PossibleCall(call, "")])
 
 
-def add_part(sink: Sink, part: Cursor, beside: CallsBeside | None = None) -> None:  # noqa: C901, PLR0912 (one case a type)
+def add_part(sink: Sink, part: Cursor, beside: CallsBeside | None = None) -> None:
     """Read a part of a reply, or an item beside messages.
 
     Raises InputError: a call without a name.
@@ -127,64 +113,58 @@ def add_part(sink: Sink, part: Cursor, beside: CallsBeside | None = None) -> Non
         _read_text_part(sink, body)
     elif kind in HOSTED and "args" not in body:
         read_hosted(sink, kind, body)
-    elif kind in CALLS:
-        _add_call(sink, kind, body, beside)
-    elif is_ui_call(part):
-        call = read_ui_call(part)
-        if beside is None or not beside.has(call, part.path):
-            sink.call(call, read_ui_result(part))
+    elif kind in CALLS or is_ui_call(part):
+        _add_call(sink, kind, part if is_ui_call(part) else body, beside)
     elif kind in RESULTS or kind.endswith("tool_result"):
         add_result(sink, body)
     elif kind in ("executable_code", "code_execution_result"):
         _read_code(sink, kind, body)
     elif kind == "citations_content":
         sink.add_text("".join([piece.text("text") for piece in body.items("content")]))
-    elif kind == "step_start":
-        if isinstance(sink, Speech):
-            sink.cut()
-    elif kind in THOUGHTS:
-        part.leave("a thought")
-    elif kind in IDLE or is_idle_ui(part):
-        part.leave("a part")
+    elif kind == "step_start" and isinstance(sink, Speech):
+        sink.cut()
     else:
-        leave_part(body, kind)
+        leave_part(part, kind, body)
     if body is not part and isinstance(part.peek("text"), str) and part.peek("thought") is not True:
         sink.add_text(part.text("text"))
 
 
-def leave_part(part: Cursor, kind: str, *, of_user: bool = False) -> None:
-    """Leave a part whose type nobody reads; what a user shows leaves nothing open.
+def leave_part(part: Cursor, kind: str, body: Cursor, *, of_user: bool = False) -> None:
+    """Leave a part with nothing to be scored, or of a type that nobody reads; what a user shows leaves nothing open.
 
     One that names no type is named by the objects in it.
     """
-    called = isinstance(part.raw, dict) and looks_like_call(part.raw)
-    inner = [name for name, value in part.raw.items() if isinstance(value, dict)] if isinstance(part.raw, dict) else []
-    if kind == "?" and inner and not called and "name" not in part:  # a name beside arguments may be a call
+    if kind in THOUGHTS or kind in _IDLE or kind.startswith("data_") or _is_approval(part):
+        part.leave("a thought" if kind in THOUGHTS else "a part")
+        return
+    called = looks_like_call(body.members)
+    inner = [name for name, value in body.members.items() if isinstance(value, dict)]
+    if kind == "?" and inner and not called and "name" not in body:  # a name beside arguments may be a call
         for name in inner:
-            leave_part(part.member(name), to_snake(name), of_user=of_user)
+            leave_part(body.member(name), to_snake(name), body.member(name), of_user=of_user)
         return
     holds: UnreadKind = "call" if called or kind == "executable_code" else guess_kind(kind)
     shown = of_user and holds == "text"
-    part.leave(f"a part of the type {clip(kind)}", holds="other" if shown else holds, shown=shown)
+    body.leave(f"a part of the type {clip(kind)}", holds="other" if shown else holds, shown=shown)
 
 
 def _read_text_part(sink: Sink, part: Cursor) -> None:
     if part.peek("thought") is True:
         part.leave("a thought")
-    elif isinstance(part.raw, dict) and len(part.raw) > 2 and looks_like_call(part.raw):
-        leave_part(part, "call")
+    elif len(part.members) > 2 and looks_like_call(part.members):
+        leave_part(part, "call", part)
     else:
         sink.add_text(take_text(part))
 
 
 def _add_call(sink: Sink, kind: str, part: Cursor, beside: CallsBeside | None) -> None:
-    call = take_call(part)
-    if kind in RUN_BY_PROVIDER or part.text("type") in RUN_BY_PROVIDER or part.flag("providerExecuted"):
+    call, shown = take_call(part), is_ui_call(part)
+    run = not {kind, part.text("type")}.isdisjoint(RUN_BY_PROVIDER) or _open_ui(part).flag("providerExecuted")
+    if run:
         part.out.offer(ToolDef(call.name))
-        returned = ToolResult(read_result_content(part.take("output"))) if "output" in part else None
-        sink.call(call, returned)
-    elif beside is None or not beside.has(call, part.path):
-        sink.call(call)
+    returned = ToolResult(read_result_content(part.take("output"))) if run and "output" in part and not shown else None
+    if (run and not shown) or beside is None or not beside.has(call):
+        sink.call(call, read_ui_result(part) if shown else returned)
 
 
 _PLAIN_CALL = frozenset({"id", "type", "function"})
@@ -210,8 +190,9 @@ def take_call(part: Cursor) -> ToolCall:
     custom = "custom" in part or part.peek("type") == "custom_tool_call"
     item_id = part.text("id")
     call_id = part.text(*_CALL_IDS) or ("" if body is part else body.text(*_CALL_IDS, "id")) or item_id
+    kind = part.text("type")
     name = body.text(*_NAMES) or part.text("function")
-    part.take("type")
+    name = name or (kind.removeprefix("tool-") if kind.startswith("tool-") and kind not in _NO_UI else "")
     if not name:
         raise InputError.at(
             part.path, 'a call needs a name: {"name", "arguments"}, or {"function": {"name", "arguments"}}'
@@ -222,7 +203,8 @@ def take_call(part: Cursor) -> ToolCall:
     if problem:
         body.take(*ARGUMENTS)
         return ToolCall(call_id or None, name, None, problem, problem)
-    if body.take("partialArgs", "partial_args") and not body.peek("args"):  # pieces of a stream
+    partial = body.take("partialArgs", "partial_args") and not body.peek("args")
+    if partial or body.peek("state") in ("input-streaming", "partial-call"):  # pieces of a stream
         return ToolCall(call_id or None, name, None, captured=False)
     given = next((key for key in ARGUMENTS if body.peek(key) is not None), "")
     return build_tool_call(call_id, name, body.take(given) if given else None)
@@ -231,7 +213,7 @@ def take_call(part: Cursor) -> ToolCall:
 def add_result(sink: Sink, part: Cursor, *, error_prefix: str | None = None) -> None:
     """Add what a call returned, as a part or a message of the tool says."""
     if not any(name in part for name in (*_RETURNED, "error")) and looks_like_call(part.members):
-        leave_part(part, "call")
+        leave_part(part, "call", part)
         return
     call_id = part.text(*_CALL_IDS) or part.text("id")
     tool = part.text(*_NAMES) or part.text("function")
@@ -290,8 +272,7 @@ def _read_code(sink: Sink, kind: str, part: Cursor) -> None:
 
 _STATES = {"errorText": "output-error", "output": "output-available", "result": "result"}
 """The state that a member tells of, for parts that name none."""
-_NO_UI = ("tool-call", "tool-result", "tool-error")
-_IDLE = ("source", "source-url", "source-document", "step-start")
+_NO_UI = ("tool-call", "tool-invocation", "tool-result")
 
 
 def is_ui_call(part: Cursor) -> bool:
@@ -300,36 +281,22 @@ def is_ui_call(part: Cursor) -> bool:
     if kind == "tool-error":
         return "state" in part or "error" not in part
     named = kind.startswith("tool-") and kind not in _NO_UI
-    return (named or kind == "dynamic-tool" or "toolInvocation" in part) and not is_idle_ui(part)
+    return (named or kind == "dynamic-tool" or "toolInvocation" in part) and not _is_approval(part)
 
 
-def is_idle_ui(part: Cursor) -> bool:
-    """Whether a part carries nothing that is scored. A tool may have the name of an approval part."""
-    kind = as_text(part.peek("type")) or ""
-    if kind in ("tool-approval-request", "tool-approval-response"):
-        return "approvalId" in part and not any(name in part for name in ("state", "input", "args"))
-    return kind in _IDLE or kind.startswith("data-")
+def _is_approval(part: Cursor) -> bool:
+    """Whether a part tells of an approval. A tool may have the name of such a part."""
+    named = part.peek("type") in ("tool-approval-request", "tool-approval-response")
+    return named and "approvalId" in part and not any(name in part for name in ("state", "input", "args"))
 
 
-def read_ui_call(part: Cursor) -> ToolCall:
-    """Read the call. Raises InputError: it has no name."""
-    body = part.child("toolInvocation") or part
-    kind = part.text("type")
-    named = kind.removeprefix("tool-") if kind.startswith("tool-") and kind != "tool-invocation" else ""
-    name = body.text("toolName") or named
-    if not name:
-        raise InputError.at(part.path, "a call needs a toolName")
-    if body.flag("providerExecuted"):
-        part.out.offer(ToolDef(name))
-    given = next((key for key in ("input", "rawInput", "args") if body.peek(key) is not None), "input")
-    call = build_tool_call(body.text("toolCallId") or None, name, body.take(given))
-    streaming = body.peek("state") in ("input-streaming", "partial-call")
-    return ToolCall(call.id, name, None, captured=False) if streaming else call
+def _open_ui(part: Cursor) -> Cursor:
+    return part.child("toolInvocation") or part
 
 
 def read_ui_result(part: Cursor) -> ToolResult | None:
     """Return what came of a call; None if nothing has yet. If a part has no state, its members tell which it is in."""
-    body = part.child("toolInvocation") or part
+    body = _open_ui(part)
     state = body.text("state") or next((state for key, state in _STATES.items() if key in body), "")
     if state in ("output-error", "output-denied"):
         denied = body.child("approval").text("reason")

@@ -13,6 +13,19 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject
 from service.core.json.parsing import MAX_DEPTH, UnreadableError, parse, parse_or_none
 
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_BREAKS = str.maketrans("- .", "___")
+
+
+def to_snake(name: str) -> str:
+    """Spell a name in snake case: so are the names compared that others chose.
+
+    >>> to_snake("functionCall"), to_snake("tool-result"), to_snake("Tool name")
+    ('function_call', 'tool_result', 'tool_name')
+    """
+    return _HUMP.sub("_", name).lower().translate(_BREAKS)
+
+
 _FENCE = re.compile(r"\s*```(?:\w+)?[ \t]*\n(.*?)```\s*\Z", re.DOTALL)
 
 
@@ -87,7 +100,7 @@ def read_literal(text: str) -> JsonValue:
         return None
 
 
-class Piece(NamedTuple):
+class Tagged(NamedTuple):
     """The text between two tags of this name; None for text outside tags."""
 
     tag: str | None
@@ -96,7 +109,7 @@ class Piece(NamedTuple):
     """Whether the tag is closed. An unclosed tag extends to the end of the text."""
 
 
-def split_tags(text: str, tags: tuple[str, ...]) -> Iterator[Piece]:
+def split_tags(text: str, tags: tuple[str, ...]) -> Iterator[Tagged]:
     """Split a text at tags, in order and in linear time.
 
     >>> [piece[:2] for piece in split_tags("a<t>b</t>c<T>d", ("t",))]
@@ -107,12 +120,12 @@ def split_tags(text: str, tags: tuple[str, ...]) -> Iterator[Piece]:
     while at < len(text):
         start = opening.search(text, at)
         if start is None or start.start() > at:
-            yield Piece(None, text[at : start.start() if start else None])
+            yield Tagged(None, text[at : start.start() if start else None])
         if start is None:
             return
         tag = start[1].lower()
         end = re.compile(f"</{tag}>", re.IGNORECASE).search(text, start.end())
-        yield Piece(tag, text[start.end() : end.start() if end else None], end is not None)
+        yield Tagged(tag, text[start.end() : end.start() if end else None], end is not None)
         at = end.end() if end else len(text)
 
 

@@ -106,7 +106,7 @@ def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -
         notes.miss_reply(_find_place(contents.exchanges[chosen]), "an exchange of which the log holds nothing")
     # A call without an id counts as often as all replies together have it.
     mentions = [PossibleCall(step.call, one.path) for one in (*own, *replies) for step in one.trace.steps]
-    for call, path in known.list_unknown(mentions):
+    for call, path in known.take_new(mentions):
         notes.note_unread("call", path, f"a call of {clip(call.name)!r} that the conversation does not have")
     _note_texts_missing(replies, trace, notes)
     mention_lists = [list_possible_calls(value, path) for value, path in contents.extra_values]
@@ -114,7 +114,7 @@ def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -
     mention_lists += [list_possible_calls(conversation.repeated, contents.exchanges[chosen].input_path)]
     mention_lists += [list_possible_calls(value, path, packed=True) for value, path in contents.packed_values]
     for mentions in mention_lists:
-        for call in known.list_unknown(mentions):
+        for call in known.take_new(mentions):
             notes.note_unread("call", call.path, "a call that the conversation does not have")
     _note_runs_missing(contents.runs, trace, notes)
     answers: Answers = {step.index: step.result for step in trace.steps if step.result is not None}

@@ -35,7 +35,7 @@ def continues(before: bytes, line: bytes) -> bool:
     return before.rstrip().endswith((b"{", b"[", b",", b":")) or line.lstrip().startswith((b"}", b"]", b",", b":"))
 
 
-class Piece(NamedTuple):
+class ListPart(NamedTuple):
     """A piece of a list: an element without the blanks around it, what follows the list, or its missing end (None)."""
 
     line: int
@@ -44,7 +44,7 @@ class Piece(NamedTuple):
     element: bool = False
 
 
-def split_list(head: bytes, read: Callable[[int], bytes], most: int) -> Iterator[Piece]:
+def split_elements(head: bytes, read: Callable[[int], bytes], most: int) -> Iterator[ListPart]:
     """Iterate over the elements of a JSON list, read piece by piece from where it starts, and then over its end.
 
     At most `most` bytes and a piece are held. Raises TooLargeError: an element is larger than that.
@@ -64,14 +64,14 @@ def split_list(head: bytes, read: Callable[[int], bytes], most: int) -> Iterator
                 line += data.count(b"\n", start, at)
                 start, several = at, True
             if depth == 0:
-                yield Piece(line, data[at:])
+                yield ListPart(line, data[at:])
                 return
         more = _read_more(len(data) - start, read, most)
         if not more:
             rest = data[start:]
             if rest.strip():
                 yield _take_element(rest, line)
-            yield Piece(line + rest.rstrip().count(b"\n"), None)
+            yield ListPart(line + rest.rstrip().count(b"\n"), None)
             return
         data, start, at = data[start:] + more, 0, at - start
 
@@ -82,9 +82,9 @@ def _read_more(held: int, read: Callable[[int], bytes], most: int) -> bytes:
     return read(max(PIECE_BYTES, held))
 
 
-def _take_element(data: bytes, line: int) -> Piece:
+def _take_element(data: bytes, line: int) -> ListPart:
     element = data.lstrip()
-    return Piece(line + data.count(b"\n", 0, len(data) - len(element)), element.rstrip(), element=True)
+    return ListPart(line + data.count(b"\n", 0, len(data) - len(element)), element.rstrip(), element=True)
 
 
 def split_documents(data: bytes) -> list[tuple[int, int]]:

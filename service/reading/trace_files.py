@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 from service.core.json.values import name_type
 from service.errors import InputError, MalformedError, Problem, TooLargeError
 from service.intake.spans.exports import looks_like_request, read_export
-from service.reading.documents import SEPARATORS, continues, count_open, is_whole, split_documents, split_list
+from service.reading.documents import SEPARATORS, continues, count_open, is_whole, split_documents, split_elements
 from service.reading.event_streams import EVENT_STARTS, read_events
 from service.reading.opening import DAMAGED, HEAD_BYTES, explain_damage, list_files, open_files
 from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
@@ -64,11 +64,7 @@ def scan_records(
 
 
 def _scan_file(
-    source: Path | str | BinaryIO,
-    name: str,
-    limits: Limits,
-    max_document: int,
-    layout: Layout,
+    source: Path | str | BinaryIO, name: str, limits: Limits, max_document: int, layout: Layout
 ) -> Iterator[TraceRecord | BadRecord]:
     try:
         with open_files(source, name, layout.encoding) as files:
@@ -173,7 +169,7 @@ class _RecordReader:
     def _read_list(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
         """Read each element separately, so that a broken one does not spoil the others."""
         begin = self._line
-        for index, piece in enumerate(split_list(first, self._stream.read, self._max_document)):
+        for index, piece in enumerate(split_elements(first, self._stream.read, self._max_document)):
             self._line = begin + piece.line
             if piece.data is None:
                 yield self._refuse(MalformedError.at("", "the list has no end"))

@@ -19,8 +19,8 @@ from service.errors import InputError
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, list_at, take_tools
 from service.intake.messages import Speaker, find_speaker, read_input, read_message, read_messages, read_reply_message
-from service.intake.parts import to_snake
 from service.intake.streaming import read_chunks
+from service.intake.texts import to_snake
 from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 

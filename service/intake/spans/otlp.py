@@ -242,10 +242,7 @@ def _read_ns(value: JsonValue) -> int | None:
 
     >>> _read_ns("1700000000000000000") == _read_ns(1700000000) == _read_ns(1700000000000) == _read_ns([1700000000, 0])
     True
-    >>> (
-    ...     _read_ns("2023-11-14T22:13:20Z") == _read_ns("2023-11-14 22:13:20") == _read_ns(1700000000),
-    ...     _read_ns("soon"),
-    ... )
+    >>> (_read_ns("2023-11-14T22:13:20Z") == _read_ns("2023-11-14 22:13:20") == _read_ns(1700000000), _read_ns("soon"))
     (True, None)
     """
     if isinstance(value, list) and len(value) == 2 and all(type(part) is int for part in value):

@@ -99,10 +99,7 @@ def _find_above(spans: Iterable[Span], parents: Mapping[str, str | None]) -> set
 
 
 def _find_silent(
-    models: Sequence[Span],
-    carriers: Sequence[MessageCarrier],
-    containers: set[str],
-    spans: Sequence[Span],
+    models: Sequence[Span], carriers: Sequence[MessageCarrier], containers: set[str], spans: Sequence[Span]
 ) -> Iterator[Span]:
     """Iterate over model spans without messages, if neither a span inside nor one around them has any."""
     read_orders = {carrier.span.order for carrier in carriers}
@@ -133,10 +130,7 @@ def _find_broken_reply(
     """Report the last reply if it failed or lacks the calls that it ended with."""
     messages = read_output(carrier.span, carrier.output)
     called = any(message.calls or message.unread for message in messages)
-    reasons = [
-        *_list_ends(carrier.span),
-        *[reason for item in carrier.output if (reason := find_text(item, *ENDINGS))],
-    ]
+    reasons = [*_list_ends(carrier.span), *[reason for item in carrier.output if (reason := find_text(item, *ENDINGS))]]
     unread = next((found for reason in reasons if (found := list_missing(reason, called=called))), ())
     guessed = [one for one in _guess_reply(carrier.span, starts, run_starts, ended=False) if one[0] in unread]
     if guessed:

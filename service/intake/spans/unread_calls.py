@@ -40,7 +40,7 @@ def list_unread_calls(spans: Sequence[Span], known: KnownCalls, read_orders: set
         unread: list[UnreadPart] = [
             ("call", f"a call of {clip(call.name)!r} in the span {clip(span.name)!r}")
             for value in _list_values(span)
-            for call, _ in known.list_unknown(list_possible_calls(value, span.path, packed=True))
+            for call, _ in known.take_new(list_possible_calls(value, span.path, packed=True))
         ]
         unread += _list_truncated(span) if span.order in read_orders else []
         if span.dropped and is_genai_span(span):

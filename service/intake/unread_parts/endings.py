@@ -9,6 +9,7 @@ from typing import NamedTuple
 from service.core.json.members import JsonObject
 from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall, UnreadKind
+from service.intake.texts import to_snake
 
 _CALLING = re.compile(r"(?:tool|function)s?_?(?:calls?|use)$|^requires_action$")
 """Endings of replies that call tools."""
@@ -51,7 +52,7 @@ def list_missing(reason: str, *, called: bool) -> tuple[UnreadKind, ...]:
     ... )
     ((), ('call', 'text'), ())
     """
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", reason.rpartition(".")[2]).lower().replace("-", "_").replace(" ", "_")
+    name = to_snake(reason.rpartition(".")[2])
     if name == EMPTY or _CUT.search(name):
         return ("call", "text")
     return ("call",) if _CALLING.search(name) and not called else ()

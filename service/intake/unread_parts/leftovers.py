@@ -18,7 +18,7 @@ from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall, UnreadablePart, UnreadKind
 from service.intake.unread_parts.endings import EMPTY, Ending, list_missing
 from service.intake.unread_parts.notations import Offered
-from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
+from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
 from service.intake.unread_parts.suspects import Hint, Known, Suspect, classify, list_suspects
 from service.intake.unread_parts.text_calls import find_thought_calls
 
@@ -79,7 +79,7 @@ Leftover = UnreadablePart | Rest | ReplyEnd
 
 
 def sort_leftovers(
-    left: Sequence[Leftover], calls: TraceCalls, known: Known
+    left: Sequence[Leftover], calls: KnownCalls, known: Known
 ) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
     """Return what is unread of what readers left, and what is ignored, given the calls of the trace."""
     unread: list[UnreadablePart] = []
@@ -108,7 +108,7 @@ def _list_ignored(ignored: Mapping[str, tuple[str, int]]) -> Iterator[Unreadable
         yield UnreadablePart("other", "", f"{more} more sorts of members and parts are not read", 0)
 
 
-def _judge_rest(rest: Rest, calls: TraceCalls, known: Known) -> list[UnreadablePart]:
+def _judge_rest(rest: Rest, calls: KnownCalls, known: Known) -> list[UnreadablePart]:
     """List what a part may hold; one that holds nothing of a trace is of the kind "other"."""
     suspects = _list_suspects(rest, known)
     found = [PossibleCall(one.call, one.path) for one in suspects if one.call is not None]

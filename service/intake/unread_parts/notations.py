@@ -81,11 +81,11 @@ _TOOL_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_nam
 _ARGUMENT_KEYS = ("arguments", "args", "parameters", "params", "input", "tool_input", "action_input", "kwargs")
 
 
-def read_json(value: JsonValue, offered: Offered, *, strict: bool) -> Iterator[TextCall]:
+def list_json_calls(value: JsonValue, offered: Offered, *, strict: bool) -> Iterator[TextCall]:
     """Iterate over the calls in JSON of a text. `strict`: without a mark, so that more of a call must be there."""
     if isinstance(value, list):
         for item in value:
-            yield from read_json(item, offered, strict=strict)
+            yield from list_json_calls(item, offered, strict=strict)
         return
     if not isinstance(value, dict):
         return
@@ -95,7 +95,7 @@ def read_json(value: JsonValue, offered: Offered, *, strict: bool) -> Iterator[T
     )
     inner = value.get("function") if inner is None and isinstance(value.get("function"), dict) else inner
     if isinstance(inner, (dict, list)):
-        yield from read_json(inner, offered, strict=strict)
+        yield from list_json_calls(inner, offered, strict=strict)
         return
     call = _read_call_object(value, offered, strict=strict)
     if call is not None:

@@ -19,20 +19,17 @@ from service.core.json.parsing import parse_or_none
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, UnreadKind
 from service.intake.calls import build_tool_call
-from service.intake.texts import parse_text, unflatten
+from service.intake.texts import parse_text, to_snake, unflatten
 from service.intake.unread_parts.repeated_calls import PossibleCall
 
 JsonObject = Mapping[str, Any]
-
-MAX_QUOTED_NAME_CHARS = 60
-
 MAX_LEVELS = 64
 """Levels of an unread part that are looked at."""
 
 
 def clip(name: str) -> str:
     """Shorten a source's name to what a reason quotes."""
-    return name if len(name) <= MAX_QUOTED_NAME_CHARS else name[:MAX_QUOTED_NAME_CHARS] + "..."
+    return name if len(name) <= 60 else f"{name[:60]}..."
 
 
 class Hint(Flag):
@@ -84,9 +81,6 @@ _WORDS: Mapping[Hint, re.Pattern[str]] = {
         r"(?:finish|stop|end|ending|terminat\w+|complet\w+|done|abbruch\w*)_?(?:reason|type|cause|status|grund)?$|^(?:status|state|outcome|reason)$"
     ),
 }
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
 _RETURNED = re.compile(
     r"(?:result|output|observation|returned|return_value|ergebnis\w*|r[ée]sultat\w*|resultado\w*|risultato|respuesta\w*|r[ée]ponse\w*|antwort\w*|結果|结果|результат)s?$"
     r"|^(?:respuesta|r[ée]ponse|antwort)_"
@@ -96,10 +90,6 @@ _REFERENCE = re.compile(r"few_?shot|(?:^|_)examples?(?:$|_)|^expected|^gold|grou
 """Members that hold what was done elsewhere, or should have been done."""
 
 
-def _to_words(name: str) -> str:
-    return _CAMEL.sub("_", name).lower().replace("-", "_").replace(" ", "_").replace(".", "_")
-
-
 @lru_cache(maxsize=8192)
 def classify(name: str) -> Hint:
     """Return what the name of a member suggests, whatever its case.
@@ -107,7 +97,7 @@ def classify(name: str) -> Hint:
     >>> Hint.CALLS in classify("toolCalls"), Hint.ARGUMENTS in classify("argumente"), classify("usage")
     (True, True, <Hint.NONE: 0>)
     """
-    text = _to_words(name)
+    text = to_snake(name)
     return Hint(sum(kind.value for kind, words in _WORDS.items() if words.search(text)))
 
 
@@ -170,17 +160,15 @@ def read_call(raw: JsonObject, holder: str, around: JsonObject, known: Known) ->
     ToolCall(id=None, name='f', arguments={'x': 1}, raw={'x': 1}, problem=None, captured=True, tool_id=None)
     >>> read_call({"name": "Ann", "input": {"x": 1}}, "form", {}, Known())
     """
-    if any(raw.get(name) for name in _SEARCHES):
-        return build_tool_call(None, next(tool for name, tool in _SEARCHES.items() if raw.get(name)), None)
-    keys = {name: classify(name) for name in raw if isinstance(raw[name], (str, dict, list))}
+    for name, tool in _SEARCHES.items():
+        if raw.get(name):
+            return build_tool_call(None, tool, None)
     if _is_definition(raw):
         return None
+    keys = {name: classify(name) for name, value in raw.items() if isinstance(value, (str, dict, list))}
+    names = [one for one, key in keys.items() if Hint.NAME in key and one not in ("id", "type")]
     signs = _Signs(
-        [
-            one
-            for one, key in keys.items()
-            if Hint.NAME in key and one not in ("id", "type") and _is_identifier(raw[one])
-        ],
+        [one for one in names if _is_identifier(raw[one])],
         next((one for one in keys if isinstance(raw[one], str) and raw[one] in known.tools), None),
         next((one for one, key in keys.items() if Hint.ARGUMENTS in key and _is_arguments(raw[one], key)), None),
         classify(holder),
@@ -191,20 +179,14 @@ def read_call(raw: JsonObject, holder: str, around: JsonObject, known: Known) ->
     plain = [one for one in signs.names if Hint.CALL_ID not in keys[one]]
     name = signs.offered or next(iter(plain or signs.names), None)
     inner = signs.arguments or next((one for one in keys if isinstance(raw[one], dict)), None)
-    ids = [
-        value
-        for one in (raw, around)
-        for key, value in one.items()
-        if isinstance(value, str) and (key == "id" or Hint.CALL_ID in classify(key))
-    ]
-    named = raw[name] if name else _read_name_in_type(str(raw.get("type") or ""))
+    pairs = [pair for one in (raw, around) for pair in one.items()]
+    ids = [value for key, value in pairs if isinstance(value, str) and (key == "id" or Hint.CALL_ID in classify(key))]
+    if name is None:  # the type may hold it, as Vercel's `tool-weather` does
+        head, _, named = str(raw.get("type") or "").partition("-")
+        named = named if head == "tool" and guess_kind(named) != "call" else ""
+    else:
+        named = raw[name]
     return build_tool_call(ids[0] if ids else None, named, raw.get(inner) if inner else None)
-
-
-def _read_name_in_type(kind: str) -> str:
-    """Return the name that a type like Vercel's `tool-weather` holds; "" if it holds none."""
-    head, _, name = kind.partition("-")
-    return name if head == "tool" and guess_kind(name) != "call" else ""
 
 
 class _Signs(NamedTuple):
@@ -283,18 +265,17 @@ def _is_definition(raw: JsonObject) -> bool:
     )
 
 
-def read_result(raw: JsonObject, known: Known) -> int | None:
-    """Return the step that an object could be the result of, -1 if it does not say; None if it could be none.
-
-    What a step has returned already counts no more.
-    """
+def read_result(raw: JsonObject, path: str, known: Known) -> Suspect | None:
+    """Return the result that an object could be; None if it could be none. What a step has returned already counts no more."""
     role, kind = raw.get("role"), raw.get("type") or raw.get("part_kind")
     says = role in ("tool", "function") or (isinstance(kind, str) and guess_kind(kind) == "result")
-    ids = [known.call_ids[value] for value in raw.values() if isinstance(value, str) and value in known.call_ids]
-    if ids and _has_result(raw):
-        return ids[0] if ids[0] not in known.answered else None
+    steps = [known.call_ids[value] for value in raw.values() if isinstance(value, str) and value in known.call_ids]
+    if not _has_result(raw):
+        return None
+    if steps:
+        return Suspect("result", path, step=steps[0]) if steps[0] not in known.answered else None
     named = any(isinstance(value, str) and value in known.tools for value in raw.values())
-    return -1 if known.waits and (says or named) and _has_result(raw) and not ids else None
+    return Suspect("result", path) if known.waits and (says or named) else None
 
 
 def list_suspects(value: JsonValue, path: str, known: Known, holder: str = "") -> Iterator[Suspect]:
@@ -317,7 +298,7 @@ def list_possible_calls(value: JsonValue, path: str, *, packed: bool = False) ->
     >>> [(mention.path, mention.call.name) for mention in list_possible_calls(attributes, "/x", packed=True)]
     [('/x', 'f'), ('/x', 'g')]
     """
-    search = _Search(Known(), _unpack if packed else _keep)
+    search = _Search(Known(), _unpack if packed else None)
     for one in search.walk(value, path, "", {}):
         if one.call is not None:
             yield PossibleCall(one.call, path if packed else one.path)
@@ -339,10 +320,6 @@ _PACKED = re.compile(
 )
 
 
-def _keep(_: str, value: JsonValue) -> JsonValue:
-    return value
-
-
 def _parse_calls(_: str, value: JsonValue) -> JsonValue:
     """Parse JSON text that could hold calls; any other text holds nothing."""
     if isinstance(value, str):
@@ -361,35 +338,28 @@ class _Search(NamedTuple):
     """Looks for suspects, knowing a trace."""
 
     known: Known
-    unpack: Unpack
+    unpack: Unpack | None
 
     def walk(self, value: JsonValue, path: str, holder: str, around: JsonObject, level: int = 0) -> Iterator[Suspect]:
         """Iterate over what a value and its parts could be. `around`: the object with the member `holder` that holds it."""
         if level > MAX_LEVELS or not isinstance(value, (dict, list, str)):
             return
-        if self.known.waits and value and _RETURNED.search(_to_words(holder)) and Hint.CALLS not in classify(holder):
+        if self.known.waits and value and _RETURNED.search(to_snake(holder)) and Hint.CALLS not in classify(holder):
             calls = [one for one in self.walk(value, path, "", around, level + 1) if one.kind == "call"]
             yield from calls or [Suspect("result", path)]
             return
-        value = self.unpack(holder, value)
+        value = self.unpack(holder, value) if self.unpack else value
         if isinstance(value, list):
             for index, item in enumerate(value):
                 yield from self.walk(item, f"{path}/{index}", holder, around, level + 1)
         elif isinstance(value, dict):
-            call, step = read_call(value, holder, around, self.known), read_result(value, self.known)
-            if call is not None:
-                yield Suspect("call", path, call)
-            elif step is not None:
-                yield Suspect("result", path, step=None if step < 0 else step)
-            else:
-                for name, item in _list_below(value):
-                    yield from self.walk(item, f"{path}/{escape_token(name)}", name, value, level + 1)
-
-
-def _list_below(raw: JsonObject) -> Iterator[tuple[str, JsonValue]]:
-    """Iterate over the members that may hold calls of the trace, without what a result returned and a tool's schema."""
-    returned = raw.get("role") in ("tool", "function") or guess_kind(str(raw.get("type"))) == "result"
-    for name, item in raw.items():
-        skipped = _REFERENCE.search(name) or (name in _SCHEMAS and _is_definition(raw))
-        if not skipped and not (returned and Hint.RESULT in classify(name)):
-            yield name, item
+            call = read_call(value, holder, around, self.known)
+            found = read_result(value, path, self.known) if call is None else Suspect("call", path, call)
+            if found is not None:
+                yield found
+            else:  # not what a result returned, nor a tool's schema
+                returned = value.get("role") in ("tool", "function") or guess_kind(str(value.get("type"))) == "result"
+                for name, item in value.items():
+                    skipped = _REFERENCE.search(name) or (name in _SCHEMAS and _is_definition(value))
+                    if not skipped and not (returned and Hint.RESULT in classify(name)):
+                        yield from self.walk(item, f"{path}/{escape_token(name)}", name, value, level + 1)

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from service.core.json.parsing import parse_or_none
 from service.intake.texts import drop_thoughts, parse_calls
-from service.intake.unread_parts.notations import Offered, TextCall, decode, read_json, read_plain
+from service.intake.unread_parts.notations import Offered, TextCall, decode, list_json_calls, read_plain
 
 MAX_CHARS = 40_000
 """Characters of a text in which calls are looked for: at its beginning and its end where it is longer."""
@@ -198,7 +198,7 @@ def _read_inner(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
 def _read_bracketed(rest: str, start: int, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
     """Read what begins with a bracket: JSON of calls, JSON of arguments after a mark that names the tool, or Python."""
     value, end = decode(rest, start)
-    calls = list(read_json(value, offered, strict=False)) if value is not None else []
+    calls = list(list_json_calls(value, offered, strict=False)) if value is not None else []
     if calls:
         return calls[0], end
     before = rest.partition("<")[0]
@@ -228,7 +228,7 @@ def _read_react(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
         ), found.end()
     block = re.compile(r"\s*```(?:json)?\s*(?=[\[{])").match(text, mark.end())
     value = decode(text, block.end())[0] if block else None
-    return next(read_json(value, offered, strict=False), None), mark.end()
+    return next(list_json_calls(value, offered, strict=False), None), mark.end()
 
 
 def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[tuple[int, int]]) -> Iterator[TextCall]:
@@ -255,7 +255,7 @@ def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) ->
     value, end = decode(block, start) if block[start : start + 1] in ("{", "[") else (None, 0)
     rest = block[end:].strip(" \n;,")
     if value is not None and (not rest or rest.startswith(("{", "[", "<"))):
-        yield from read_json(value, offered, strict=True)
+        yield from list_json_calls(value, offered, strict=True)
         return
     written = parse_calls(block) if python else None
     if written:
