@@ -58,7 +58,8 @@ NOT_CACHED = Skipped("not_asked", "the cache has no answer, and no model is aske
 
 def draw_nonces(_: str) -> tuple[str, str]:
     """Draw 128 bits that enclose what is shown, and 8 characters that the reply must echo."""
-    return secrets.token_hex(16), secrets.token_hex(4)
+    drawn = secrets.token_hex(20)
+    return drawn[:32], drawn[32:]
 
 
 class Calls(Protocol):
