@@ -58,7 +58,8 @@ NOT_CACHED = Skipped("not_asked", "the cache has no answer, and no model is aske
 
 def draw_nonces(_: str) -> tuple[str, str]:
     """Draw 128 bits that enclose what is shown, and 8 characters that the reply must echo."""
-    return secrets.token_hex(16), secrets.token_hex(4)
+    drawn = secrets.token_hex(20)
+    return drawn[:32], drawn[32:]
 
 
 class Calls(Protocol):
@@ -267,10 +268,12 @@ class Judging:
             return NO_MODEL
         key = self._build_key(ask)
         start = self._now()
-        cached = None if mode == "fresh" else await self._read_cached(key, ask.question)
-        if cached is None and mode == "cached":
+        if mode != "cached":
+            reply, use = await self._answer_once(ask, key, mode, spending)
+        elif (reply := await self._read_cached(key, ask.question)) is None:
             return NOT_CACHED
-        reply, use = await self._ask_once(ask, key, mode, spending) if cached is None else (cached, "hit")
+        else:
+            use: CacheUse = "hit"
         if use != "miss":
             spending.count_cached()
         return self._build_reply(ask, reply, use, start)
@@ -284,16 +287,18 @@ class Judging:
             form=self.judges.form,
         )
 
-    async def _ask_once(
+    async def _answer_once(
         self, ask: _ModelAsk, key: str, mode: JudgeMode, spending: Spending
     ) -> tuple[_CachedReply, CacheUse]:
-        """Answer through the single flight for this key. If it ends on another caller's budget, ask again on our own."""
+        """Answer from the cache, else ask, in the single flight for this key.
+
+        If it ends on another caller's budget, ask again on our own.
+        """
         is_ours = False
 
         async def fetch() -> tuple[_CachedReply, CacheUse]:
             nonlocal is_ours
             is_ours = True
-            # Another flight may have ended meanwhile.
             reply = None if mode == "fresh" else await self._read_cached(key, ask.question)
             return (await self._ask_model(ask, key, spending), "miss") if reply is None else (reply, "hit")
 

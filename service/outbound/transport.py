@@ -11,6 +11,8 @@ import ssl
 import urllib.request
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import lru_cache
+from typing import NamedTuple
 
 import aiohttp
 import httpx
@@ -31,7 +33,14 @@ MAX_REFUSAL_BYTES = 65_536
 
 _NOT_SENT = frozenset[Fault]({"no connection", "late connection", "refused address"})
 
-_SESSIONS: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+
+class _Session(NamedTuple):
+    http: aiohttp.ClientSession
+    find_proxy: Callable[[str, str], str | None]
+    """Finds the proxy for a scheme and host; it searches the environment once for each."""
+
+
+_SESSIONS: dict[asyncio.AbstractEventLoop, _Session] = {}
 """The connections that are kept, by the event loop that they belong to."""
 
 
@@ -105,14 +114,15 @@ class BoundTransport(httpx.AsyncBaseTransport):
         times = self._notes.bounds.times
         try:
             async with asyncio.timeout(times.first_byte):
-                return await _get_session(self._find_tls).request(
+                session = _get_session(self._find_tls)
+                return await session.http.request(
                     request.method,
                     URL(str(request.url), encoded=True),
                     headers={**request.headers, "accept-encoding": ACCEPTED},
                     data=await request.aread() or None,
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(connect=times.connect),
-                    proxy=_find_proxy(request.url),
+                    proxy=session.find_proxy(request.url.scheme, request.url.host),
                 )
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             fault = _name_fault(error)
@@ -148,22 +158,21 @@ async def _fetch_body(answer: aiohttp.ClientResponse, bounds: ExchangeBounds) ->
     return whole
 
 
-def _find_proxy(url: httpx.URL) -> str | None:
-    """Find the proxy that the environment names for a URL."""
+def _find_proxy(scheme: str, host: str) -> str | None:
+    """Find the proxy that the environment names for a host."""
     proxies = urllib.request.getproxies()
-    proxy = proxies.get(url.scheme) or proxies.get("all")
-    if not proxy or urllib.request.proxy_bypass(url.host):
+    proxy = proxies.get(scheme) or proxies.get("all")
+    if not proxy or urllib.request.proxy_bypass(host):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _get_session(find_tls: FindTls) -> aiohttp.ClientSession:
+def _get_session(find_tls: FindTls) -> _Session:
     loop = asyncio.get_running_loop()
     if loop not in _SESSIONS:
         connector = aiohttp.TCPConnector(ssl=find_tls(), limit=0, ttl_dns_cache=30, socket_factory=open_checked_socket)
-        _SESSIONS[loop] = aiohttp.ClientSession(
-            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
-        )
+        http = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
+        _SESSIONS[loop] = _Session(http, lru_cache(maxsize=256)(_find_proxy))
     return _SESSIONS[loop]
 
 
@@ -171,7 +180,7 @@ async def close_connections() -> None:
     """Close the connections of this event loop, before it ends; a later call reconnects."""
     session = _SESSIONS.pop(asyncio.get_running_loop(), None)
     if session is not None:
-        await session.close()
+        await session.http.close()
 
 
 def open_checked_socket(place: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:

@@ -80,7 +80,7 @@ class Question:
     @property
     def size(self) -> int:
         """Approximate number of prompt tokens: a quarter of the characters. Text that is not English takes more tokens."""
-        return sum(len(turn.text) for turn in self.prompt("", PLACEHOLDER, PLACEHOLDER).turns) // 4
+        return sum(len(turn.text) for turn in self._render(PLACEHOLDER, PLACEHOLDER)) // 4
 
     @property
     def judged_texts(self) -> tuple[str, ...]:
@@ -102,12 +102,9 @@ class Question:
         that no claim of an earlier reply quoted.
         """
         judge = self.judge
-        menu = order_menu(judge, sample)
-        task = render_task(judge, menu)  # the same for all that a judge is asked under a criterion
-        system = task if self.ask.evidence is None else f"{task}\n\n{EVIDENCE}"
         return Prompt(
             model=model,
-            turns=(Turn("system", system), Turn("user", _render_user(self, boundary, token, menu, left_out))),
+            turns=self._render(boundary, token, sample, left_out),
             schema=build_reply_schema(self),
             max_tokens=self.max_tokens,
             temperature=judge.temperature,
@@ -115,12 +112,17 @@ class Question:
             reasoning=judge.find_reasoning(model),
         )
 
+    def _render(self, boundary: str, token: str, sample: int = 0, left_out: Sequence[str] = ()) -> tuple[Turn, Turn]:
+        menu = order_menu(self.judge, sample)
+        task = render_task(self.judge, menu)  # the same for all that a judge is asked under a criterion
+        system = task if self.ask.evidence is None else f"{task}\n\n{EVIDENCE}"
+        return Turn("system", system), Turn("user", _render_user(self, boundary, token, menu, left_out))
+
     def key(self, *, tenant: str, model: str, api_base: str | None, sample: int, form: str = "auto") -> str:
         """Return the cache key of the reply: sha256 of everything the reply may depend on, 64 hex digits.
 
         `form`: how the model is made to reply with an object (`CALLGRADE_JUDGE_REPLY`).
         """
-        prompt = self.prompt(model, PLACEHOLDER, PLACEHOLDER, sample=sample)
         whole = {
             "tenant": tenant,
             "model": model,
@@ -128,8 +130,8 @@ class Question:
             "sample": sample,
             "assembly": ASSEMBLY,
             "judge": self.judge.digest,
-            "max_tokens": prompt.max_tokens,
-            "turns": [[turn.role, turn.text] for turn in prompt.turns],
+            "max_tokens": self.max_tokens,
+            "turns": self._render(PLACEHOLDER, PLACEHOLDER, sample),
             **({} if form == "auto" else {"form": form}),
         }
         return sha256(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

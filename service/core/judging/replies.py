@@ -19,7 +19,7 @@ from service.core.judging.judges import Judge
 from service.core.judging.masking import Masks
 from service.core.judging.places import WITH_RESULTS
 from service.core.judging.prompts import Completion, Token
-from service.core.judging.questions import Question
+from service.core.judging.questions import Question, ShownPart
 from service.core.judging.quote_coverage import list_left_out
 from service.core.models.kinds import FrozenModel
 from service.errors import JudgeError
@@ -279,14 +279,28 @@ def _check_label(label: str, judge: Judge) -> None:
 
 def check_quotes(quotes: Sequence[str], question: Question) -> None:
     """Raise JudgeError unless each quote occurs in what was shown: as sent, as JSON without escapes, or as bare texts."""
-    hay: list[str] = []
-    for part in question.parts:
-        forms = part.text, json.dumps(part.value, ensure_ascii=False), "\n".join(_iter_texts(part.value))
-        hay += [_squeeze(text) for text in forms]
+    unread = (_squeeze(form) for part in question.parts for form in _iter_forms(part))
+    read: list[str] = []
+
+    def shows(needle: str) -> bool:
+        if any(needle in text for text in read):
+            return True
+        for text in unread:
+            read.append(text)
+            if needle in text:
+                return True
+        return False
+
     for quote in quotes:
         needle = _squeeze(quote).strip('"') or " ".join(quote.split()).strip('"')
-        if not needle or not any(needle in text for text in hay):
+        if not needle or not shows(needle):
             raise JudgeError("invalid_judgement", f"{format_value(quote, 120)} is no quote of what was shown")
+
+
+def _iter_forms(part: ShownPart) -> Iterator[str]:
+    yield part.text
+    yield json.dumps(part.value, ensure_ascii=False)
+    yield "\n".join(_iter_texts(part.value))
 
 
 def _iter_texts(value: JsonValue) -> Iterator[str]:
@@ -305,10 +319,10 @@ def _iter_texts(value: JsonValue) -> Iterator[str]:
 
 def _squeeze(text: str) -> str:
     """Reduce a text to what a quote must repeat: its words and numbers, not capitals, kinds of quotes or spaces in JSON."""
-    return _LOOSE.sub(r"\1", " ".join(text.translate(_PLAIN_QUOTES).split())).casefold()
+    return _LOOSE.sub("", " ".join(text.translate(_PLAIN_QUOTES).split())).casefold()
 
 
-_LOOSE = re.compile(r" ?([{}\[\]:,\"]) ?")
+_LOOSE = re.compile(r" (?:(?=[{}\[\]:,\"])|(?<=[{}\[\]:,\"] ))")
 _PLAIN_QUOTES = str.maketrans("\u201c\u201d\u2018\u2019", "\"\"''")
 
 
