@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,8 @@ class Driver:
         self.batches = Batches(self.database)
         self.seen: list[Batch] = []
         """The batch as it stood after each round."""
+        self.on_round: Callable[[], object] = int
+        """What happens after each round."""
         self._setup = provider, model, in_flight
         self._folder = folder if cached else None
 
@@ -76,6 +78,7 @@ class Driver:
             claimed = list(iter(chunks.claim, None))
             await asyncio.gather(*[runner.run(one) for one in claimed if isinstance(one, ClaimedChunk)])
             self.seen.append(self.batches.find("", batch))
+            self.on_round()
         if (duty := claim_duty(self.database, chunks.owner, ["finish"])) is not None:
             end_job(self.database, duty.lease)
         runner.close()

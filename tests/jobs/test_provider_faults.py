@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from service.jobs.pauses import read_pause
 from service.store.jobs.jobs import Batch
 from service.store.tables import RESULTS
 from tests.faults.clock import Clock
-from tests.faults.provider import Provider
+from tests.faults.provider import Provider, serving
 from tests.jobs.driver import Driver
 from tests.jobs.process import STEP, request
 
@@ -23,6 +25,7 @@ REQUESTS = [request(n) for n in range(ITEMS)]
 GROUNDED = {"kind": "judge", "judge": "result_groundedness"}
 
 CHUNKS = 4
+ROUNDS_AWAY = 3
 START = 16
 """Requests that are under way at once before anything is known of a provider."""
 
@@ -74,6 +77,26 @@ def test_what_lasts_for_a_while_is_sat_out(
         assert paused.resume_at is not None
         assert (paused.reason or "").startswith(f"{cause}: openai/{model}: ")
         assert read_pause(paused.reason) == (None if cause == "provider_error" else (cause, f"openai/{model}"))
+
+
+def test_a_provider_that_is_not_there_is_waited_for(tmp_path: Path, clock: Clock) -> None:
+    """Nothing failed, and what no provider received is no call."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        away = Provider(now=clock.now, port=free.getsockname()[1])
+    driver = Driver(tmp_path, away, clock, "m")
+    batch = driver.submit(REQUESTS)
+    with ExitStack() as server:
+
+        def come_back() -> None:
+            if len(driver.seen) == ROUNDS_AWAY:
+                server.enter_context(serving(away, away.port))
+
+        driver.on_round = come_back
+        check(driver, batch, ended := driver.run(batch))
+    for paused in driver.seen[:ROUNDS_AWAY]:
+        assert (paused.status, paused.questions) == ("paused_provider", 0)
+        assert read_pause(paused.reason) == ("unreachable", "openai/m")
+    assert ended.questions == len(away.requests) == ITEMS
 
 
 @pytest.mark.parametrize("model", ["fault-503-p30", "fault-reset-p30", "fault-429-after-2-p30"])
