@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections import Counter
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +14,11 @@ import pytest
 import sqlalchemy as sa
 
 from service.jobs.pauses import read_pause
+from service.store.access.usage import Caps
+from service.store.jobs.chunks import Chunks
 from service.store.jobs.jobs import Batch
 from service.store.tables import RESULTS
+from service.store.times import DAY_S, format_rfc3339
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider, serving
 from tests.jobs.driver import Driver
@@ -107,6 +111,23 @@ def test_what_fails_by_chance_is_tried_until_it_does_not(
     batch = driver.submit(REQUESTS)
     check(driver, batch, driver.run(batch))
     assert len(provider.requests) <= 1.6 * ITEMS + START
+
+
+def test_a_tenant_whose_day_is_used_up_is_looked_at_again_tomorrow(
+    tmp_path: Path, provider: Provider, clock: Clock
+) -> None:
+    """Until then nothing is tried; `resume` and a worker that starts are tested with the store."""
+    driver = Driver(tmp_path, provider, clock, "m")
+    driver.caps = Caps(questions=ITEMS // 2)
+    batch = driver.submit(REQUESTS, size=ITEMS)
+    due: list[object] = []
+    driver.on_round = lambda: due.append(Chunks(driver.database, "other").claim())
+    check(driver, batch, driver.run(batch))
+    assert due == [None, None]
+    assert [one.status for one in driver.seen] == ["paused_provider", "finalizing"]
+    assert Counter(int(one.at // DAY_S) for one in provider.requests) == {0: ITEMS // 2, 1: ITEMS // 2}
+    assert (driver.seen[0].reason or "").startswith("budget_exhausted: openai/m: ")
+    assert driver.seen[0].resume_at == format_rfc3339(DAY_S)
 
 
 CAUSES = {
