@@ -39,6 +39,7 @@ class CallError(JudgeError):
         retryable: bool = False,
         retry_after: float | None = None,
         pause_cut: bool = False,
+        sent: bool = True,
     ) -> None:
         super().__init__(cause, reason, retryable=retryable, retry_after=retry_after)
         self.status = status
@@ -47,6 +48,8 @@ class CallError(JudgeError):
         """What it took. None: nothing is billed. A usage without cost: a bill of unknown size may come."""
         self.pause_cut = pause_cut
         """Whether the provider asked for a longer pause than `retry_after`, our maximum: waiting that long is useless."""
+        self.sent = sent
+        """Whether anything may have reached the provider; if not, the call does not count."""
 
 
 class NotSentError(JudgeError):
@@ -80,7 +83,7 @@ def is_outage(error: JudgeError) -> bool:
     """Whether the error means that the provider is down. A refusal, or an error in the request, does not."""
     if isinstance(error, NotSentError) or is_rate_limit(error):
         return False
-    return error.cause == "timeout" or (error.cause == "provider_error" and error.retryable)
+    return error.cause in {"timeout", "unreachable"} or (error.cause == "provider_error" and error.retryable)
 
 
 # How a failure is explained.
@@ -100,7 +103,7 @@ _MISSING_KEY = re.compile(
 
 _FAULTS: Mapping[Fault, tuple[FaultCause, bool, str]] = {
     "no connection": ("unreachable", True, "the provider cannot be reached"),
-    "late connection": ("timeout", True, "no connection to the provider in {connect:g} s"),
+    "late connection": ("unreachable", True, "no connection to the provider in {connect:g} s"),
     "refused address": ("provider_error", False, "the provider has an address that may not be connected to"),
     "late head": ("timeout", True, "no reply began in {first_byte:g} s"),
     "late body": ("timeout", True, "no whole reply in {total:g} s"),
@@ -165,6 +168,7 @@ def explain_failure(
         retryable=retryable,
         retry_after=None if pause is None else min(pause, longest_pause),
         pause_cut=pause is not None and pause > longest_pause,
+        sent=notes.sent,
     )
 
 

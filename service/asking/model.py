@@ -267,7 +267,7 @@ class LiteLLM:
                 key = key or os.environ.get("OPENAI_API_KEY")
                 base = base or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
             if not key:  # the client would take OpenAI's
-                raise CallError("unauthorized", NO_KEY)
+                raise CallError("unauthorized", NO_KEY, sent=False)
         else:
             raise _build_unbounded_error()
         place = (provider, base, key and SecretStr(key), version)

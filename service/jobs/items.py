@@ -75,7 +75,7 @@ MAX_NAME_BYTES = 4_096
 RETRY_DELAY_S = 2.0
 """Seconds before retrying what failed by chance."""
 PROVIDER_DELAY_S = 5.0
-"""Seconds before retrying a provider that refuses a key or wants fewer requests, and does not say when to return."""
+"""Seconds before retrying a provider that is away, refuses a key or wants fewer requests, and does not say when to return."""
 
 
 def widen_limits(limits: Limits) -> Limits:
@@ -194,7 +194,8 @@ def defer_for_fault(fault: JudgeError) -> Deferral | None:
     why = describe_pause(fault)
     if fault.cause == "unknown_model":  # only a change of settings helps
         return Deferral(why, MAX_PAUSE_S, all_wait=True)
-    if isinstance(fault, NotSentError | DaySpentError) or closes_key(fault) or is_rate_limit(fault):
+    away = fault.cause == "unreachable" or closes_key(fault) or is_rate_limit(fault)
+    if away or isinstance(fault, NotSentError | DaySpentError):
         return Deferral(why, fault.retry_after or PROVIDER_DELAY_S, all_wait=True)
     if isinstance(fault, CallError) and fault.retryable:
         return Deferral(why, fault.retry_after or RETRY_DELAY_S, all_wait=False)

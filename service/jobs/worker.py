@@ -80,6 +80,7 @@ class Worker:
 
     async def work(self) -> None:
         """Work until `drain`. One part that fails ends the others, and so the process: other workers take its work over."""
+        await self._insist(self.chunks.wake)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._tick())
             group.create_task(self._runner.watch())

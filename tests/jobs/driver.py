@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
+from service.asking.budget.days import Days
 from service.asking.cache.disk import DiskCache
 from service.asking.cache.guard import NoCache
 from service.asking.calls import ModelCaller, RetryPolicy
@@ -21,6 +22,7 @@ from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.runner import Runner
 from service.reading.strict_json import Limits
 from service.registry import Registry
+from service.store.access.usage import Caps, UsageStore
 from service.store.database import Database
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.duties import claim_duty, end_job
@@ -55,6 +57,10 @@ class Driver:
         self.batches = Batches(self.database)
         self.seen: list[Batch] = []
         """The batch as it stood after each round."""
+        self.caps = Caps()
+        """What the tenant may use in a day."""
+        self.on_round: Callable[[], object] = int
+        """What happens after each round."""
         self._setup = provider, model, in_flight
         self._folder = folder if cached else None
 
@@ -67,7 +73,8 @@ class Driver:
         return asyncio.run(self._run(batch))
 
     async def _run(self, batch: str) -> Batch:
-        engine = _engine(*self._setup[:2], self.clock, self._folder)
+        days = Days(UsageStore(self.database), self.caps, now=self.clock.now)
+        engine = _engine(*self._setup[:2], self.clock, self._folder, days)
         chunks = Chunks(self.database, "driven")
         scorer = ItemScorer(engine, widen_limits(Limits()))
         runner = Runner(chunks, scorer, in_flight=self._setup[2], sleep=self.clock.sleep)
@@ -76,9 +83,11 @@ class Driver:
             claimed = list(iter(chunks.claim, None))
             await asyncio.gather(*[runner.run(one) for one in claimed if isinstance(one, ClaimedChunk)])
             self.seen.append(self.batches.find("", batch))
+            self.on_round()
         if (duty := claim_duty(self.database, chunks.owner, ["finish"])) is not None:
             end_job(self.database, duty.lease)
         runner.close()
+        await days.close()
         await engine.close()
         await disconnect()
         return self.batches.find("", batch)
@@ -91,7 +100,7 @@ class Driver:
         return None if self.batches.find("", batch).status == "paused_budget" else found
 
 
-def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None) -> Engine:
+def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None, days: Days) -> Engine:
     port = LiteLLM(api_base=provider.base(), api_key="none", reply="auto")
     caller = ModelCaller(
         port,
@@ -102,4 +111,4 @@ def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None) -
     )
     cache = NoCache() if folder is None else DiskCache(folder / "cache", ttl=3_600.0, max_bytes=2**24, patience=60)
     judging = Judging(caller, cache, Judges(f"openai/{model}", api_base=provider.base()), pricing=port.worst_usd)
-    return Engine(Registry(), judging=judging)
+    return Engine(Registry(), judging=judging, days=days)

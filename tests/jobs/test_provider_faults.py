@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
+from collections import Counter
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,10 +14,13 @@ import pytest
 import sqlalchemy as sa
 
 from service.jobs.pauses import read_pause
+from service.store.access.usage import Caps
+from service.store.jobs.chunks import Chunks
 from service.store.jobs.jobs import Batch
 from service.store.tables import RESULTS
+from service.store.times import DAY_S, format_rfc3339
 from tests.faults.clock import Clock
-from tests.faults.provider import Provider
+from tests.faults.provider import Provider, serving
 from tests.jobs.driver import Driver
 from tests.jobs.process import STEP, request
 
@@ -23,6 +29,7 @@ REQUESTS = [request(n) for n in range(ITEMS)]
 GROUNDED = {"kind": "judge", "judge": "result_groundedness"}
 
 CHUNKS = 4
+ROUNDS_AWAY = 3
 START = 16
 """Requests that are under way at once before anything is known of a provider."""
 
@@ -76,6 +83,26 @@ def test_what_lasts_for_a_while_is_sat_out(
         assert read_pause(paused.reason) == (None if cause == "provider_error" else (cause, f"openai/{model}"))
 
 
+def test_a_provider_that_is_not_there_is_waited_for(tmp_path: Path, clock: Clock) -> None:
+    """Nothing failed, and what no provider received is no call."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        away = Provider(now=clock.now, port=free.getsockname()[1])
+    driver = Driver(tmp_path, away, clock, "m")
+    batch = driver.submit(REQUESTS)
+    with ExitStack() as server:
+
+        def come_back() -> None:
+            if len(driver.seen) == ROUNDS_AWAY:
+                server.enter_context(serving(away, away.port))
+
+        driver.on_round = come_back
+        check(driver, batch, ended := driver.run(batch))
+    for paused in driver.seen[:ROUNDS_AWAY]:
+        assert (paused.status, paused.questions) == ("paused_provider", 0)
+        assert read_pause(paused.reason) == ("unreachable", "openai/m")
+    assert ended.questions == len(away.requests) == ITEMS
+
+
 @pytest.mark.parametrize("model", ["fault-503-p30", "fault-reset-p30", "fault-429-after-2-p30"])
 def test_what_fails_by_chance_is_tried_until_it_does_not(
     tmp_path: Path, provider: Provider, clock: Clock, model: str
@@ -84,6 +111,23 @@ def test_what_fails_by_chance_is_tried_until_it_does_not(
     batch = driver.submit(REQUESTS)
     check(driver, batch, driver.run(batch))
     assert len(provider.requests) <= 1.6 * ITEMS + START
+
+
+def test_a_tenant_whose_day_is_used_up_is_looked_at_again_tomorrow(
+    tmp_path: Path, provider: Provider, clock: Clock
+) -> None:
+    """Until then nothing is tried; `resume` and a worker that starts are tested with the store."""
+    driver = Driver(tmp_path, provider, clock, "m")
+    driver.caps = Caps(questions=ITEMS // 2)
+    batch = driver.submit(REQUESTS, size=ITEMS)
+    due: list[object] = []
+    driver.on_round = lambda: due.append(Chunks(driver.database, "other").claim())
+    check(driver, batch, driver.run(batch))
+    assert due == [None, None]
+    assert [one.status for one in driver.seen] == ["paused_provider", "finalizing"]
+    assert Counter(int(one.at // DAY_S) for one in provider.requests) == {0: ITEMS // 2, 1: ITEMS // 2}
+    assert (driver.seen[0].reason or "").startswith("budget_exhausted: openai/m: ")
+    assert driver.seen[0].resume_at == format_rfc3339(DAY_S)
 
 
 CAUSES = {

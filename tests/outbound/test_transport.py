@@ -372,7 +372,7 @@ WAYS = ["openai/x", "anthropic/claude-haiku-4-5"]
 def test_a_connection_that_is_not_taken_is_given_up(run: Run, way: str) -> None:
     with crowded() as port:
         error = refused(run, f"http://127.0.0.1:{port}/v1", way, bounds(connect=0.3))
-    assert (error.cause, error.retryable, error.usage) == ("timeout", True, None)
+    assert (error.cause, error.retryable, error.usage, error.sent) == ("unreachable", True, None, False)
     assert error.reason == "no connection to the provider in 0.3 s"
 
 

@@ -27,6 +27,7 @@ from service.store.jobs.leases import ClaimedChunk, Lease, OutcomeRow, OutcomeRo
 from service.store.jobs.submission import JobSubmission
 from service.store.jobs.workers import WorkerRecord, Workers, WorkerWatch
 from service.store.tables import CHUNKS, RESULTS
+from service.store.times import DAY_S
 from tests.jobs.process import chunks, request
 from tests.store.played import ends
 
@@ -222,7 +223,7 @@ def test_a_chunk_that_is_put_off_pauses_its_batch_until_something_of_it_is_recor
     assert 0 < stage.delay_of(batch, 0) <= SHORTLY_S
 
 
-@pytest.mark.parametrize(("delay", "is_due"), [(3_500.0, False), (3_700.0, True)])
+@pytest.mark.parametrize(("delay", "is_due"), [(DAY_S - 100, False), (DAY_S + 100, True)])
 def test_a_clock_that_is_set_back_makes_nobody_wait_longer_than_anything_is_put_off(
     stage: Stage, delay: float, is_due: bool
 ) -> None:
@@ -230,6 +231,16 @@ def test_a_clock_that_is_set_back_makes_nobody_wait_longer_than_anything_is_put_
     with stage.database.begin() as connection:
         connection.execute(CHUNKS.update().values(due_at=stage.database.now() + delay))
     assert (stage.worker().claim() is not None) is is_due
+
+
+def test_a_worker_that_starts_tries_what_waits_for_a_provider_or_another_day(stage: Stage) -> None:
+    waits, others = stage.submit(4), stage.submit(4)
+    for pause in ("paused_provider", None):
+        assert stage.worker().put_off(stage.claim().lease, delay=DAY_S, pause=pause, reason="the day is used up")
+    assert stage.worker().claim() is None
+    stage.worker("next").wake()
+    assert (stage.claim("next").lease.batch, stage.worker().claim()) == (waits, None)
+    assert stage.delay_of(others, 0) > 0
 
 
 @pytest.mark.parametrize("pause", ["paused_budget", "paused_provider", None])

@@ -147,9 +147,13 @@ class Spending:
         self._open.add(reservation)
         self.calls += 1
 
-    def close(self, reservation: Reservation, usage: Usage | None) -> None:
-        """End a call with its usage; None: nothing is billed. A usage without a cost means a bill of unknown size."""
+    def close(self, reservation: Reservation, usage: Usage | None, *, sent: bool = True) -> None:
+        """End a call with its usage; None: nothing is billed. A usage without a cost means a bill of unknown size.
+
+        `sent`: whether anything may have reached the model; if not, it was no call.
+        """
         self._open.discard(reservation)
+        self.calls -= not sent
         self._settled += 1
         if usage is not None:
             self.spent_usd += usage.cost_usd or 0.0
@@ -186,5 +190,6 @@ class Reservation:
     ) -> None:
         if isinstance(error, JudgeError):
             self._usage = error.usage if isinstance(error, CallError) else None
+        sent = not isinstance(error, CallError) or error.sent
         for payer in self._payers:
-            payer.close(self, self._usage)
+            payer.close(self, self._usage, sent=sent)

@@ -35,6 +35,7 @@ from service.store.jobs.workers import count_beat
 from service.store.labelling.drafts import LabelItem
 from service.store.labelling.items import ItemPlace, insert_items, name_batch_item, unpack_lines
 from service.store.tables import BATCH_USAGE, BATCHES, CHUNKS, ITEMS, RESULTS
+from service.store.times import DAY_S
 
 Limit = Literal["budget_usd", "max_questions"]
 """What a batch may not pass."""
@@ -48,8 +49,9 @@ SPLIT_DEATHS = 2
 SHORTLY_S = 1.0
 """Seconds until a chunk is tried again that waits for what others have reserved of a budget, or whose judge answers again."""
 
-MAX_DELAY_S = 3_600.0
-"""The longest that a chunk is put off, in seconds: one that is due even later was put off before the clock was set back."""
+MAX_DELAY_S = DAY_S
+"""The longest that a chunk is put off, in seconds, until a tenant's next day: one that is due even later was put off before
+the clock was set back."""
 
 FINISH, NOTICE = -1, -2
 """The `first` of the rows that end a batch and that tell of its end."""
@@ -124,6 +126,14 @@ class Chunks:
         insert_new(connection, BATCH_USAGE, {"batch": name, "owner": self.owner})
         items = tuple([ChunkItem(n, line) for n, line in enumerate(lines, start=row.first) if n not in done])
         return ClaimedChunk(lease, batch.tenant, items, row.size, row.deaths, json.loads(batch.options))
+
+    def wake(self) -> None:
+        """Make due what waits for a provider or for a tenant's next day: a worker that starts may have other settings."""
+        paused = sa.select(BATCHES.c.id).where(BATCHES.c.status == "paused_provider")
+        with self.database.begin() as connection:
+            batches = connection.execute(paused.order_by(BATCHES.c.id).with_for_update()).scalars().all()
+            later = (CHUNKS.c.batch.in_(batches), CHUNKS.c.state == "ready", CHUNKS.c.due_at > 0)
+            connection.execute(sa.update(CHUNKS).where(*later).values(due_at=0.0))
 
     def list_owned(self) -> frozenset[Lease]:
         """List the leases of this worker that count: also of rows that are no chunks."""
