@@ -107,7 +107,7 @@ class FactIndex(FactStore):
         """Yield the facts with a size within a tolerance of a value, smallest first. None: any dimension, as written."""
         size = abs(value)
         spread = tolerance * 1.0001 + min(size * 1e-9, 0.25)  # two long numbers that differ by one are two
-        order = self._written if dimension is None else self._sizes[dimension]
+        order = self._get_order(dimension)
         for fact in self._build(order.list_between(size - spread, size + spread), "number"):
             held = fact.reading
             if dimension is None:
@@ -145,21 +145,30 @@ class FactIndex(FactStore):
         """List the numbers of three digits or more that are written like a code."""
         if not (code.isdecimal() and 3 <= len(code) <= 15) or code[0] == "0":
             return []
-        near = [n for order in (self._sizes[""], self._written) for n in order.list_between(float(code), float(code))]
+        near = [n for one in ("", None) for n in self._get_order(one).list_between(float(code), float(code))]
         return [n for n in near if any(fact.reading.value == code for fact in self.build_facts(n))]
+
+    def _order_codes(self) -> tuple[list[str], list[str]]:
+        if len(self._code_orders[0]) != len(self._codes):
+            self._code_orders = sorted(self._codes), sorted([code[::-1] for code in self._codes])
+        return self._code_orders
 
     def _iter_wholes(self, part: str) -> Iterator[Near]:
         """Yield the codes that begin or end with a part: the last digits of a card, the first of a hash."""
         if len(part) < MIN_PART:
             return
-        if len(self._code_orders[0]) != len(self._codes):
-            self._code_orders = sorted(self._codes), sorted([code[::-1] for code in self._codes])
-        for order, step in zip(self._code_orders, (1, -1), strict=True):
+        for order, step in zip(self._order_codes(), (1, -1), strict=True):
             start = part[::step]
             at = bisect_left(order, start)
             for code in order[at : at + 4]:
                 if len(code) >= 2 * MIN_PART and code.startswith(start) and code != start:
                     yield Near(self._get_code(code[::step]), "part")
+
+    def goes_on(self, code: str, *, whole: bool) -> bool:
+        """Whether a code that stands somewhere begins with this one; `whole`: or is this one."""
+        order = self._order_codes()[0]
+        at = bisect_left(order, code)
+        return any(held.startswith(code) and (whole or held != code) for held in order[at : at + 2])
 
     def _get_code(self, code: str) -> Fact:
         return next(fact for fact in self._build(self._codes[code], "code") if fact.reading.value == code)
@@ -204,7 +213,7 @@ class FactIndex(FactStore):
 
     def list_around(self, dimension: str, size: float, count: int = 3) -> list[Fact]:
         """Return the facts of a dimension that are nearest in size."""
-        facts = self._build(self._sizes[dimension].list_around(size, count), "number")
+        facts = self._build(self._get_order(dimension).list_around(size, count), "number")
         near = [fact for fact in facts if fact.reading.dimension == dimension]
         return sorted(near, key=lambda fact: abs(abs(fact.reading.number) - size))[:count]
 

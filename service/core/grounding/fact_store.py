@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date
-from functools import lru_cache
 from itertools import islice
 from typing import Literal, cast
 
 from pydantic import JsonValue
 
 from service.core.grounding.facts import (
-    CODE,
     MAX_DEPTH,
     MAX_NAME_CHARS,
+    PLAIN_NUMBER,
     Fact,
+    Part,
     Site,
     Source,
     build_holder,
@@ -26,13 +26,11 @@ from service.core.grounding.facts import (
     is_code,
     list_codes,
     list_names,
-    measure,
-    read_code,
-    read_number,
-    read_string,
+    read_facts,
+    read_parts,
     split_plain,
 )
-from service.core.grounding.fields import tells_minor
+from service.core.grounding.fields import Beside, apply_unit, read_field, tells_minor
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import Day, Time, list_weekdays
 from service.core.grounding.reading.values import find_values
@@ -45,10 +43,9 @@ MAX_READ_CHARS = 64_000
 MAX_NEAR = 64
 MAX_NAMED = 4
 _LONG_NUMBER = 10_000_000
+_OPENING = frozenset({"{", "[", '"'})
 _FEW_NEW = 64
 _WORD = re.compile(r"[^\W_]+")
-_DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)")
-"""Days that every month has."""
 
 
 class Order:
@@ -81,14 +78,11 @@ class Order:
         return [n for _, n in sizes[max(0, at - count) : at + count]]
 
 
-@lru_cache(maxsize=8192)
-def _is_value(key: str) -> bool:
-    """Whether a key is a value itself: `{"2025-02-10": ...}`."""
-    return not key.isalpha() and is_code(key)
-
-
 class FactStore:
-    """The values of a trace up to a point, with keys to find them by."""
+    """The values of a trace up to a point, with keys to find them by. A place is the number of a value.
+
+    Results repeat their texts: what the keys lead to are the first places of each.
+    """
 
     def __init__(self, today: date | None = None) -> None:
         """`today`: what `tomorrow` and `next Friday` count from, in texts that people wrote."""
@@ -98,10 +92,16 @@ class FactStore:
         self.said: list[Fact] = []
         """The numbers in what users wrote."""
         self._held: list[tuple[Site, str | int | None, JsonValue]] = []
-        """Every value: the number of a value is its position here."""
+        """By place: the site of what holds the value, its key or position there, and the value."""
         self._built: dict[int, list[Fact]] = {}
+        self._firsts: dict[str, int] = {}
+        """The first places of texts of results; -1 of a text that is no value."""
+        self._others: dict[int, list[int]] = defaultdict(list)
+        """By the first place of a text, the further ones."""
         self._places: dict[str, list[int]] = {"number": [], "day": []}
         """What holds numbers, and what holds days."""
+        self._fields: dict[tuple[str, Beside, bool], list[int]] = defaultdict(list)
+        """Numbers that nobody has asked for, by what tells their unit."""
         self._sizes: dict[str, Order] = defaultdict(Order)
         """By dimension, the numbers in their base unit."""
         self._written = Order()
@@ -113,8 +113,11 @@ class FactStore:
         """Short texts that nobody has asked for, by their first words."""
         self._names: dict[str, dict[tuple[str, ...], list[int]]] = {}
         """Short texts by their words, by the first of these."""
-        self._last: dict[str, int] = {}
-        """The last value of each field of the results."""
+        self._last: dict[str | int | None, int] = {}
+        """The last value of each field of the results, but for the newest."""
+        self._with_last = 0
+        self._plain_keys: set[str] = set()
+        """Keys that are no values themselves."""
         self._unread: list[tuple[str, Source]] = []
         self._words: dict[bool, set[str]] = {True: set(), False: set()}
 
@@ -144,9 +147,10 @@ class FactStore:
         self.add_text(structure.rest, site.pointer, site.source)
         if not structure.passages:
             n = self._hold_text(site, None, content)
-            if n is not None:
-                self._built[n] = list(read_code(content, site))
-                self._add_keys(n, self._built[n])
+            if n >= 0:
+                codes = [Part(Reading("code", code), content, n == 0) for n, code in enumerate(list_codes(content))]
+                self._built[n] = [Fact(reading, site, content, whole=whole) for reading, _, whole in codes]
+                self._add_keys(n, codes)
 
     def _add_passages(self, structure: TextStructure, site: Site) -> None:
         for passage in structure.passages:
@@ -154,58 +158,67 @@ class FactStore:
 
     def add_value(self, value: JsonValue, site: Site, bodies: Collection[str] = ()) -> None:
         """Add every leaf of a JSON value. `bodies`: the pointers of texts that are what a tool returned."""
+        inside = site.pointer.count("/") < MAX_DEPTH
         if isinstance(value, dict):
-            holder = build_holder(site, value)
-            for key, member in value.items() if site.pointer.count("/") < MAX_DEPTH else ():
-                if _is_value(key):
+            holder, plain = build_holder(site, value), self._plain_keys
+            for key in [key for key in value if key not in plain] if inside else ():
+                if key.isalpha() or not is_code(key):
+                    plain.add(key)
+                else:  # it is a value itself: `{"2025-02-10": ...}`
                     self._add_string(Site(build_site(holder, key).pointer, site.source), None, key, ())
-                self._add_member(holder, key, member, bodies)
+            self._add_members(holder, value.items() if inside else (), bodies)
         elif isinstance(value, list):
             self.tables.append((site.pointer, value))
-            for n, member in enumerate(value) if site.pointer.count("/") < MAX_DEPTH else ():
-                self._add_member(site, n, member, bodies)
+            self._add_members(site, enumerate(value) if inside else (), bodies)
         else:
-            self._add_member(site, None, value, bodies)
+            self._add_members(site, ((None, value),), bodies)
 
-    def _add_member(self, holder: Site, key: str | int | None, value: JsonValue, bodies: Collection[str]) -> None:
-        if isinstance(value, str):
-            self._add_string(holder, key, value, bodies)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            n = self._hold(holder, key, value)
-            if n is not None:
-                name = key if isinstance(key, str) else holder.name
-                self._add_size(n, *measure(value, name, holder), value)
-                if abs(value) >= _LONG_NUMBER:  # it may be written in pieces, or be a moment
-                    self._add_keys(n, self.build_facts(n)[1:])
-        elif isinstance(value, dict | list):
-            self.add_value(value, build_site(holder, key), bodies)
+    def _add_members(
+        self, holder: Site, members: Iterable[tuple[str | int | None, JsonValue]], bodies: Collection[str]
+    ) -> None:
+        held, firsts = self._held, self._firsts if holder.source == "result" and not bodies else {}
+        for key, member in members:
+            kind = type(member)
+            if kind is str:
+                first = firsts.get(cast("str", member))
+                if first is None:
+                    self._add_string(holder, key, cast("str", member), bodies)
+                elif first >= 0 and len(held) < MAX_FACTS:
+                    self._others[first].append(len(held))
+                    held.append((holder, key, member))
+            elif kind is int or kind is float:
+                self._add_number(holder, key, cast("float", member))
+            elif kind is dict or kind is list:
+                self.add_value(member, build_site(holder, key), bodies)
+
+    def _add_number(self, holder: Site, key: str | int | None, value: float) -> None:
+        n = self._hold(holder, key, value)
+        if n >= 0:
+            told = holder.minor_told and value == value // 1
+            self._fields[key if type(key) is str else holder.name, holder.beside, told].append(n)
+            self._places["number"].append(n)
+            if abs(value) >= _LONG_NUMBER:  # it may be written in pieces, or be a moment
+                self._add_keys(n, self.build_facts(n)[1:])
 
     def _add_string(self, holder: Site, key: str | int | None, text: str, bodies: Collection[str]) -> None:
+        structured = text[:1] in _OPENING or text[:1].isspace() or "\n" in text
         if bodies and build_site(holder, key).pointer in bodies:
             self._add_passages(read_text(text), build_site(holder, key))
-        elif text[:1] in '{["' or text[:1].isspace() or "\n" in text:
+        elif structured:
             self._add_passages(read_leaf(text), build_site(holder, key))
         n = self._hold_text(holder, key, text)
-        if n is None or not is_code(text):
-            return
-        bare = text.strip()
-        if _DAY.fullmatch(bare):
-            self._days[int(bare[5:7]), int(bare[8:])].append(n)
-            self._places["day"].append(n)
-            self._codes[bare.replace("-", "")].append(n)
-        elif CODE.fullmatch(bare):
-            for code in list_codes(text):
-                self._codes[code].append(n)
-        else:
-            self._add_keys(n, self.build_facts(n))
+        if not structured and holder.source == "result" and not PLAIN_NUMBER.fullmatch(text):
+            self._firsts[text] = n
+        if n >= 0:
+            self._add_keys(n, self.build_facts(n) if PLAIN_NUMBER.fullmatch(text.strip()) else read_parts(text))
 
-    def _hold_text(self, holder: Site, key: str | int | None, text: str) -> int | None:
-        """Keep a text for its words and, if it is short, as a name; return its number, if it may be a value."""
+    def _hold_text(self, holder: Site, key: str | int | None, text: str) -> int:
+        """Keep a text for its words and, if it is short, as a name; return its place, or -1 where it is no value."""
         self._unread.append((text, holder.source))
         head = _WORD.search(text)
         is_name = len(text) <= MAX_NAME_CHARS
-        n = self._hold(holder, key, text) if head is not None and (is_name or has_digit(text)) else None
-        if head is not None and is_name and n is not None:
+        n = self._hold(holder, key, text) if head is not None and (is_name or has_digit(text)) else -1
+        if head is not None and is_name and n >= 0:
             first = [head.group().lower()] if text.isascii() else split_plain(text)[:1]
             for word in {name[0] for name in list_names(text) if name} if "," in text else first:
                 self._heads[word].append(n)
@@ -228,21 +241,19 @@ class FactStore:
             if mention.kind == "weekday":
                 readings += [Reading("day", day) for day in list_weekdays(readings[0].number, self.today)]
             n = self._hold(site, None, mention.text)
-            if n is not None:
+            if n >= 0:
                 self._built[n] = [Fact(reading, site, mention.text, whole=False) for reading in readings]
                 self._add_keys(n, self._built[n])
 
-    def _hold(self, holder: Site, key: str | int | None, value: JsonValue) -> int | None:
-        """Keep a value; return its number, or None where no more fit."""
+    def _hold(self, holder: Site, key: str | int | None, value: JsonValue) -> int:
+        """Keep a value; return its place, or -1 where no more fit."""
         n = len(self._held)
         if n >= MAX_FACTS:
-            return None
+            return -1
         self._held.append((holder, key, value))
-        if type(key) is str and holder.source == "result":
-            self._last[key] = n
         return n
 
-    def _add_keys(self, n: int, facts: Sequence[Fact]) -> None:
+    def _add_keys(self, n: int, facts: Iterable[Fact | Part]) -> None:
         for fact in facts:
             value = fact.reading.value
             if isinstance(value, Day):
@@ -254,35 +265,49 @@ class FactStore:
                 self._codes[value].append(n)
             elif fact.reading.kind == "number":
                 self._add_size(n, fact.reading.dimension, value, fact.reading.written)
-                self.said += [fact] if fact.source == "user" else ()
+                self._places["number"].append(n)
+                self.said += [fact] if isinstance(fact, Fact) and fact.source == "user" else ()
 
     def _add_size(self, n: int, dimension: str, value: float, written: float) -> None:
         self._sizes[dimension].new.append((abs(value), n))
         if dimension:
             self._written.new.append((abs(written), n))
-        self._places["number"].append(n)
+
+    def _get_order(self, dimension: str | None) -> Order:
+        """Return the numbers of a dimension in their order; None: all that have one, as they are written."""
+        for (name, beside, told), places in self._fields.items():
+            unit = read_field(name, beside, minor_told=told).unit
+            for n in places:
+                value = cast("float", self._held[n][2])
+                self._add_size(n, *apply_unit(unit, value), value)
+        self._fields.clear()
+        return self._written if dimension is None else self._sizes[dimension]
 
     def build_facts(self, n: int) -> list[Fact]:
         """Return the facts that one value is; of a number, the number itself first."""
         found = self._built.get(n)
         if found is None:
             holder, key, value = self._held[n]
-            site = build_site(holder, key)
-            if isinstance(value, str):
-                found = [*read_code(value, site), *read_string(value, site)]
-            else:
-                found = list(read_number(cast("float", value), site))
+            found = read_facts(value, build_site(holder, key))
             self._built[n] = found
         return found
 
-    def _build(self, places: Sequence[int], kind: str) -> Iterator[Fact]:
-        """Yield the facts of a kind that the values of these numbers are."""
-        for n in dict.fromkeys(places):
-            yield from [fact for fact in self.build_facts(n) if fact.reading.kind == kind]
+    def _expand(self, places: Iterable[int]) -> Iterable[int]:
+        """Return places in their order, each once, with those where the same texts stand."""
+        once = dict.fromkeys(places)
+        more = [n for one in once if one in self._others for n in self._others[one]]
+        return sorted({*once, *more}) if more else once
+
+    def _build(self, places: Iterable[int], kind: str) -> Iterator[Fact]:
+        """Yield the facts of a kind that the values at these places are."""
+        for n in self._expand(places):
+            for fact in self.build_facts(n):
+                if fact.reading.kind == kind:
+                    yield fact
 
     def find_named(self, words: tuple[str, ...], prefer: Collection[Source]) -> list[Fact]:
         """Return some of the short texts of these words, those of the preferred sources first."""
-        places = self.list_names(words[0]).get(words, ()) if words else ()
+        places = self._expand(self.list_names(words[0]).get(words, ()) if words else ())
         first = [*islice((n for n in places if self._held[n][0].source in prefer), MAX_NAMED)]
         first += islice((n for n in places if self._held[n][0].source not in prefer), MAX_NAMED - len(first))
         held = [(build_site(*self._held[n][:2]), cast("str", self._held[n][2])) for n in first]
@@ -290,16 +315,26 @@ class FactStore:
 
     def list_names(self, first: str) -> Mapping[tuple[str, ...], list[int]]:
         """Return the short texts that begin with a word, by their words."""
-        for n in self._heads.pop(first, ()):
-            for name in list_names(cast("str", self._held[n][2])):
-                if name and name[0] == first:
-                    self._names.setdefault(first, {}).setdefault(name, []).append(n)
+        if first in self._heads:
+            for n in self._heads.pop(first):
+                for name in list_names(cast("str", self._held[n][2])):
+                    if name and name[0] == first:
+                        self._names.setdefault(first, {}).setdefault(name, []).append(n)
         return self._names.get(first, {})
+
+    def may_name(self, word: str) -> bool:
+        """Whether a short text begins with a word."""
+        return word in self._names or word in self._heads
 
     def find_last(self, name: str) -> Fact | None:
         """Return the last value of a field of the results, if it is one that is looked up."""
-        n = self._last.get(name)
-        return next(iter(self.build_facts(n)), None) if n is not None else None
+        for n in range(self._with_last, len(self._held)):
+            holder, key, _ = self._held[n]
+            if holder.source == "result":
+                self._last[key] = n
+        self._with_last = len(self._held)
+        n = self._last.get(name, -1)
+        return next(iter(self.build_facts(n)), None) if n >= 0 else None
 
     def list_words(self, *, of_results: bool = False) -> set[str]:
         """Return the words of all texts, or of results alone."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.grounding.fields import BASIS_POINT, Beside, read_beside, read_field, split_name
+from service.core.grounding.fields import Beside, apply_unit, read_beside, read_field, split_name
 from service.core.grounding.reading.languages import split_words
 from service.core.grounding.reading.mentions import Reading, normalize_code
 from service.core.grounding.reading.moments import Day, list_instants, read_epoch, read_iso_day
-from service.core.grounding.reading.units import UNITS
 from service.core.grounding.reading.values import find_values
 from service.core.json.pointers import escape_token
 
@@ -70,7 +69,7 @@ class Fact(NamedTuple):
 _VERSION = re.compile(r"v?(\d{1,3}\.\d{1,3})\.\d")
 _DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[^\W_]+")
-_PLAIN_NUMBER = re.compile(r"-?(?!0\d)\d{1,15}(?:\.\d{1,12})?")
+PLAIN_NUMBER = re.compile(r"-?(?!0\d)\d{1,15}(?:\.\d{1,12})?")
 CODE = re.compile(r"(?!P\d|PT)[A-Za-z][\w.:/@#+-]*")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})?)?")
 EPOCH_WORDS = split_words(
@@ -111,20 +110,6 @@ def build_holder(site: Site, members: Mapping[str, JsonValue]) -> Site:
     return Site(site.pointer, site.source, "", site.pointer, read_beside(members), site.minor_told)
 
 
-def measure(value: float, name: str, holder: Site) -> tuple[str, float]:
-    """Return the dimension of a number of a result and its size in the base unit, judging by its field's name and neighbours.
-
-    >>> measure(5400, "amount_cents", Site("", "result")), measure(0.25, "share_pct", Site("", "result"))
-    (('money', 54.0), ('share', 0.25))
-    """
-    unit = read_field(name, holder.beside, minor_told=holder.minor_told and value == value // 1).unit
-    if unit is None or (unit == BASIS_POINT and abs(value) > 10_000):  # bits per second
-        return "", value
-    if unit == UNITS["%"] and abs(value) <= 1:  # a fraction, whatever its name says
-        return "share", value
-    return unit.dimension, value * unit.factor + unit.shift
-
-
 def read_number(value: float, place: Site) -> Iterator[Fact]:
     """Yield the facts that a number of a result may be: an amount in its field's unit, a code, a moment since 1970."""
     text = repr(value)
@@ -138,41 +123,58 @@ def read_number(value: float, place: Site) -> Iterator[Fact]:
 
 
 def _build_number(value: float, text: str, place: Site) -> Fact:
-    dimension, size = measure(value, place.name, place)
-    if not dimension:
-        return Fact(Reading("number", value), place, text)
     field = read_field(place.name, place.beside, minor_told=place.minor_told and value == value // 1)
-    currency = field.unit.currency if field.unit is not None else ""
-    return Fact(Reading("number", size, dimension, 0.0, currency, value), place, text, field.minor)
+    dimension, size = apply_unit(field.unit, value)
+    if field.unit is None or not dimension:
+        return Fact(Reading("number", value), place, text)
+    return Fact(Reading("number", size, dimension, 0.0, field.unit.currency, value), place, text, field.minor)
 
 
-def read_string(text: str, place: Site) -> Iterator[Fact]:
-    """Yield the facts in a text of a result: a number, a moment, a code, or the values of its words."""
+class Part(NamedTuple):
+    """One way to read a text or a piece of it; `whole` as of a fact."""
+
+    reading: Reading
+    text: str
+    whole: bool
+
+
+def read_facts(value: JsonValue, place: Site) -> list[Fact]:
+    """Return the facts that a number or a text of a result may be, likeliest first but for codes."""
+    if not isinstance(value, str):
+        return list(read_number(cast("float", value), place))
+    facts = [Fact(reading, place, text, whole=whole) for reading, text, whole in read_parts(value)]
+    if PLAIN_NUMBER.fullmatch(bare := value.strip()):
+        facts.append(_build_number(float(bare), bare, place))
+    return facts
+
+
+def read_parts(text: str) -> Sequence[Part]:
+    """Return how a text may be read whatever its field: as a code, a moment, or by the values of its words."""
+    return _read_short(text) if len(text) <= MAX_NAME_CHARS else _read(text)
+
+
+@lru_cache(maxsize=8_192)  # results repeat their texts, and so do traces
+def _read_short(text: str) -> Sequence[Part]:
+    return _read(text)
+
+
+def _read(text: str) -> Sequence[Part]:
+    parts = [Part(Reading("code", code), text, n == 0) for n, code in enumerate(list_codes(text))]
     bare = text.strip()
-    if not has_digit(bare) or CODE.fullmatch(bare):  # a code is read as such
-        return
-    version = _VERSION.match(bare)
-    if version is not None:  # its first parts are a version, too
-        yield Fact(Reading("number", float(version[1])), place, version[1], whole=False)
+    if not has_digit(bare) or CODE.fullmatch(bare) or PLAIN_NUMBER.fullmatch(bare):
+        return parts
     moment = _MOMENT.fullmatch(bare)
     day = read_iso_day(moment[1]) if moment is not None else None
-    if _PLAIN_NUMBER.fullmatch(bare):
-        yield _build_number(float(bare), bare, place)
-    elif moment is not None and day is not None:
-        yield Fact(Reading("day", day), place, bare)
+    if moment is not None and day is not None:
+        parts.append(Part(Reading("day", day), bare, True))
         for local, time in list_instants(day, moment[2], moment[3] or "") if moment[2] else ():
-            yield Fact(Reading("day", local), place, bare)
-            yield Fact(Reading("time", time), place, bare)
-    else:
-        for mention in find_values(bare):
-            whole = len(mention.text) == len(bare)
-            yield from (Fact(reading, place, mention.text, whole=whole) for reading in mention.readings)
-
-
-def read_code(text: str, place: Site) -> Iterator[Fact]:
-    """Yield a short text as a code, and its parts that have letters and digits."""
-    for n, code in enumerate(list_codes(text)):
-        yield Fact(Reading("code", code), place, text, whole=n == 0)
+            parts += [Part(Reading("day", local), bare, True), Part(Reading("time", time), bare, True)]
+        return parts
+    version = _VERSION.match(bare)
+    if version is not None:  # its first parts are a version, too
+        parts.append(Part(Reading("number", float(version[1])), version[1], False))
+    found = [(reading, one.text) for one in find_values(bare) for reading in one.readings]
+    return parts + [Part(reading, piece, len(piece) == len(bare)) for reading, piece in found]
 
 
 def is_code(text: str) -> bool:
@@ -180,16 +182,17 @@ def is_code(text: str) -> bool:
     return has_digit(text) or "@" in text or "://" in text
 
 
-def list_codes(text: str) -> list[str]:
+def list_codes(text: str) -> Sequence[str]:
     """Return a short text as a code, and its parts that have letters and digits."""
     if len(text) > MAX_NAME_CHARS or not is_code(text):
-        return []
+        return ()
     words = _WORD.findall(text.lower()) if text.isascii() else split_plain(text)
     if not 0 < len(words) <= MAX_NAME_WORDS:
-        return []
+        return ()
     code = "".join(words) if text.isascii() else normalize_code(text)
     code = code[1:] if code[0] == "v" and code[1:].isdecimal() else code
-    return [code, *[word for word in words if words[1:] and not word.isdecimal() and has_digit(word)]]
+    mixed = [word for word in words if words[1:] and not word.isdecimal() and not word.isalpha()]
+    return [code, *[word for word in mixed if words[1:] and word[1:] and has_digit(word)]]
 
 
 @lru_cache(maxsize=16_384)

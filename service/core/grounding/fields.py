@@ -138,6 +138,19 @@ def _read(name: str, beside: Beside, minor_told: bool) -> FieldUnit:  # noqa: FB
     return FieldUnit(_find_measure(words, beside.unit))
 
 
+def apply_unit(unit: Unit | None, value: float) -> tuple[str, float]:
+    """Return the dimension of a number of a field with this unit, and its size in the base unit.
+
+    >>> apply_unit(UNITS["%"], 25), apply_unit(UNITS["%"], 0.25), apply_unit(None, 3)
+    (('share', 0.25), ('share', 0.25), ('', 3))
+    """
+    if unit is None or (unit == BASIS_POINT and abs(value) > 10_000):  # bits per second
+        return "", value
+    if unit == UNITS["%"] and abs(value) <= 1:  # a fraction, whatever its name says
+        return "share", value
+    return unit.dimension, value * unit.factor + unit.shift
+
+
 def _find_measure(words: tuple[str, ...], unit_beside: str) -> Unit | None:
     if _SHARE & set(words):
         return UNITS["%"]

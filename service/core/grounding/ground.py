@@ -71,10 +71,10 @@ def ground_text(
     named = [each for each in _list_named(text, mentions, index) if (each[0].start, each[0].end) not in spans]
     result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in named]
     for mention in mentions:
-        covering = (near for one, near in named if one.start <= mention.start and mention.end <= one.end)
-        found = (index.find(reading) for reading in mention.readings)
-        near = next(filter(None, found), None) or next(covering, None)
-        if near is not None:
+        near = next((near for one in mention.readings if (near := index.find(one))), None) or next(
+            (near for one, near in named if one.start <= mention.start and mention.end <= one.end), None
+        )
+        if near:
             result.append(Placed(mention, _build_found(mention, pointer, near)))
         else:
             result.append(Placed(mention, _derive(mention, pointer, index, deriver, stated, mentions)))
@@ -144,11 +144,14 @@ _LETTERS_BEFORE = re.compile(r"([^\W\d_]{1,4})[ \u00a0./-]$")
 def _join_from(text: str, mention: Mention, index: FactIndex) -> Mention | None:
     before = _LETTERS_BEFORE.search(text[max(0, mention.start - 6) : mention.start])
     starts = [mention.start, *([mention.start - len(before.group())] if before else [])]
+    known = index.has_code(normalize_code(mention.text))
     for start in starts:
+        if known and not index.goes_on(normalize_code(text[start : mention.end]), whole=start != mention.start):
+            continue
         ends = [*reversed(list(_list_ends(text, mention.end))), *([mention.end] if start != mention.start else [])]
         codes = {end: _read_joined(text[start:end], index) for end in ends}
         best = next((end for end in ends if index.has_code(codes[end])), 0)
-        if not best and not index.has_code(normalize_code(mention.text)):
+        if not best and not known:
             best = next((end for end in ends if index.find_slip(codes[end])), 0)
         best = best or next((end for end in ends if index.has_code_part(codes[end])), 0)
         if best:
@@ -182,21 +185,21 @@ _NAME_WORD = re.compile(r"[^\W_]+")
 def _list_named(text: str, mentions: Sequence[Mention], index: FactIndex) -> list[tuple[Mention, list[Near]]]:
     """List the names of results that stand in a text, so that it can be seen where."""
     taken = {m.start for m in mentions}
-    words = [(m.start(), m.end()) for m in _NAME_WORD.finditer(text)]
+    spans = [match.span() for match in _NAME_WORD.finditer(text)]
+    low = text.lower()
+    plain = [low[a:b] for a, b in spans] if text.isascii() else ["".join(split_plain(text[a:b])) for a, b in spans]
     found: list[tuple[Mention, list[Near]]] = []
+    known: dict[tuple[str, ...], list[Near]] = {}
     skip_until = 0
-    plain = [text[a:b].lower() if text.isascii() else "".join(split_plain(text[a:b])) for a, b in words]
-    for n, (start, _) in enumerate(words):
-        if start < skip_until:
-            continue
-        names = index.list_names(plain[n])
-        for size in range(min(MAX_NAME_WORDS, len(words) - n), 0, -1) if names else ():
+    for n in [n for n, word in enumerate(plain) if index.may_name(word)]:
+        start, names = spans[n][0], index.list_names(plain[n])
+        for size in range(min(MAX_NAME_WORDS, len(spans) - n), 0, -1) if names and start >= skip_until else ():
             named = tuple(plain[n : n + size])
             if named in names and (size > 1 or (len(plain[n]) > 2 and start not in taken)):
-                facts = index.find_named(named, ("result",))
-                end = words[n + size - 1][1]
-                mention = Mention(text[start:end], start, end, (Reading("code", normalize_code(text[start:end])),))
-                found.append((mention, [Near(fact, "same") for fact in facts]))
-                skip_until = end
+                if named not in known:
+                    known[named] = [Near(fact, "same") for fact in index.find_named(named, ("result",))]
+                skip_until = spans[n + size - 1][1]
+                code = Reading("code", normalize_code(text[start:skip_until]))
+                found.append((Mention(text[start:skip_until], start, skip_until, (code,)), known[named]))
                 break
     return found

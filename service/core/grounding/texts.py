@@ -17,13 +17,10 @@ from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.fact_store import MAX_FACTS
 from service.core.grounding.facts import Source
 from service.core.grounding.false_actions import find_completion_after_error, find_false_actions
-from service.core.grounding.findings import TextFinding
+from service.core.grounding.findings import TextFinding, find_other_values, find_scale_slips, find_slips
 from service.core.grounding.ground import Grounded, Placed, ground_text
-from service.core.grounding.other_values import find_other_values
 from service.core.grounding.reading.mentions import Mention
 from service.core.grounding.reading.values import MAX_TEXT_CHARS, find_values
-from service.core.grounding.scale_slips import find_scale_slips
-from service.core.grounding.suspicion import find_slips
 from service.core.json.walk import list_leaves
 from service.core.results.structure import has_media, iter_bodies, read_text
 from service.core.trace import Message, Step, ToolDef, Trace
