@@ -35,10 +35,15 @@ class ExitCode(IntEnum):
     INTERNAL = 1, "A bug in callgrade."
     FAILED = (
         2,
-        "A verdict is `fail`, the mean score is below `--fail-under`, an assertion fails, `compare` finds a regression, or "
-        "a batch did not complete.",
+        (
+            "A verdict is `fail`, the mean score is below `--fail-under`, an assertion fails, `compare` finds a regression, "
+            "or a batch did not complete."
+        ),
     )
-    UNDECIDED = 3, "A verdict is `undecided`, no trace got a verdict, or an assertion or `compare` depends on open questions."
+    UNDECIDED = (
+        3,
+        "A verdict is `undecided`, no trace got a verdict, or an assertion or `compare` depends on open questions.",
+    )
     CONFIG = (
         4,
         "An unknown rubric, an invalid rubric or setting, wrong usage, or a judge that answered no question at all.",

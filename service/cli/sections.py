@@ -189,10 +189,6 @@ def _build_groups(summary: Summary) -> Iterator[Section]:
 
 # Two runs.
 
-ADVICE_ON_OPEN_CASES = (
-    "expect the calls and the answer, score both runs with a judge, or gate on what code decides (--on schema)"
-)
-
 
 def build_comparison_sections(comparison: Comparison, gate: RegressionGate | None = None) -> Iterator[Section]:
     """Build the sections of a comparison: its gate, overview, differences, changed cases."""
@@ -206,7 +202,8 @@ def build_comparison_sections(comparison: Comparison, gate: RegressionGate | Non
         overview += [f"{pluralize(len(names), 'case')} only in {name}, not counted"] if names else []
     overview += ["A and B were scored with different rubrics"] if comparison.rubrics_differ else []
     if count := comparison.passed.open:
-        overview += [f"{pluralize(count, 'case')} undecided: {ADVICE_ON_OPEN_CASES}"]
+        advice = "expect the calls and the answer, score both runs with a judge, or pass --allow-undecided"
+        overview += [f"{pluralize(count, 'case')} undecided: {advice}"]
     yield Section("Compared", lines=tuple(overview))
     head = ("case", "change", "A", "B", "failed at", "criteria")
     yield from build_section("Changed cases", head, list(map(_list_case_change, comparison.changes)))
@@ -249,7 +246,7 @@ def list_gate_lines(gate: RegressionGate) -> Iterator[str]:
     yield from (f"{one.status}: {explain_change(one)}" for one in gate.numbers)
     if gate.forgiven:
         left_out = pluralize(gate.forgiven, "undecided case")
-        yield f"{left_out} counted only where code fails what passed before (--allow-undecided)"
+        yield f"{left_out} counted only where code fails what it did not fail before (--allow-undecided)"
 
 
 def explain_proved(one: ProvedRegression) -> str:

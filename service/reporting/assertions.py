@@ -133,7 +133,7 @@ def _judge(assertion: Assertion, samples: Sequence[Sample]) -> AssertionResult:
         about, over = find_metric(assertion.name, samples)
         measured, required = over(samples), assertion
         if assertion.of_measured:
-            measured = measured._replace(low=measured.value, high=measured.value)
+            measured = measured._replace(low=measured.value, high=measured.value, cases=measured.measured)
         opposing = _list_opposing(samples, about)
     else:
         about = find_case_metric(assertion.name, samples)
@@ -170,7 +170,7 @@ def _compare(required: Assertion, measured: MeasuredNumber) -> tuple[Status, str
     else:
         span = f"at least {low:.4g}" if high == inf else f"between {low:.4g} and {high:.4g}"
         between = f"{low:.4g}" if low == high else f"{span}, depending on what was not measured,"
-        message = f"{required.name} is {between} over {cases} cases"
+        message = f"{required.name} is {between} over {cases} {measured.unit}{'s' * (cases != 1)}"
     return "undecided" if holds is None else "failed", message
 
 

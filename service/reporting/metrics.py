@@ -40,6 +40,10 @@ class MeasuredNumber(NamedTuple):
     cases: int
     unmeasured: int = 0
     why: str = "no case measured it"
+    unit: str = "case"
+    """What `cases` counts."""
+    measured: int = 0
+    """How many `value` is over."""
 
 
 class SetMetric(NamedTuple):
@@ -96,7 +100,8 @@ def _fold_values(samples: Samples, key: str, fold: Callable[[list[float]], float
     if len(bounds) < max(1, left_out):
         return _explain_too_few(len(bounds), unmeasured, left_out)
     low, high = (fold([pair[end] for pair in bounds]) for end in (0, 1))
-    return MeasuredNumber(fold(values) if values else None, low, high, len(bounds), unmeasured)
+    value = fold(values) if values else None
+    return MeasuredNumber(value, low, high, len(bounds), unmeasured, measured=len(values))
 
 
 def _fold_verdicts(samples: Samples, key: str) -> MeasuredNumber:
@@ -108,7 +113,8 @@ def _fold_verdicts(samples: Samples, key: str) -> MeasuredNumber:
         return _explain_too_few(0, unmeasured, unmeasured)._replace(cases=len(applying))
     passed, decided = known.count(True), len(known) - known.count(None)
     worst, best = passed / len(known), (passed + known.count(None)) / len(known)
-    return MeasuredNumber(passed / decided if decided else None, worst, best, len(known), unmeasured)
+    value = passed / decided if decided else None
+    return MeasuredNumber(value, worst, best, len(known), unmeasured, measured=decided)
 
 
 def _explain_too_few(measured: int, unmeasured: int, left_out: int) -> MeasuredNumber:
@@ -143,12 +149,13 @@ def _compute_pass_k(samples: Samples, k: int) -> MeasuredNumber:
 
 
 def _read_estimate(one: Estimate) -> MeasuredNumber:
-    return MeasuredNumber(one.value, one.worst, one.best, one.n + one.open, one.open)
+    return MeasuredNumber(one.value, one.worst, one.best, one.n + one.open, one.open, measured=one.n)
 
 
 def _measure_calls(samples: Samples, rate: str) -> MeasuredNumber:
     estimate = estimate_calls(samples, rate)
-    return NOT_MEASURED._replace(why="no call measured it") if estimate.worst is None else _read_estimate(estimate)
+    measured = NOT_MEASURED._replace(why="no call measured it") if estimate.worst is None else _read_estimate(estimate)
+    return measured._replace(unit="call")
 
 
 def _measure_decisions(samples: Samples, list_parts: Callable[[Samples], Iterable[RatePart]]) -> MeasuredNumber:
@@ -157,7 +164,7 @@ def _measure_decisions(samples: Samples, list_parts: Callable[[Samples], Iterabl
     parts, unknown = [part for part in list_parts(known) if part.size > 0], len(samples) - len(known)
     value = compute_ratio(parts) if parts else None
     low, high = (0.0, 1.0) if unknown else (value, value)
-    return MeasuredNumber(value, low, high, len(parts) + unknown, unknown)
+    return MeasuredNumber(value, low, high, len(parts) + unknown, unknown, measured=len(parts))
 
 
 def _measure_class(samples: Samples, label: CallClass, measure: str) -> MeasuredNumber:
@@ -256,4 +263,5 @@ def _fold_usage(samples: Samples, metric: UsageMetric) -> MeasuredNumber:
         why = f"only {len(known)} of {len(values)} {what} say their {metric.quantity}"
         return MeasuredNumber(None, None, None, len(known), left_out, why)
     low, high = (metric.compute([*known, *[end] * left_out]) for end in (0.0, inf))
-    return MeasuredNumber(metric.compute(known), low, high, len(values), left_out)
+    unit = "case" if metric.tool is None else "call"
+    return MeasuredNumber(metric.compute(known), low, high, len(values), left_out, unit=unit, measured=len(known))

@@ -1,17 +1,17 @@
 """Whether a second run of the same cases is worse: the gate on a pull request.
 
-What code passed in the first run and fails in the second has regressed, in whichever case. For repeated trials and for what
-judges say, statistics decide: a number has regressed where the 95 % interval of its paired difference lies below 0 even at best,
-with everything open counted against the first run and for the second. It holds where the interval does not lie below 0 at worst,
-counted the other way round; otherwise it is undecided. A case that the second run lacks, or in which nothing applies any longer,
-counts as open there.
-Where nothing changed, the chance of a false alarm is 2.5 % per number.
+What code fails in the second run has regressed if it did not fail in the first, in whichever case. For repeated trials and
+for what judges say, statistics decide: a number has regressed where the 95 % interval of its paired difference lies below 0
+even at best, with everything open counted against the first run and for the second. It is within noise where the interval does
+not lie below 0 at worst, counted the other way round; otherwise it is undecided. A case that the second run lacks, or in which
+nothing applies any longer, counts as open there. Where nothing changed, the chance of a false alarm is 2.5 % per number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, compress
 from typing import Literal
 
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore
@@ -38,7 +38,7 @@ WHOLE_TRACE = (PASSED, "score")
 
 @dataclass(frozen=True, slots=True)
 class ProvedRegression:
-    """What passed in the first run, and in the second fails by code (`regressed`) or is open (`undecided`)."""
+    """What code fails only in the second run (`regressed`), or had passed and is open there (`undecided`)."""
 
     case: str
     criterion: str
@@ -72,10 +72,8 @@ def judge_reports(
     names = tuple(dict.fromkeys(names)) or (PASSED,)
     left, right = index_by_key(a, "/a"), index_by_key(b, "/b")
     pairs = [(sample, right.get(key)) for key, sample in sorted(left.items(), key=lambda one: str(one[0]))]
-    forgiven, decided = [], []
-    for pair in pairs:
-        is_forgiven = allow_undecided and any(one and may_be_undecided(one.report) for one in pair)
-        (forgiven if is_forgiven else decided).append(pair)
+    open_pairs = [allow_undecided and any(one and may_be_undecided(one.report) for one in pair) for pair in pairs]
+    forgiven, decided = (list(compress(pairs, (is_open == kind for is_open in open_pairs))) for kind in (True, False))
     known = {criterion.id for sample in left.values() for criterion in sample.report.criteria}
     numbers = tuple(
         [compute_difference(name, _find_metric(name, known), decided) for name in names if decided or not forgiven]
@@ -106,41 +104,50 @@ def _find_metric(name: str, criteria: set[str]) -> str:
 def _list_proved(pairs: Pairs, names: Sequence[str]) -> Iterator[ProvedRegression]:
     """List proved regressions of the gated numbers; not for repeated trials, nor for pairs scored with different rubrics.
 
-    What only a judge fails is left to statistics. What code passed and is now open, or in a case that is missing, might have
-    failed: that is undecided.
+    A criterion that code fails now has regressed if it passed before, or if the case did not fail and neither did the criterion:
+    in a case that failed, later stages may not have been reached. What only a judge fails is left to statistics. What code passed
+    and is now open, or in a case that is missing, might have failed: that is undecided.
     """
     for one, other in pairs:
         if TRIAL in one.report.tags or (other is not None and other.report.rubric != one.report.rubric):
             continue
-        gated = [c for c in one.report.criteria if not {c.id, c.stage, *WHOLE_TRACE}.isdisjoint(names)]
-        passed = {c.id: list_outcomes(c, one.report) for c in gated if one.passes(CRITERION + c.id)}
-        by_code = {
-            name
-            for name, outcomes in passed.items()
-            if not any(isinstance(o, JudgedScore | MixedScore) for o in outcomes)
-        }
-        case = one.report.trace_id or ""
+        case, before = one.report.trace_id or "", _list_gated(one.report, names)
+        passed = {name for name in before if one.passes(CRITERION + name)}
+        by_code = {name for name in passed if not any(isinstance(o, JudgedScore | MixedScore) for o in before[name])}
         if other is None or not other.is_applicable:
             why = "missing in the second run" if other is None else "nothing applies to it in the second run"
             yield from [ProvedRegression(case, "", "undecided", why)] if by_code else []
             continue
-        outcomes = {c.id: list_outcomes(c, other.report) for c in other.report.criteria}
-        failed = {
-            name: [o for o in found if isinstance(o, Scored) and not o.passed] for name, found in outcomes.items()
-        }
-        proved = {name: [o for o in found if not _is_failed_by_judge(o)] for name, found in failed.items()}
-        for name in passed:
+        now = _list_gated(other.report, names)
+        failed = {name: outcomes for name in now if (outcomes := _list_failed(now[name]))}
+        proved = {name: [o for o in outcomes if not _is_failed_by_judge(o)] for name, outcomes in failed.items()}
+        may_be_new = (
+            passed if one.report.verdict == "fail" else now.keys() - {n for n in before if _list_failed(before[n])}
+        )
+        new = [name for name in proved if proved[name] and name in may_be_new]
+        for name in new:
+            why = "".join([f": {render_finding(found)}" for found in proved[name][0].findings[:1]])
+            was = "passed before" if name in passed else "did not fail before"
+            yield ProvedRegression(case, name, "regressed", f"{was} and fails now{why}")
+        for name in (name for name in before if name in by_code and name not in new):
             reasons = [found.reason for found in other.report.open if found.criterion == name]
-            if proved.get(name):
-                why = "".join([f": {render_finding(found)}" for found in proved[name][0].findings[:1]])
-                yield ProvedRegression(case, name, "regressed", f"passed before and fails now{why}")
-            elif reasons and name in by_code:
+            if reasons:
                 yield ProvedRegression(case, name, "undecided", f"passed before and is open now: {reasons[0]}")
-            elif name in by_code and other.report.verdict == "undecided" and not _is_checked(outcomes.get(name, ())):
+            elif other.report.verdict == "undecided" and not _is_checked(now.get(name, ())):
                 yield ProvedRegression(case, name, "undecided", "passed before, and now there is nothing to check")
         broke = "passed" in names and one.passed and other.report.verdict == "fail"
-        if broke and proved == failed and not any(proved.get(name) for name in passed):
+        if broke and not new and not any(map(_is_failed_by_judge, chain.from_iterable(failed.values()))):
             yield ProvedRegression(case, "", "regressed", "passed before and fails now")
+
+
+def _list_gated(report: Report, names: Sequence[str]) -> dict[str, list[Outcome]]:
+    """List the outcomes of each criterion that the gated numbers are about."""
+    gated = [one for one in report.criteria if not {one.id, one.stage, *WHOLE_TRACE}.isdisjoint(names)]
+    return {one.id: list_outcomes(one, report) for one in gated}
+
+
+def _list_failed(outcomes: Iterable[Outcome]) -> list[Scored]:
+    return [one for one in outcomes if isinstance(one, Scored) and not one.passed]
 
 
 def _is_checked(outcomes: Iterable[Outcome]) -> bool:

@@ -101,6 +101,13 @@ def test_the_action_asserts_after_a_regression_too(baseline: Path):
     assert "Gate: failed" in (baseline / "summary.md").read_text("utf-8")
 
 
+def test_the_action_gates_on_what_it_is_told_to(baseline: Path):
+    repository(baseline, 0, 1, 2)
+    more = {"baseline": "before.ndjson", "gate-on": "arguments score"}
+    done = gate(baseline, traces="traces.jsonl", judges="off", **more)
+    assert "mean score within noise" in done.stdout, done.stdout + done.stderr
+
+
 def test_the_action_fails_with_a_broken_judge(baseline: Path):
     repository(baseline)
     with serving(Provider()) as judge:

@@ -28,7 +28,9 @@ if [ -z "${BASELINE:-}" ] || { [ "$code" != 0 ] && [ "$code" != 2 ] && [ "$code"
 fi
 code=0
 if [ -n "${BASELINE:-}" ]; then
-	callgrade compare "$BASELINE" "$REPORTS" --fail-on-regression --format github "${forgiving[@]}" || code=$?
+	gated=()
+	for name in ${GATED:-}; do gated+=(--on "$name"); done
+	callgrade compare "$BASELINE" "$REPORTS" --fail-on-regression --format github "${gated[@]}" "${forgiving[@]}" || code=$?
 fi
 asserted=()
 while IFS= read -r line; do

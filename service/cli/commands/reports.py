@@ -108,7 +108,7 @@ def compare(
 ) -> int:
     """Compare two runs of the same cases, paired by trace id: differences with intervals, and the cases that changed.
 
-    With --fail-on-regression the exit code is 2 if code fails what passed in A, or if the 95 % interval of the paired
+    With --fail-on-regression the exit code is 2 if code fails what it did not fail in A, or if the 95 % interval of the paired
     difference lies below 0, and 3 if that depends on open questions, on cases missing from B, or on a different rubric.
     """
     from service.cli.ci import list_gate_annotations, write_step_summary
