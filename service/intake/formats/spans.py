@@ -28,15 +28,13 @@ from service.errors import InputError
 from service.intake.build import Record, Request, Transcript, add_catalogues, add_offers
 from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.spans.agents import Agents
-from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
+from service.intake.spans.conventions import is_genai_span, read_kind
+from service.intake.spans.dialogue import Agents, DialogueEntry, Moment, list_unread_calls, read_dialogue
 from service.intake.spans.exports import split_export
-from service.intake.spans.kinds import is_genai_span, read_kind
 from service.intake.spans.messages import read_tools_on_offer
 from service.intake.spans.otlp import Span, read_spans
 from service.intake.spans.runs import Run, match_runs, read_runs
 from service.intake.spans.selection import select_spans
-from service.intake.spans.unread_calls import list_unread_calls
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.repeated_calls import KnownCalls

@@ -23,8 +23,8 @@ from service.intake.calls import read_result_content
 from service.intake.cursor import Cursor
 from service.intake.messages import Speaker, name_speaker, read_message
 from service.intake.parts import ARGUMENTS, CALLS, RESULTS, TEXTS, THOUGHTS
+from service.intake.spans.conventions import get_event_name, get_stated
 from service.intake.spans.otlp import Span, look_up, parse_json, read_items
-from service.intake.spans.sources import get_event_name, get_stated
 from service.intake.texts import to_snake
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Leftover, Rest

@@ -15,7 +15,7 @@ from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
 from service.intake.calls import build_tool_call
-from service.intake.spans.kinds import Enclosing, classify_span, is_copy, read_tool_name
+from service.intake.spans.conventions import Enclosing, classify_span, is_copy, read_tool_name
 from service.intake.spans.messages import HIDDEN, drop_hidden, read_content
 from service.intake.spans.otlp import Span, get_leaf, parse_json
 from service.intake.texts import read_literal
