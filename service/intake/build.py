@@ -33,10 +33,9 @@ from service.core.trace import (
 from service.intake.pairing import Answers, ResultEntry, pair
 from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_arguments, is_lost, list_endings, may_be_lost
 from service.intake.unread_parts.leftovers import Leftover, ReplyEnd, Rest, sort_leftovers
-from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import KnownCalls
 from service.intake.unread_parts.suspects import Known
-from service.intake.unread_parts.text_calls import MAY_CALL, find_text_calls
+from service.intake.unread_parts.text_calls import MAY_CALL, Offered, find_text_calls
 
 
 class Record(TypedDict):
@@ -223,7 +222,7 @@ class Transcript:
             if message.role == "user":
                 asked = message.text
             elif message.text and message.role in ("assistant", "agent") and MAY_CALL.search(message.text):
-                offered = offered or Offered.of(tools)
+                offered = offered or Offered({tool.name: tool.properties for tool in tools or ()}, tools is not None)
                 thought, ended, _ = message.text.partition("</think>")
                 if ended:
                     self.left.append(Rest(thought, f"/messages/{index}/text", "a thought", turn=message.turn))

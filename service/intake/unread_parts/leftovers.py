@@ -18,10 +18,9 @@ from service.core.json.pointers import escape_token
 from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall, UnreadablePart, UnreadKind
 from service.intake.unread_parts.endings import EMPTY, Ending, list_missing
-from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
 from service.intake.unread_parts.suspects import Hint, Known, classify, list_suspects
-from service.intake.unread_parts.text_calls import find_thought_calls
+from service.intake.unread_parts.text_calls import Offered, find_thought_calls
 
 About = Literal["record", "reply", "result"]
 """What an object tells of: the whole trace, what the assistant said, what a tool returned."""
