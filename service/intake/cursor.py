@@ -19,9 +19,12 @@ from service.core.json.values import name_type
 from service.core.trace import UnreadKind
 from service.errors import InputError
 from service.intake.build import Transcript
+from service.intake.texts import parse_text
 from service.intake.unread_parts.leftovers import About, Rest
 from service.intake.unread_parts.suspects import clip, looks_like_call
 
+Located = tuple[JsonValue, str]
+"""A value and its pointer."""
 _NO_MEMBERS: JsonObject = {}
 _EMPTY: tuple[JsonValue, ...] = (None, "", False, 0, [], {})
 _REFERENCE = re.compile(
@@ -117,6 +120,22 @@ class Cursor:
         node = self._open(name, self.members.get(name), "")
         node.path = f"{self.path}/{escape_token(name)}"
         return node
+
+    def locate(self, *paths: str, keep: bool = False) -> Located:
+        """Take the value at the first path where there is one, decoded where it is JSON text, with its pointer; else null.
+
+        A path is members with "/" between them. `keep`: it is not taken.
+        """
+        found: Located | None = None
+        for path in paths:
+            *way, name = path.split("/")
+            holder = self
+            for one in way:
+                holder = holder.child(one) if one in holder else Cursor(None, self.out)
+            if name in holder and (found is None or found[0] is None):
+                value = holder.peek(name) if keep else parse_text(holder.take(name))
+                found = (value, f"{holder.path}/{escape_token(name)}")
+        return found or (None, self.path)
 
     def list_untaken(self) -> list[str]:
         """Return the names of the members that were not taken."""
