@@ -216,7 +216,6 @@ class Transcript:
         return sort_leftovers(self.left, KnownCalls(calls), Known(named, ids, frozenset(answers), waits))
 
     def _note_text_calls(self, tools: Sequence[ToolDef] | None) -> None:
-        """Report the calls that the assistant's texts hold."""
         offered, asked = None, ""
         for index, message in enumerate(self.messages):
             if message.role == "user":

@@ -256,8 +256,6 @@ def read_chunks(record: Cursor, sample: JsonValue) -> None:
 
 @dataclass(slots=True)
 class _Call:
-    """A call being assembled."""
-
     id: str = ""
     name: str = ""
     kind: Literal["function", "custom"] = "function"
@@ -289,8 +287,6 @@ class _Call:
 
 
 class _Reply:
-    """A reply being assembled."""
-
     def __init__(self) -> None:
         self.ends: list[tuple[dict[str, JsonValue], str]] = []
         """What may say how it ended, with pointers."""
@@ -318,7 +314,6 @@ class _Reply:
         delta.speaks(silent=False)
 
     def _add_call(self, piece: Cursor) -> None:
-        """Add a piece to the call that it belongs to, by its index."""
         custom = piece.child("custom")
         function = custom or piece.child("function")
         piece.take("type")

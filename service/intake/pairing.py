@@ -61,15 +61,12 @@ def pair(
 
 
 def _contradicts(first: ToolResult | None, second: ToolResult | None) -> bool:
-    """Whether a second result differs from the first."""
     if first is None or second is None:
         return False
     return first.is_error != second.is_error or not equals(first.content, second.content)
 
 
 class _ById:
-    """The calls made so far, by id."""
-
     def __init__(self, calls: Sequence[Step], answers: Answers) -> None:
         self._calls = calls
         self._answers = answers
@@ -122,7 +119,6 @@ def _match_rest(calls: Sequence[Step], results: Sequence[ResultEntry], answers: 
 
 
 def _find_message(calls: Sequence[Step], result: ResultEntry) -> int | None:
-    """Return the calling message before a result."""
     return calls[result.calls_before - 1].message if result.calls_before else None
 
 

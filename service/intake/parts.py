@@ -311,8 +311,6 @@ def read_ui_result(part: Cursor) -> ToolResult | None:
 
 
 class _Hosted(NamedTuple):
-    """How to read a call of one type of hosted tool from its item."""
-
     tool: str
     """What the tool's type starts with."""
     arguments: tuple[str, ...]

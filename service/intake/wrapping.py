@@ -178,8 +178,6 @@ _ITEM_PARTS = frozenset({"input_text", "output_text"})
 
 
 class _Reply(NamedTuple):
-    """A reply read apart from its conversation."""
-
     inner: InnerRecord
     trace: Trace
     path: str

@@ -141,7 +141,6 @@ def write_atif(trace: Trace) -> Plain:
 
 
 def _group_steps(trace: Trace) -> defaultdict[int, list[Step]]:
-    """Return the steps of each message."""
     steps: defaultdict[int, list[Step]] = defaultdict(list)
     for step in trace.steps:
         steps[step.message].append(step)

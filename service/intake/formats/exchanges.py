@@ -70,7 +70,6 @@ def _read_exchange(record: Cursor) -> WrapperContents:
 
 
 def _list_ways(raw: JsonObject) -> tuple[Ways, Ways]:
-    """Return the paths to a request and to its response."""
     return _OPERATION if "op_name" in raw else (_REQUESTS, _RESPONSES)
 
 

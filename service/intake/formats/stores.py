@@ -81,7 +81,6 @@ def _list_nodes(record: Cursor, path: str) -> Sequence[Cursor]:
 
 
 def _walk(entry: Cursor, below: str) -> Iterator[Cursor]:
-    """Iterate over an entry and those below it, in the order in which they stand."""
     yield entry
     for inner in entry.list_nodes(below) if below else ():
         yield from _walk(inner, below)
@@ -89,8 +88,6 @@ def _walk(entry: Cursor, below: str) -> Iterator[Cursor]:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What one entry says."""
-
     node: Cursor
     kind: str
     exchange: Exchange
@@ -294,7 +291,6 @@ def _read_agents(record: Cursor) -> Tools | WrapperContents:
 
 
 def _name_agents_trace(line: JsonObject) -> str | None:
-    """Return the trace that a line belongs to; None if it is no line of one."""
     if line.get("object") == "trace.span":
         return find_text(line, "trace_id")
     return find_text(line, "id") if line.get("object") == "trace" else None

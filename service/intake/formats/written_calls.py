@@ -268,8 +268,6 @@ def _parse(value: JsonValue) -> JsonValue:
 
 
 class _Observation(NamedTuple):
-    """What a tool returned, with its call's id and the tool's name if stated."""
-
     content: JsonValue
     call_id: str | None = None
     tool: str | None = None

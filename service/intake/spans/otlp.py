@@ -173,7 +173,6 @@ def list_exported(raw: JsonValue) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _list_objects(raw: JsonValue, path: str) -> Iterator[tuple[str, JsonObject]]:
-    """Iterate over the objects of a list with their pointers; nothing if there is no list."""
     if raw is None:
         return
     if not isinstance(raw, list):

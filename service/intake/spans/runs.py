@@ -238,7 +238,6 @@ def _build_key(call: ToolCall, members: str) -> str:
 
 
 def _take(waiting: deque[int], run: ToolCall, calls: Sequence[ToolCall]) -> int | None:
-    """Take the first waiting call that the run does not contradict; return its index."""
     for offset, index in enumerate(islice(waiting, _MAX_TRIES)):
         if not _contradicts(calls[index], run):
             del waiting[offset]

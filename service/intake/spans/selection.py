@@ -152,7 +152,6 @@ def _is_reply(message: JsonObject) -> bool:
 
 
 def _list_ends(span: Span) -> list[str]:
-    """Return how a span's replies ended, as the span states it."""
     reasons = span.get("gen_ai.response.finish_reasons") or span.get("llm.finish_reason")
     listed = reasons if isinstance(reasons, list) else [reasons]
     return [reason for reason in listed if isinstance(reason, str)]

@@ -190,8 +190,6 @@ def read_call(raw: JsonObject, holder: str, around: JsonObject, known: Known) ->
 
 
 class _Signs(NamedTuple):
-    """The members of an object that make it look like a call."""
-
     names: list[str]
     """Those that could name a tool."""
     offered: str | None
@@ -335,8 +333,6 @@ def _unpack(name: str, value: JsonValue) -> JsonValue:
 
 
 class _Search(NamedTuple):
-    """Looks for suspects, knowing a trace."""
-
     known: Known
     unpack: Unpack | None
 

@@ -230,7 +230,6 @@ _BLOCK_END = re.compile(
 
 
 def _read_react(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
-    """Read `Action: name` with its input on the next line, or an action followed by a block of JSON."""
     found = re.compile(
         r"([\w.:/-]+)[*`]*[ \t]*(?:\n+[ \t>*#]*Action(?: \d+)? Input(?: \d+)?:[*]*[ \t]*(.*?)(?=\n[ \t]*Observation|\Z)|[\[(])",
         re.DOTALL,
@@ -265,7 +264,6 @@ def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[ran
 
 
 def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) -> Iterator[TextCall]:
-    """Read a text that is nothing but calls: JSON, Python, or a tag with a tool's name."""
     start = len(block) - len(block.lstrip())
     value, end = _decode(block, start) if block[start : start + 1] in ("{", "[") else (None, 0)
     rest = block[end:].strip(" \n;,")
@@ -345,7 +343,6 @@ def _decode(text: str, at: int) -> tuple[JsonValue, int]:
 
 
 def _find_bracket_end(text: str, at: int) -> int:
-    """Return where the bracket at a place closes; 0 if it does not."""
     depth = 0
     for found in re.compile(r"[\[{]|[\]}]").finditer(text, at):
         depth += 1 if found[0] in "[{" else -1
