@@ -208,19 +208,14 @@ class _Memory:
             return self._is_new(["call", spelling], here, closing=closing)
         if closing:
             self._pending_ids[spelling][call.id] = None
-        new = self._is_new(["call", call.id, spelling], here, closing=closing) and not self._is_partial_repeat(
-            call, closing=closing
-        )
+        new = self._is_new(["call", call.id, spelling], here, closing=closing)
+        if new:  # unless it is a repetition and one of the two mentions lacks the arguments
+            captured = self._captured[call.id, call.name]
+            new = closing or not (False in captured if call.captured else captured)
+            captured.add(call.captured)
         if not new:
             self._pending_ids[spelling].pop(call.id, None)
         return new and (closing or not self._record_alias(call.id, spelling, ids))
-
-    def _is_partial_repeat(self, call: ToolCall, *, closing: bool) -> bool:
-        """Whether a call is a repetition and one of the two mentions lacks the arguments."""
-        captured = self._captured[call.id or "", call.name]
-        repeated = bool(captured) if not call.captured else False in captured
-        captured.add(call.captured)
-        return repeated and not closing
 
     def _record_alias(self, call_id: str, spelling: str, ids: set[str]) -> bool:
         """Record a call made under another id; return whether it was.
