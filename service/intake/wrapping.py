@@ -22,6 +22,7 @@ from service.errors import InputError, Problem
 from service.intake.build import Record, Request, Transcript, add_offers
 from service.intake.cursor import Cursor, Located, pick_sample
 from service.intake.format import NOTHING, Exchange, ToolRun, WrapperContents
+from service.intake.messages import SPEAKERS
 from service.intake.pairing import Answers
 from service.intake.unread_parts.endings import Ending, list_endings
 from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
@@ -284,18 +285,14 @@ def _list_input(value: JsonValue, path: str) -> tuple[dict[str, Located], list[_
 
 def _place(item: JsonValue, path: str) -> _Message:
     if _is_pair(item):
-        return _Message({"role": _SPEAKERS.get(str(item[0]), item[0]), "content": item[1]}, path, f"{path}/1")
+        return _Message({"role": SPEAKERS[str(item[0])], "content": item[1]}, path, f"{path}/1")
     message: JsonValue = item if isinstance(item, dict) else {"role": "user", "content": item}
     return _Message(message, path, None if isinstance(item, dict) else path)
 
 
-_SPEAKERS = {"human": "user", "ai": "assistant"}
-_ROLES = frozenset({"user", "assistant", "system", "developer", *_SPEAKERS})
-
-
 def _is_pair(value: JsonValue) -> TypeGuard[list[JsonValue]]:
     """Whether a value is a message in LangChain's short form: a list of a role and a content."""
-    return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and value[0] in _ROLES
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and value[0] in SPEAKERS
 
 
 _HOLDERS = ("choices", "generations", "candidates", "messages", "message", "output")

@@ -26,7 +26,9 @@ from typing import Generic, Literal, TypeVar
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, as_text, read_type
-from service.intake.spans.otlp import Span, look_up, parse_json, read_items, unflatten
+from service.core.json.parsing import parse_or_none
+from service.intake.messages import SPEAKERS
+from service.intake.spans.otlp import Span, look_up, read_items, unflatten
 
 SpanClass = Literal["model", "tool", "wrapper", "foreign", "unknown"]
 """A model's reply, a tool's run, something around them, a span that has nothing to do with models, or unknown."""
@@ -154,8 +156,6 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 _CHOICE = "gen_ai.choice"
 _ENCLOSING = ("messages", "message", "generations", "choices", "output", "outputs")
 _CONTENTS = frozenset({"content", "contents", "tool_calls", "parts"})
-_SPEAKERS = frozenset({"human", "ai", "system", "tool", "function", "user", "assistant", "developer"})
-"""Values of a message's `type` that are roles."""
 SOURCES = (*_INPUTS, *_OUTPUTS, *_WHOLE, "events", "input", "output", "request_data", "response_data")
 """Attributes that may hold messages."""
 _MAX_DEPTH = 8
@@ -201,7 +201,7 @@ def find_messages(raw: JsonValue, depth: int = 0) -> list[JsonObject]:
     >>> find_messages('{"messages": [[{"role": "user", "content": "Hi"}]]}')
     [{'role': 'user', 'content': 'Hi'}]
     """
-    value = parse_json(raw) if isinstance(raw, str) and not depth else raw
+    value = parse_or_none(raw) if isinstance(raw, str) and not depth else raw
     if depth > _MAX_DEPTH or not isinstance(value, (dict, list)):
         return []
     if isinstance(value, list):
@@ -223,7 +223,7 @@ def is_message(raw: JsonObject) -> bool:
         return True
     if "lc" in raw:
         return isinstance(raw.get("kwargs"), dict)
-    return read_type(raw) in _SPEAKERS and ("content" in raw or isinstance(raw.get("data"), dict))
+    return read_type(raw) in SPEAKERS and ("content" in raw or isinstance(raw.get("data"), dict))
 
 
 def get_event_name(raw: JsonObject) -> str:

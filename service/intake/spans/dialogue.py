@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject
-from service.core.json.parsing import UnreadableError, parse
+from service.core.json.parsing import parse_or_none
 from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall
 from service.intake.spans.conventions import SOURCES, Enclosing, classify_span, is_copy, is_genai_span, read_agent
@@ -296,10 +296,5 @@ def _list_truncated(span: Span) -> Iterator[UnreadPart]:
 
 
 def _is_truncated(text: str) -> bool:
-    if not text.startswith(('[{"', '{"')) or text.rstrip().endswith(("]", "}")):
-        return False
-    try:
-        parse(text)
-    except UnreadableError:
-        return True
-    return False
+    begun, ended = text.startswith(('[{"', '{"')), text.rstrip().endswith(("]", "}"))
+    return begun and not ended and parse_or_none(text) is None
