@@ -305,10 +305,7 @@ class Speech:
     def add_result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
     ) -> None:
-        """Add what a call returned, as `Transcript.add_result` takes it.
-
-        The message ends once all its calls have returned.
-        """
+        """Add what a call returned, as `Transcript.add_result` takes it. The message ends once all its calls have returned."""
         self._results.append(partial(self._out.add_result, call_id, result, path=path, tool=tool))
         self._returned += 1
         if self._returned >= len(self._calls):

@@ -169,8 +169,7 @@ class ByFormat:
     def __init__(self, *shapes: type, guess: Callable[[JsonObject], str] | None = None) -> None:
         """Keep the shapes and the guess.
 
-        `guess` names the format of a record without one and raises ValueError if none fits. None: `format` is
-        required.
+        `guess` names the format of a record without one and raises ValueError if none fits. None: `format` is required.
         """
         self.shapes = shapes
         self.guess = guess

@@ -229,9 +229,7 @@ def _note_beside(message: Cursor, speech: Speech, chosen: str) -> None:
 
 
 MAX_TRIES = 10
-"""Times that one call's arguments are tested for completeness, which bounds the work that a hostile stream can
-cause.
-"""
+"""Times that one call's arguments are tested for completeness, which bounds the work that a hostile stream can cause."""
 
 
 def read_chunks(record: Cursor, sample: JsonValue) -> None:
@@ -266,8 +264,7 @@ class _Call:
     def goes_on(self, call_id: str, name: str, arguments: str) -> bool:
         """Whether a piece with the same index continues this call: some servers give all calls of a reply one index.
 
-        A new call begins with another id or another name, or with the same name once this call's arguments are
-        complete.
+        A new call begins with another id or another name, or with the same name once this call's arguments are complete.
         """
         if call_id and self.id and call_id != self.id:
             return False

@@ -1,12 +1,11 @@
 """Decide which result answers which call, for all message formats: by id, then by tool name, then by order.
 
-A result with the id of an earlier call belongs to that call; if several share the id, to the first unanswered call of
-the latest message that has one. Otherwise a result that names its tool belongs to the first unanswered call of that
-tool in the preceding calling message. Otherwise it belongs to that message's first unanswered call, unless both have
-ids, which then differ.
+A result with the id of an earlier call belongs to that call; if several share the id, to the first unanswered call of the latest
+message that has one. Otherwise a result that names its tool belongs to the first unanswered call of that tool in the preceding
+calling message. Otherwise it belongs to that message's first unanswered call, unless both have ids, which then differ.
 
-A result that answers no call makes no step: its call is missing and is reported as one that nobody could read. A
-second result for an answered call is reported unless it repeats the first.
+A result that answers no call makes no step: its call is missing and is reported as one that nobody could read. A second result
+for an answered call is reported unless it repeats the first.
 """
 
 from __future__ import annotations

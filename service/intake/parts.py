@@ -109,10 +109,7 @@ class CallsBeside(KnownCalls):
 
 
 def add_part(sink: Sink, part: Cursor, beside: CallsBeside | None = None) -> None:
-    """Read a part of a reply, or an item beside messages.
-
-    Raises InputError: a call without a name.
-    """
+    """Read a part of a reply, or an item beside messages. Raises InputError: a call without a name."""
     kind, body = open_part(part)
     if kind in TEXTS:
         _read_text_part(sink, body)

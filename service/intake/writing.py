@@ -17,8 +17,7 @@ ATIF_VERSION = "ATIF-v1.8"
 def write_record(trace: Trace) -> Plain:
     """Build a record in the format `callgrade` that reads as the same messages, calls, results and tools.
 
-    It cannot express that arguments were not captured (they are left out), what was unread, and the text of a span's
-    result.
+    It cannot express that arguments were not captured (they are left out), what was unread, and the text of a span's result.
     """
     record: Plain = {"format": "callgrade"}
     if trace.id is not None:
