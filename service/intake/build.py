@@ -33,10 +33,9 @@ from service.core.trace import (
 from service.intake.pairing import Answers, ResultEntry, pair
 from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_arguments, is_lost, list_endings, may_be_lost
 from service.intake.unread_parts.leftovers import Leftover, ReplyEnd, Rest, sort_leftovers
-from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import KnownCalls
 from service.intake.unread_parts.suspects import Known
-from service.intake.unread_parts.text_calls import MAY_CALL, find_text_calls
+from service.intake.unread_parts.text_calls import MAY_CALL, Offered, find_text_calls
 
 
 class Record(TypedDict):
@@ -217,13 +216,12 @@ class Transcript:
         return sort_leftovers(self.left, KnownCalls(calls), Known(named, ids, frozenset(answers), waits))
 
     def _note_text_calls(self, tools: Sequence[ToolDef] | None) -> None:
-        """Report the calls that the assistant's texts hold."""
         offered, asked = None, ""
         for index, message in enumerate(self.messages):
             if message.role == "user":
                 asked = message.text
             elif message.text and message.role in ("assistant", "agent") and MAY_CALL.search(message.text):
-                offered = offered or Offered.of(tools)
+                offered = offered or Offered({tool.name: tool.properties for tool in tools or ()}, tools is not None)
                 thought, ended, _ = message.text.partition("</think>")
                 if ended:
                     self.left.append(Rest(thought, f"/messages/{index}/text", "a thought", turn=message.turn))
@@ -307,10 +305,7 @@ class Speech:
     def add_result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
     ) -> None:
-        """Add what a call returned, as `Transcript.add_result` takes it.
-
-        The message ends once all its calls have returned.
-        """
+        """Add what a call returned, as `Transcript.add_result` takes it. The message ends once all its calls have returned."""
         self._results.append(partial(self._out.add_result, call_id, result, path=path, tool=tool))
         self._returned += 1
         if self._returned >= len(self._calls):

@@ -7,7 +7,6 @@ the members of an API that it does not need, and none can lose a call.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import cast
 
@@ -19,15 +18,14 @@ from service.core.json.values import name_type
 from service.core.trace import UnreadKind
 from service.errors import InputError
 from service.intake.build import Transcript
+from service.intake.texts import parse_text
 from service.intake.unread_parts.leftovers import About, Rest
-from service.intake.unread_parts.suspects import clip, looks_like_call
+from service.intake.unread_parts.suspects import clip, is_reference, looks_like_call
 
+Located = tuple[JsonValue, str]
+"""A value and its pointer."""
 _NO_MEMBERS: JsonObject = {}
 _EMPTY: tuple[JsonValue, ...] = (None, "", False, 0, [], {})
-_REFERENCE = re.compile(
-    r"(?i:expected|gold|golden|reference|ground_?truth|few_?shot|example)(?i:s?)(?:$|[_A-Z-].*)", re.DOTALL
-)
-"""Members of a record that hold what should have been done, or was done elsewhere: calls in them were not made here."""
 
 
 def pick_sample(chosen: object, count: int, name: str) -> int:
@@ -117,6 +115,22 @@ class Cursor:
         node = self._open(name, self.members.get(name), "")
         node.path = f"{self.path}/{escape_token(name)}"
         return node
+
+    def locate(self, *paths: str, keep: bool = False) -> Located:
+        """Take the value at the first path where there is one, decoded where it is JSON text, with its pointer; else null.
+
+        A path is members with "/" between them. `keep`: it is not taken.
+        """
+        found: Located | None = None
+        for path in paths:
+            *way, name = path.split("/")
+            holder = self
+            for one in way:
+                holder = holder.child(one) if one in holder else Cursor(None, self.out)
+            if name in holder and (found is None or found[0] is None):
+                value = holder.peek(name) if keep else parse_text(holder.take(name))
+                found = (value, f"{holder.path}/{escape_token(name)}")
+        return found or (None, self.path)
 
     def list_untaken(self) -> list[str]:
         """Return the names of the members that were not taken."""
@@ -241,7 +255,7 @@ class Cursor:
             return
         for name, value in rest.items():
             what, place = f"the member {clip(name)!r} of {self._name()}", f"{self.path}/{escape_token(name)}"
-            if not self.path and _REFERENCE.fullmatch(name):
+            if not self.path and is_reference(name):
                 self.out.note_unread("other", place, what)
             else:
                 self.out.leave(Rest(value, place, what, name, self._about, by_id=self.path != "", silent=self._silent))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NotRequired, Union, cast
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Union, cast
 
 from pydantic import (
     ConfigDict,
@@ -21,12 +21,53 @@ from typing_extensions import TypedDict
 from service.core.json.members import JsonObject, list_items, list_objects
 from service.core.trace import ToolDef, Trace
 from service.intake.build import Record, Transcript
-from service.intake.cursor import Cursor
+from service.intake.cursor import Cursor, Located
 from service.intake.tools import read_tools
-from service.intake.wrapping import WrapperContents
 
 Tools = tuple[ToolDef, ...] | None
 """The tools on offer; None if the source does not say."""
+
+
+NOTHING: Located = (None, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What a model was sent and what it replied, in any form that logs use."""
+
+    input: Located
+    reply: Located
+    tools: Located = NOTHING
+    sample: int | None = None
+    """Index of the reply to read, from 0. None: the first; the others are unread."""
+    error_path: str = ""
+    """Pointer of what says that the request failed; "" if it did not."""
+
+    @property
+    def path(self) -> str:
+        """The pointer of the reply or, without one, of the input."""
+        return self.input[1] if self.reply[0] is None else self.reply[1]
+
+
+class ToolRun(NamedTuple):
+    """A tool's own entry in a log."""
+
+    name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrapperContents:
+    """What the reader of a wrapper found. `notes` has what it does not read."""
+
+    exchanges: Sequence[Exchange]
+    runs: Sequence[ToolRun] = ()
+    id: str | None = None
+    notes: Transcript = field(default_factory=Transcript)
+    extra_values: Sequence[Located] = ()
+    """Other values that may hold calls, usually those of the conversation again."""
+    packed_values: Sequence[Located] = ()
+    """The same for values in which calls may stand in texts and under dotted keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +169,7 @@ class ByFormat:
     def __init__(self, *shapes: type, guess: Callable[[JsonObject], str] | None = None) -> None:
         """Keep the shapes and the guess.
 
-        `guess` names the format of a record without one and raises ValueError if none fits. None: `format` is
-        required.
+        `guess` names the format of a record without one and raises ValueError if none fits. None: `format` is required.
         """
         self.shapes = shapes
         self.guess = guess

@@ -1,12 +1,11 @@
 """Decide which result answers which call, for all message formats: by id, then by tool name, then by order.
 
-A result with the id of an earlier call belongs to that call; if several share the id, to the first unanswered call of
-the latest message that has one. Otherwise a result that names its tool belongs to the first unanswered call of that
-tool in the preceding calling message. Otherwise it belongs to that message's first unanswered call, unless both have
-ids, which then differ.
+A result with the id of an earlier call belongs to that call; if several share the id, to the first unanswered call of the latest
+message that has one. Otherwise a result that names its tool belongs to the first unanswered call of that tool in the preceding
+calling message. Otherwise it belongs to that message's first unanswered call, unless both have ids, which then differ.
 
-A result that answers no call makes no step: its call is missing and is reported as one that nobody could read. A
-second result for an answered call is reported unless it repeats the first.
+A result that answers no call makes no step: its call is missing and is reported as one that nobody could read. A second result
+for an answered call is reported unless it repeats the first.
 """
 
 from __future__ import annotations
@@ -61,15 +60,12 @@ def pair(
 
 
 def _contradicts(first: ToolResult | None, second: ToolResult | None) -> bool:
-    """Whether a second result differs from the first."""
     if first is None or second is None:
         return False
     return first.is_error != second.is_error or not equals(first.content, second.content)
 
 
 class _ById:
-    """The calls made so far, by id."""
-
     def __init__(self, calls: Sequence[Step], answers: Answers) -> None:
         self._calls = calls
         self._answers = answers
@@ -122,7 +118,6 @@ def _match_rest(calls: Sequence[Step], results: Sequence[ResultEntry], answers: 
 
 
 def _find_message(calls: Sequence[Step], result: ResultEntry) -> int | None:
-    """Return the calling message before a result."""
     return calls[result.calls_before - 1].message if result.calls_before else None
 
 

@@ -17,9 +17,9 @@ from service.core.trace import Trace, UnreadablePart, UnreadKind
 from service.errors import InputError
 from service.intake import formats
 from service.intake.build import Record
-from service.intake.format import ByFormat, Format, Tools
+from service.intake.format import ByFormat, Format, Tools, WrapperContents
 from service.intake.unread_parts.suspects import clip
-from service.intake.wrapping import WrapperContents, read_wrapper
+from service.intake.wrapping import read_wrapper
 
 # Any: pydantic has checked `format`, which decides the shape that each reader gets.
 _ALL: list[Format] = sorted(

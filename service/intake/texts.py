@@ -257,7 +257,6 @@ def _read_call(node: ast.AST) -> PythonCall | None:
 
 
 def _read_name(node: ast.expr) -> str | None:
-    """Return a plain or dotted name; None for any other expression."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

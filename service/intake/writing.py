@@ -17,8 +17,7 @@ ATIF_VERSION = "ATIF-v1.8"
 def write_record(trace: Trace) -> Plain:
     """Build a record in the format `callgrade` that reads as the same messages, calls, results and tools.
 
-    It cannot express that arguments were not captured (they are left out), what was unread, and the text of a span's
-    result.
+    It cannot express that arguments were not captured (they are left out), what was unread, and the text of a span's result.
     """
     record: Plain = {"format": "callgrade"}
     if trace.id is not None:
@@ -26,7 +25,11 @@ def write_record(trace: Trace) -> Plain:
     common = trace.catalogues.get(None) if trace.catalogues else trace.find_catalogue(None)
     if common is not None and common.tools is not None:
         record["tools"] = [_write_tool(tool) for tool in common.tools if tool.name not in common.offers]
-    record["events"] = [*_write_events(trace)]
+    steps, offered = _group_steps(trace), _write_offers(trace)
+    said = [
+        one for index, message in enumerate(trace.messages) for one in _write_message(message, steps[index], offered)
+    ]
+    record["events"] = [*offered[-1], *said, *offered[len(trace.steps)]]
     if trace.state is not None:
         values: Plain = {"initial": trace.state.initial, "final": trace.state.final}
         record["state"] = {name: value for name, value in values.items() if name in trace.state.captured}
@@ -49,14 +52,6 @@ def _write_tool(tool: ToolDef) -> Plain:
     if tool.annotations:
         written["annotations"] = dict(tool.annotations)
     return written
-
-
-def _write_events(trace: Trace) -> Iterator[Plain]:
-    steps, offered = _group_steps(trace), _write_offers(trace)
-    yield from offered[-1]
-    for index, message in enumerate(trace.messages):
-        yield from _write_message(message, steps[index], offered)
-    yield from offered[len(trace.steps)]
 
 
 def _write_offers(trace: Trace) -> defaultdict[int, list[Plain]]:
@@ -141,7 +136,6 @@ def write_atif(trace: Trace) -> Plain:
 
 
 def _group_steps(trace: Trace) -> defaultdict[int, list[Step]]:
-    """Return the steps of each message."""
     steps: defaultdict[int, list[Step]] = defaultdict(list)
     for step in trace.steps:
         steps[step.message].append(step)

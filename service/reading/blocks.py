@@ -86,16 +86,14 @@ def list_blocks(source: str, limits: Limits, layout: Layout, *, least: int = BLO
                     return blocks
                 stream.seek(0)
             digest = file_digest(stream, sha256).hexdigest()
-            return _cut_rows(stream, source, digest) if head.startswith(PARQUET) else [Block(source, 0, digest)]
+            sizes: list[int] = []
+            if head.startswith(PARQUET):
+                about = load_module("pyarrow.parquet", "to read Parquet").ParquetFile(stream).metadata
+                sizes = [about.row_group(index).num_rows for index in range(about.num_row_groups)]
+            groups = [Block(source, n, digest, "rows", start=n, before=sum(sizes[:n])) for n in range(len(sizes))]
+            return groups or [Block(source, 0, digest)]
     except DAMAGED:
         return [Block(source, 0, "")]
-
-
-def _cut_rows(stream: io.BufferedReader[Any], source: str, digest: str) -> list[Block]:
-    about = load_module("pyarrow.parquet", "to read Parquet").ParquetFile(stream).metadata
-    sizes: list[int] = [about.row_group(index).num_rows for index in range(about.num_row_groups)]
-    groups = [Block(source, n, digest, "rows", start=n, before=sum(sizes[:n])) for n in range(len(sizes))]
-    return groups or [Block(source, 0, digest)]
 
 
 def _cut_lines(

@@ -66,20 +66,15 @@ def split_elements(head: bytes, read: Callable[[int], bytes], most: int) -> Iter
             if depth == 0:
                 yield ListPart(line, data[at:])
                 return
-        more = _read_more(len(data) - start, read, most)
+        if len(data) - start > most:
+            raise TooLargeError.at("", f"an element of more than {most} bytes; what follows was not read")
+        more = read(max(PIECE_BYTES, len(data) - start))
         if not more:
             rest = data[start:]
-            if rest.strip():
-                yield _take_element(rest, line)
+            yield from [_take_element(rest, line)] if rest.strip() else []
             yield ListPart(line + rest.rstrip().count(b"\n"), None)
             return
         data, start, at = data[start:] + more, 0, at - start
-
-
-def _read_more(held: int, read: Callable[[int], bytes], most: int) -> bytes:
-    if held > most:
-        raise TooLargeError.at("", f"an element of more than {most} bytes; what follows was not read")
-    return read(max(PIECE_BYTES, held))
 
 
 def _take_element(data: bytes, line: int) -> ListPart:

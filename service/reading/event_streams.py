@@ -92,7 +92,9 @@ def _join_message(values: Sequence[Record]) -> Record:
             case "content_block_start":
                 blocks[index] = {**find_object(value, "content_block")}
             case "content_block_delta":
-                _grow(blocks.setdefault(index, {"type": "text"}), delta)
+                block = blocks.setdefault(index, {"type": "text"})
+                grown = _GROWING & delta.keys()
+                block |= {name: (find_text(block, name) or "") + (find_text(delta, name) or "") for name in grown}
             case "message_delta":
                 message |= delta
             case "error":
@@ -105,12 +107,7 @@ def _join_message(values: Sequence[Record]) -> Record:
 
 
 _INPUT = "partial_json"
-
-
-def _grow(block: Record, delta: Record) -> None:
-    for name in ("text", "thinking", _INPUT):
-        if name in delta:
-            block[name] = (find_text(block, name) or "") + (find_text(delta, name) or "")
+_GROWING = frozenset({"text", "thinking", _INPUT})
 
 
 def _close(block: Record) -> Record:

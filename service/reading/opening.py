@@ -107,7 +107,8 @@ def open_files(source: Path | str | BinaryIO, name: str, encoding: str | None = 
     with ExitStack() as stack:
         stream = open_stored(source, stack)
         if stream.peek(4)[:4] == _ZIP:
-            archive = stack.enter_context(zipfile.ZipFile(_make_seekable(stream)))
+            seekable = cast("BinaryIO", stream) if stream.seekable() else io.BytesIO(stream.read())
+            archive = stack.enter_context(zipfile.ZipFile(seekable))
             yield _list_members(archive, name, encoding, stack)
         else:
             yield iter([OpenFile(name, _decode(_unpack(stream), encoding))])
@@ -134,10 +135,6 @@ def load_module(module: str, purpose: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         raise OSError(f"{module} is needed {purpose}: pip install {module.partition('.')[0]}") from None
-
-
-def _make_seekable(stream: io.BufferedReader[Any]) -> BinaryIO:
-    return cast("BinaryIO", stream) if stream.seekable() else io.BytesIO(stream.read())
 
 
 def _list_members(archive: zipfile.ZipFile, name: str, encoding: str | None, stack: ExitStack) -> Iterator[OpenFile]:

@@ -67,7 +67,6 @@ def group_spans(
 def _store_spans(
     records: Iterable[TraceRecord | BadRecord], database: sqlite3.Connection, named: str
 ) -> Iterator[TraceRecord | BadRecord]:
-    """Store records that are spans, and yield the others."""
     for record in records:
         if isinstance(record, BadRecord):
             yield record

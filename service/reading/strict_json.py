@@ -69,7 +69,8 @@ def parse_strictly(data: bytes, limits: Limits) -> JsonValue:
     _check_encoding(data)
     value: JsonValue = _read(data, limits)
     # These quick tests miss nothing, and nearly all bodies pass them, so the slow walk, which finds the places, is rare.
-    if _is_suspect(data, limits) or (_may_be_deep(data, limits) and is_deeper_than(value, limits.max_depth)):
+    deep = data.count(b"[") + data.count(b"{") > limits.max_depth and is_deeper_than(value, limits.max_depth)
+    if deep or _is_suspect(data, limits):
         _check_nodes(_read(data, limits, float_mode="lossless-float"), limits)
     return value
 
@@ -113,22 +114,15 @@ def _build_refusal(message: str, limits: Limits) -> InputError:
 
 def _is_suspect(data: bytes, limits: Limits) -> bool:
     """Whether anything but the depth may be wrong with a parsed body."""
-    if len(data) > limits.max_string or b"\\u0000" in data or _may_be_many(data, limits):
+    if len(data) > limits.max_string or b"\\u0000" in data:
+        return True
+    # Every entry except the first of each container follows a comma, and takes at least one byte.
+    if len(data) > limits.max_items < data.count(b",") + data.count(b"[") + data.count(b"{"):
         return True
     digits = data.translate(_DIGITS_AS_ZERO)
     if b"0" * min(_SAFE_DIGITS, limits.max_digits + 1) in digits:
         return True
     return _LARGE_EXPONENT_SHAPE.search(digits) is not None and _LARGE_EXPONENT.search(data) is not None
-
-
-def _may_be_many(data: bytes, limits: Limits) -> bool:
-    # Every entry except the first of each container follows a comma, and takes at least one byte.
-    most = limits.max_items
-    return len(data) > most and data.count(b",") + data.count(b"[") + data.count(b"{") > most
-
-
-def _may_be_deep(data: bytes, limits: Limits) -> bool:
-    return data.count(b"[") + data.count(b"{") > limits.max_depth
 
 
 def check_value(value: object, limits: Limits) -> None:

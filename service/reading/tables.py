@@ -8,7 +8,6 @@ says which columns were taken for which.
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
@@ -17,6 +16,7 @@ from pydantic import JsonValue
 
 from service.core.json.parsing import parse_or_none
 from service.errors import InputError
+from service.reading.opening import load_module
 from service.reading.places import BadRecord, RecordPlace, TraceRecord
 
 PARQUET, _ARROW = b"PAR1", b"ARROW1"
@@ -80,18 +80,15 @@ def _parse(cell: str) -> JsonValue:
 
 def _read_columns(stream: BinaryIO) -> Iterator[tuple[int, dict[str, JsonValue]]]:
     """Iterate over the rows of a Parquet or Arrow file, batch by batch. Raises OSError: pyarrow is not there."""
-    try:
-        arrow: Any = importlib.import_module("pyarrow")
-        parquet: Any = importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise OSError("pyarrow is needed to read Parquet and Arrow: pip install pyarrow") from None
+    purpose = "to read Parquet and Arrow"
     source: Any = stream if stream.seekable() else io.BytesIO(stream.read())
     head = source.read(len(PARQUET))
     source.seek(0)
     if head == PARQUET:
-        batches = parquet.ParquetFile(source).iter_batches(batch_size=ROWS_AT_ONCE)
+        table = load_module("pyarrow.parquet", purpose).ParquetFile(source)
+        batches = table.iter_batches(batch_size=ROWS_AT_ONCE)
     else:
-        reader = arrow.ipc.open_file(source)
+        reader = load_module("pyarrow.ipc", purpose).open_file(source)
         batches = (reader.get_batch(index) for index in range(reader.num_record_batches))
     number = 0
     for batch in batches:

@@ -130,8 +130,6 @@ def _list_requests(stream: BinaryIO, max_size: int) -> Iterator[bytes]:
 
 
 class _RecordReader:
-    """Reads the records of a stream in one pass."""
-
     def __init__(self, stream: BinaryIO, source: str, limits: Limits, max_document: int) -> None:
         self._stream = stream
         self._source = source

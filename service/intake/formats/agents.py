@@ -168,7 +168,6 @@ def _read_smolagents(record: Cursor) -> Tools:
 
 
 def _read_action(step: Cursor) -> None:
-    """Read one step: what the model called, and what came of it."""
     step.take_all("model_input_messages", "model_output", "code_action")
     message, calls = step.child("model_output_message"), list[ToolCall]()
     final: JsonValue = None

@@ -18,8 +18,15 @@ from service.core.trace import ToolDef
 from service.errors import InputError
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, list_at, take_tools
-from service.intake.messages import Speaker, find_speaker, read_input, read_message, read_messages, read_reply_message
-from service.intake.streaming import read_chunks
+from service.intake.messages import (
+    Speaker,
+    find_speaker,
+    read_chunks,
+    read_input,
+    read_message,
+    read_messages,
+    read_reply_message,
+)
 from service.intake.texts import to_snake
 from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending

@@ -50,7 +50,6 @@ def _find_tau_gold(record: JsonObject) -> dict[str, JsonValue] | None:
 
 
 def _pick(actions: Iterable[JsonObject], *names: str) -> JsonValue:
-    """Return the actions with these members alone."""
     return [{name: action[name] for name in names if name in action} for action in actions]
 
 

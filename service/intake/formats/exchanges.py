@@ -9,9 +9,7 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject, as_text, find_object
 from service.errors import InputError
 from service.intake.cursor import Cursor
-from service.intake.format import Format
-from service.intake.log_messages import locate
-from service.intake.wrapping import Exchange, WrapperContents
+from service.intake.format import Exchange, Format, WrapperContents
 
 # LiteLLM's log of a call. A row of the spend logs may have the messages in `proxy_server_request`, the body sent to the proxy.
 
@@ -24,15 +22,15 @@ _EMPTY: tuple[JsonValue, ...] = (None, "", "{}", "[]", {}, [])
 def _read_litellm(record: Cursor) -> WrapperContents:
     record.child("model_parameters").take("functions")
     inputs = ("messages", "proxy_server_request")
-    given = locate(record, next((name for name in inputs if record.peek(name) not in _EMPTY), "messages"))
+    given = record.locate(next((name for name in inputs if record.peek(name) not in _EMPTY), "messages"))
     status = record.text("status")
     failed = status == "failure" or (status != "success" and any(record.peek(name) for name in _ERRORS))
     if failed and not record.peek("response"):
         place = next(name for name in ("response", "status", *_ERRORS) if name in record)
         record.out.miss_reply(f"/{place}", "the reply of a request that failed")
     record.take_all(*_ERRORS)
-    tools = locate(record, "model_parameters/tools")
-    exchange = Exchange(*given, *locate(record, "response"), *tools, sample=_take_sample(record))
+    tools = record.locate("model_parameters/tools")
+    exchange = Exchange(given, record.locate("response"), tools, sample=_take_sample(record))
     return WrapperContents([exchange], id=record.text("id") or None, notes=record.out)
 
 
@@ -67,12 +65,11 @@ def _read_exchange(record: Cursor) -> WrapperContents:
     _leave_beside(record, ("response", "result", "output"), way, responses)
     if not request and _is_request(raw):  # then everything beside the messages is part of the request
         request = {name: record.take(name) for name in record.list_untaken()}
-    exchange = Exchange(request, f"/{request_way}" if request_way else "", reply, f"/{way}", sample=sample)
+    exchange = Exchange((request, f"/{request_way}" if request_way else ""), (reply, f"/{way}"), sample=sample)
     return WrapperContents([exchange], id=trace_id, notes=record.out)
 
 
 def _list_ways(raw: JsonObject) -> tuple[Ways, Ways]:
-    """Return the paths to a request and to its response."""
     return _OPERATION if "op_name" in raw else (_REQUESTS, _RESPONSES)
 
 

@@ -34,7 +34,6 @@ def _read_langchain(record: Cursor) -> Tools:
 
 
 def _list_messages(holder: Cursor) -> Iterator[tuple[Cursor, Speaker | None]]:
-    """Iterate over messages without their wrapping, each with its speaker."""
     for message in holder.items("messages", of="a message"):
         if "lc" in message:
             names = list_items(message.take("id"))
@@ -52,7 +51,6 @@ _KINDS = frozenset({"human", "ai", "HumanMessage", "AIMessage", "AIMessageChunk"
 
 
 def _is_langchain(message: JsonValue) -> bool:
-    """Whether this is a message in a form that only LangChain writes."""
     if not isinstance(message, dict) or (message.get("lc") == 1 and "kwargs" in message):
         return isinstance(message, dict)
     if read_type(message) in _KINDS:
@@ -255,7 +253,6 @@ def _read_input(event: Cursor) -> None:
 
 
 def _join_text(holder: Cursor) -> str:
-    """Return the text of the blocks of a message."""
     texts: list[str] = []
     for block in holder.items("blocks", of="a part"):
         if block.peek("block_type") == "text":

@@ -18,9 +18,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TypeGuard, cast
+
+from pydantic import JsonValue
 
 from service.core.json.members import find_text
 from service.core.trace import Catalogue, ResourceUsage, Step, ToolCall, Trace
@@ -28,15 +30,13 @@ from service.errors import InputError
 from service.intake.build import Record, Request, Transcript, add_catalogues, add_offers
 from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.spans.agents import Agents
-from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
+from service.intake.spans.conventions import is_genai_span, read_kind
+from service.intake.spans.dialogue import Agents, DialogueEntry, Moment, list_unread_calls, read_dialogue
 from service.intake.spans.exports import split_export
-from service.intake.spans.kinds import is_genai_span, read_kind
 from service.intake.spans.messages import read_tools_on_offer
 from service.intake.spans.otlp import Span, read_spans
 from service.intake.spans.runs import Run, match_runs, read_runs
 from service.intake.spans.selection import select_spans
-from service.intake.spans.unread_calls import list_unread_calls
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.repeated_calls import KnownCalls
@@ -71,7 +71,10 @@ def _read(record: Cursor) -> Trace:
     )
     if tools is None:
         trace = _add_offers(trace, selection.models, writer, agents)
-    return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=sum_usage(spans, selection.models))
+    timed = [span for span in spans if span.timed]
+    duration = (max(span.end for span in timed) - min(span.start for span in timed)) / 1e9 if timed else None
+    usage = _sum_usage(duration, selection.models)
+    return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=usage)
 
 
 def _add_offers(trace: Trace, models: Sequence[Span], writer: _Writer, agents: Agents) -> Trace:
@@ -167,7 +170,9 @@ class _Writer:
         """Return the step with what its tool returned, and its usage."""
         run, reply = self._runs.get(step.index), self._replies.get(step.index)
         result = step.result if run is None else run.read_result(step.result)
-        return replace(step, result=result, usage=read_usage(run and run.span, reply))
+        timed = run is not None and run.span.timed
+        duration = (run.span.end - run.span.start) / 1e9 if run is not None and timed else None
+        return replace(step, result=result, usage=_sum_usage(duration, [] if reply is None else [reply]))
 
     def _write_message(self, entry: DialogueEntry) -> None:
         message = entry.message
@@ -211,25 +216,12 @@ _OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "llm.token_count.completion", "g
 _COSTS = ("operation.cost", "llm.cost.total", "gen_ai.usage.cost", "gen_ai.usage.total_cost")
 
 
-def read_usage(run: Span | None, reply: Span | None) -> ResourceUsage | None:
-    """Return what a step took, from the spans of its tool run and the model's reply; None if neither says."""
-    duration = (run.end - run.start) / 1e9 if run is not None and run.timed else None
-    return _sum(duration, [] if reply is None else [reply])
-
-
-def sum_usage(spans: Sequence[Span], models: Sequence[Span]) -> ResourceUsage | None:
-    """Return what a trace took: the time from first start to last end, and what its model spans state, each once."""
-    timed = [span for span in spans if span.timed]
-    return _sum((max(span.end for span in timed) - min(span.start for span in timed)) / 1e9 if timed else None, models)
-
-
-def _sum(duration: float | None, models: Sequence[Span]) -> ResourceUsage | None:
+def _sum_usage(duration: float | None, models: Sequence[Span]) -> ResourceUsage | None:
     """Return the duration, and each number if every span states it: a partial sum would look complete."""
     sums: list[float | None] = []
     for names in (_INPUT_TOKENS, _OUTPUT_TOKENS, _COSTS):
-        found = [next(_list_numbers(span, names), None) for span in models]
-        known = [number for number in found if number is not None]
-        sums.append(math.fsum(known) if known and len(known) == len(found) else None)
+        stated = [[value for name in names if _is_amount(value := span.get(name))][:1] for span in models]
+        sums.append(math.fsum([one for (one,) in stated]) if stated and all(stated) else None)
     read, written, cost = sums
     usage = ResourceUsage(
         duration, None if read is None else int(read), None if written is None else int(written), cost
@@ -237,10 +229,8 @@ def _sum(duration: float | None, models: Sequence[Span]) -> ResourceUsage | None
     return None if usage == ResourceUsage() else usage
 
 
-def _list_numbers(span: Span, names: Sequence[str]) -> Iterator[float]:
-    for value in map(span.get, names):
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
-            yield value
+def _is_amount(value: JsonValue) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 FORMATS = (

@@ -18,13 +18,11 @@ from service.core.json.pointers import escape_token
 from service.core.trace import ToolResult
 from service.errors import InputError
 from service.intake.calls import build_tool_call
-from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, holds, recognise_lines
-from service.intake.log_messages import NOTHING, Located, locate
+from service.intake.cursor import Cursor, Located
+from service.intake.format import NOTHING, Exchange, Format, ToolRun, Tools, WrapperContents, holds, recognise_lines
 from service.intake.texts import parse_text
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import clip, looks_like_call
-from service.intake.wrapping import Exchange, ToolRun, WrapperContents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +81,6 @@ def _list_nodes(record: Cursor, path: str) -> Sequence[Cursor]:
 
 
 def _walk(entry: Cursor, below: str) -> Iterator[Cursor]:
-    """Iterate over an entry and those below it, in the order in which they stand."""
     yield entry
     for inner in entry.list_nodes(below) if below else ():
         yield from _walk(inner, below)
@@ -91,8 +88,6 @@ def _walk(entry: Cursor, below: str) -> Iterator[Cursor]:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What one entry says."""
-
     node: Cursor
     kind: str
     exchange: Exchange
@@ -107,7 +102,7 @@ def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store, trace_id
     entries = sorted([_read_entry(node, store, ids, record) for node in nodes], key=lambda entry: entry.start)
     models = [entry for entry in entries if entry.kind in _MODELS] or [one for one in entries if one.outermost][:1]
     others = [entry.exchange for entry in entries if entry not in models]
-    extra = [(one.input, one.input_path) for one in others] + [(one.reply, one.reply_path) for one in others]
+    extra = [one.input for one in others] + [one.reply for one in others]
     whole = [node.child(name) for node in (record, *nodes) for name in store.whole if name in node]
     rest = [*nodes] if record in nodes else [record, *nodes]
     packed = [one for node in rest for one in _take_rest(node)]
@@ -123,27 +118,27 @@ def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store, trace_id
 
 
 def _read_entry(node: Cursor, store: Store, ids: set[str], record: Cursor) -> _Entry:
-    kind = as_text(locate(node, *store.kind)[0]) or ""
+    kind = as_text(node.locate(*store.kind)[0]) or ""
     if store.kinds and kind.upper() not in store.kinds and (node is not record or kind):
         node.leave("an entry of an unknown type", keep=True)
-    error = locate(node, *store.error, keep=True)
+    error = node.locate(*store.error, keep=True)
     failed = bool(error[0]) and store.failed in str(error[0]).upper()
     parents = next((value for path in store.parent if (value := _peek(node, path))), None)
     start = next((value for path in store.start if (value := _peek(node, path))), "")
-    tools = locate(node, store.tools) if store.tools else NOTHING
-    exchange = Exchange(*locate(node, *store.input), *locate(node, *store.output), *tools, error_path=error[1] * failed)
+    tools = node.locate(store.tools) if store.tools else NOTHING
+    exchange = Exchange(node.locate(*store.input), node.locate(*store.output), tools, error_path=error[1] * failed)
     return _Entry(
         node,
         kind.upper(),
         exchange,
         (float(start), "") if isinstance(start, (int, float)) else (0.0, str(start)),
         ids.isdisjoint(map(str, parents if isinstance(parents, list) else [parents])),
-        as_text(locate(node, *store.name)[0]) or "",
+        as_text(node.locate(*store.name)[0]) or "",
     )
 
 
 def _peek(node: Cursor, path: str) -> JsonValue:
-    return locate(node, path, keep=True)[0]
+    return node.locate(path, keep=True)[0]
 
 
 def _take_rest(node: Cursor) -> list[Located]:
@@ -296,7 +291,6 @@ def _read_agents(record: Cursor) -> Tools | WrapperContents:
 
 
 def _name_agents_trace(line: JsonObject) -> str | None:
-    """Return the trace that a line belongs to; None if it is no line of one."""
     if line.get("object") == "trace.span":
         return find_text(line, "trace_id")
     return find_text(line, "id") if line.get("object") == "trace" else None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, as_text, find_object, find_text, list_items, list_objects
-from service.core.json.parsing import UnreadableError, parse
+from service.core.json.parsing import parse_or_none
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
 from service.intake.build import Transcript
@@ -220,7 +220,7 @@ def _read_sharegpt(record: Cursor) -> Tools:
         elif role == "assistant":
             calls = _read_tagged(record.out, as_text(value) or "", path)
         elif role is None:
-            inner = Cursor(_parse(as_text(value) or "") or turn.raw, turn.out, turn.path)
+            inner = Cursor(parse_or_none(as_text(value) or "") or turn.raw, turn.out, turn.path)
             inner.leave("a turn of an unknown role", holds="text")
         else:
             record.out.say("user" if role == "user" else "system", as_text(value) or "")
@@ -247,7 +247,7 @@ def _read_tagged(out: Transcript, text: str, path: str) -> int:
 
 def _read_calls(out: Transcript, value: JsonValue, path: str) -> int:
     """Add the calls in JSON, or JSON text; return how many there are. What is not a call is reported as unread."""
-    raw = _parse(value)
+    raw = parse_or_none(value) if isinstance(value, str) else value
     calls = raw if isinstance(raw, list) else [raw]
     for item in calls:
         call = item if isinstance(item, dict) else {}
@@ -260,16 +260,7 @@ def _read_calls(out: Transcript, value: JsonValue, path: str) -> int:
     return len(calls)
 
 
-def _parse(value: JsonValue) -> JsonValue:
-    try:
-        return parse(value.strip()) if isinstance(value, str) else value
-    except UnreadableError:
-        return None
-
-
 class _Observation(NamedTuple):
-    """What a tool returned, with its call's id and the tool's name if stated."""
-
     content: JsonValue
     call_id: str | None = None
     tool: str | None = None
@@ -303,12 +294,13 @@ def _list_tools(record: Cursor, systems: list[str]) -> Tools:
     """Return the tools that are listed, or those between tags, a list or one per line; None if a gap there would mislead."""
     raw = record.take("tools")
     if raw is not None and raw != "":
-        if (parsed := _parse(raw)) is None:
+        parsed = parse_or_none(raw) if isinstance(raw, str) else raw
+        if parsed is None:
             raise InputError.at("/tools", "expected a list of tools, or one as JSON text")
         return read_tools(parsed)
     for text in [piece.text for system in systems for piece in split_tags(system, ("tools",)) if piece.tag]:
-        whole = _parse(text)
-        lines = whole if isinstance(whole, list) else [_parse(line) for line in text.splitlines() if line.strip()]
+        whole, written = parse_or_none(text), [line for line in text.splitlines() if line.strip()]
+        lines = whole if isinstance(whole, list) else [parse_or_none(line) for line in written]
         try:
             return read_tools(lines or None)
         except InputError:

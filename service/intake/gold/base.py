@@ -38,21 +38,14 @@ def match_words(output: str) -> dict[str, object]:
     """
     plain = output.strip().replace(",", "")
     if _NUMBER.fullmatch(plain):
-        return {"kind": "pattern", "pattern": _BEFORE_NUMBER + _write_number(plain) + _AFTER_NUMBER, "search": True}
+        whole, _, fraction = plain.partition(".")
+        fraction = fraction.rstrip("0")
+        number = f"{int(whole):,}".replace(",", ",?") + (rf"\.{fraction}0*" if fraction else r"(?:\.0+)?")
+        return {"kind": "pattern", "pattern": _BEFORE_NUMBER + number + _AFTER_NUMBER, "search": True}
     before = r"(?:^|\W)" if _WORD.match(output[:1]) else ""
     after = r"(?:$|\W)" if _WORD.match(output[-1:]) else ""
-    return {"kind": "pattern", "pattern": f"(?i){before}{_escape(output)}{after}", "search": True}
-
-
-def _write_number(plain: str) -> str:
-    whole, _, fraction = plain.partition(".")
-    grouped = f"{int(whole):,}".replace(",", ",?")
-    fraction = fraction.rstrip("0")
-    return grouped + (rf"\.{fraction}0*" if fraction else r"(?:\.0+)?")
-
-
-def _escape(text: str) -> str:
-    return _SPECIAL.sub(r"\\\g<0>", text)
+    escaped = _SPECIAL.sub(r"\\\g<0>", output)
+    return {"kind": "pattern", "pattern": f"(?i){before}{escaped}{after}", "search": True}
 
 
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,9})?")

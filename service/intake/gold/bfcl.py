@@ -43,7 +43,6 @@ class BfclGold(GoldForm):
 
 
 def _name_as_shown(answer: Mapping[str, Any], shown: Collection[str]) -> dict[str, Any]:
-    """Rename an answer's functions to the names under which the model saw them."""
     plain = {name: name.replace(".", "_") for name in answer}
     return {
         plain[name] if name not in shown and plain[name] in shown else name: accepted

@@ -70,7 +70,6 @@ class FutureAgiGold(GoldForm):
 
 
 def _read_text(text: str, path: str) -> JsonValue:
-    """Read the calls that a text spells, as JSON or as Python."""
     structure = read_structure(text)
     if not isinstance(structure, str):
         return structure
@@ -81,7 +80,6 @@ def _read_text(text: str, path: str) -> JsonValue:
 
 
 def _read_call(raw: JsonValue, path: str) -> dict[str, JsonValue]:
-    """Build a call pattern from a call in any of the shapes."""
     if isinstance(raw, dict) and isinstance(raw.get("function"), dict):
         return _read_call(raw["function"], f"{path}/function")
     if not isinstance(raw, dict):

@@ -1,17 +1,85 @@
-"""Merge the messages of all spans into one dialogue: every model span repeats what was said before it."""
+"""Merge the messages of all spans into one dialogue: every model span repeats what was said before it.
+
+A text that an agent was sent is the user's, or another agent's. Calls that stand in further sources and choices, in spans
+around model spans, or in any other attribute or event, are calls of the trace, or unread.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from pydantic import JsonValue
+
+from service.core.json.members import JsonObject
+from service.core.json.parsing import parse_or_none
+from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall
-from service.intake.spans.agents import Agents
-from service.intake.spans.messages import SpanMessage, read_output, read_span_input, spell_call
-from service.intake.spans.otlp import Span
+from service.intake.spans.conventions import SOURCES, Enclosing, classify_span, is_copy, is_genai_span, read_agent
+from service.intake.spans.messages import SpanMessage, UnreadPart, read_output, read_span_input, spell_call
+from service.intake.spans.otlp import Span, get_leaf
+from service.intake.spans.runs import PAYLOADS
 from service.intake.spans.selection import MessageCarrier, MissingReply
+from service.intake.unread_parts.repeated_calls import KnownCalls
+from service.intake.unread_parts.suspects import clip, list_possible_calls, looks_like_call
+
+_MIN_WORDS = 3
+"""Words of a text that is known to be an agent's because the agent wrote it before: anybody may write a shorter one."""
+
+
+class Agents:
+    """The agents of a trace, and what they have written so far. If only one agent speaks, nobody is named."""
+
+    def __init__(self, spans: Sequence[Span], speaking: Iterable[Span]) -> None:
+        """`speaking`: the spans whose messages are read or, if there are none, those of tool runs."""
+        self._names = {span.order: name for span in spans if (name := read_agent(span)) is not None}
+        named = {span.id: self._names[span.order] for span in spans if span.id and span.order in self._names}
+        self._around = Enclosing(spans, named)
+        runs = [span for span in spans if self._names.get(span.order) not in (None, self._around.find(span))]
+        self._runs = {span.order for span in runs}
+        self._around_runs = Enclosing(spans, {span.id: span for span in runs if span.id})
+        self.several = len({self._find(span) for span in speaking}) > 1
+        self._writers: dict[str, str] = {}
+        self._spoken: set[str | None] = set()
+        self._begun: set[int] = set()
+
+    def find(self, span: Span) -> str | None:
+        """Return the name of a span's agent, if there are several."""
+        return self._find(span) if self.several else None
+
+    def _find(self, span: Span) -> str | None:
+        return self._names.get(span.order) or self._around.find(span)
+
+    def note(self, span: Span, messages: Sequence[SpanMessage]) -> None:
+        """Note what the agent of a span replied."""
+        agent = self.find(span)
+        self._spoken.add(agent)
+        for message in messages if self.several else ():
+            arguments: list[JsonValue] = [dict(call.arguments or {}) for call in message.calls]
+            for text in (message.text, *[leaf.value for one in arguments for leaf in list_leaves(one)]):
+                if isinstance(text, str) and len(text.split(maxsplit=_MIN_WORDS)) >= _MIN_WORDS:
+                    self._writers.setdefault(text.strip(), agent or "")
+
+    def begin(self, span: Span) -> str | None:
+        """Return the agent that a request's new texts are from, if the request begins a run within that agent's own run.
+
+        None: nobody knows yet, and `find_writer` says whose a text is.
+        """
+        run = span if span.order in self._runs else self._around_runs.find(span)
+        if not self.several or run is None or run.order in self._begun:
+            return None
+        self._begun.add(run.order)
+        outer = self._around.find(run)
+        return outer if outer in self._spoken else None
+
+    def find_writer(self, span: Span, text: str) -> str | None:
+        """Return the other agent that wrote a text before, word for word ("" if it has no name); None if it is the user's."""
+        writer = self._writers.get(text.strip())
+        return None if writer == (self.find(span) or "") else writer
+
 
 Moment = tuple[int, int]
 """A time in nanoseconds, and the span's order to break ties."""
@@ -140,19 +208,14 @@ class _Memory:
             return self._is_new(["call", spelling], here, closing=closing)
         if closing:
             self._pending_ids[spelling][call.id] = None
-        new = self._is_new(["call", call.id, spelling], here, closing=closing) and not self._is_partial_repeat(
-            call, closing=closing
-        )
+        new = self._is_new(["call", call.id, spelling], here, closing=closing)
+        if new:  # unless it is a repetition and one of the two mentions lacks the arguments
+            captured = self._captured[call.id, call.name]
+            new = closing or not (False in captured if call.captured else captured)
+            captured.add(call.captured)
         if not new:
             self._pending_ids[spelling].pop(call.id, None)
         return new and (closing or not self._record_alias(call.id, spelling, ids))
-
-    def _is_partial_repeat(self, call: ToolCall, *, closing: bool) -> bool:
-        """Whether a call is a repetition and one of the two mentions lacks the arguments."""
-        captured = self._captured[call.id or "", call.name]
-        repeated = bool(captured) if not call.captured else False in captured
-        captured.add(call.captured)
-        return repeated and not closing
 
     def _record_alias(self, call_id: str, spelling: str, ids: set[str]) -> bool:
         """Record a call made under another id; return whether it was.
@@ -165,3 +228,73 @@ class _Memory:
         del self._pending_ids[spelling][original_id]
         self.aliases[call_id] = original_id
         return True
+
+
+_MAX_LEVELS = 3
+"""Levels of attributes that only group others, as in `gen_ai.input.messages`."""
+_CALL_HINT = re.compile(
+    r"(?:^|[\"'])(?:tool_?calls?|tool_?use|function_?call|arguments|args)(?:[\"']|$)", re.IGNORECASE
+)
+"""Matches what has calls or is part of one, by name or in truncated JSON."""
+
+
+def list_unread_calls(spans: Sequence[Span], known: KnownCalls, read_orders: set[int]) -> Iterator[DialogueEntry]:
+    """Iterate over possible calls that are not read.
+
+    `read_orders`: the order of each span whose messages are read, or should be.
+    """
+    for span in spans:
+        if is_copy(span):
+            continue
+        unread: list[UnreadPart] = [
+            ("call", f"a call of {clip(call.name)!r} in the span {clip(span.name)!r}")
+            for value in _list_values(span)
+            for call, _ in known.take_new(list_possible_calls(value, span.path, packed=True))
+        ]
+        unread += _list_truncated(span) if span.order in read_orders else []
+        if span.dropped and is_genai_span(span):
+            what = f"what the span {clip(span.name)!r} lost ({span.dropped} attributes or events were dropped)"
+            lost: list[UnreadPart] = [("call", f"a call in {what}"), ("text", what)]
+            unread += lost
+        if unread:
+            yield DialogueEntry((span.end, span.order), span.path, SpanMessage(None, "", unread=tuple(unread)))
+
+
+def _list_values(span: Span) -> Iterator[JsonValue]:
+    """Iterate over attributes and events that may mention calls, without a tool's input and output."""
+    is_tool = classify_span(span) == "tool"
+    for path, value in _list_attributes(span.attributes, ""):
+        if not (is_tool and path in PAYLOADS):
+            yield value
+    for event in () if is_tool else span.events:
+        of_tool = {"role": "tool"} if event.name == "gen_ai.tool.message" else {}
+        yield {**of_tool, **event.attributes} if of_tool else {event.name: dict(event.attributes)}
+
+
+def _list_attributes(raw: JsonObject, above: str, level: int = 1) -> Iterator[tuple[str, JsonValue]]:
+    for name, value in raw.items():
+        path = f"{above}{name}"
+        inner = value if isinstance(value, dict) and level < _MAX_LEVELS and path not in PAYLOADS else None
+        if inner and not looks_like_call(inner) and not any(map(str.isdecimal, inner)):
+            yield from _list_attributes(inner, f"{path}.", level + 1)
+        else:
+            yield path, value
+
+
+def _list_truncated(span: Span) -> Iterator[UnreadPart]:
+    """Iterate over message sources that an exporter's size limit truncated where they mentioned calls."""
+    for source in SOURCES:
+        pending = [("", get_leaf(span, source) if source in ("input", "output") else span.get(source))]
+        while pending:
+            name, value = pending.pop()
+            if isinstance(value, dict):
+                pending += value.items()
+            elif isinstance(value, str) and _is_truncated(value):
+                yield "call", f"a call in {source}, which is cut off,"
+                if not (_CALL_HINT.search(name) or _CALL_HINT.search(value)):
+                    yield "text", f"{source}, which is cut off,"
+
+
+def _is_truncated(text: str) -> bool:
+    begun, ended = text.startswith(('[{"', '{"')), text.rstrip().endswith(("]", "}"))
+    return begun and not ended and parse_or_none(text) is None

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_object, list_items, read_type
+from service.core.json.parsing import parse_or_none
 from service.core.json.pointers import split_pointer
 from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadablePart, UnreadKind
 from service.errors import InputError
@@ -23,8 +24,8 @@ from service.intake.calls import read_result_content
 from service.intake.cursor import Cursor
 from service.intake.messages import Speaker, name_speaker, read_message
 from service.intake.parts import ARGUMENTS, CALLS, RESULTS, TEXTS, THOUGHTS
-from service.intake.spans.otlp import Span, look_up, parse_json, read_items
-from service.intake.spans.sources import get_event_name, get_stated
+from service.intake.spans.conventions import get_event_name, get_stated
+from service.intake.spans.otlp import Span, look_up, read_items
 from service.intake.texts import to_snake
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Leftover, Rest
@@ -86,7 +87,7 @@ def _unwrap(item: JsonObject) -> JsonObject:
     if isinstance(inner, dict):
         return _unwrap(inner)
     if isinstance(inner, str) and get_event_name(item):
-        spelt = parse_json(inner)
+        spelt = parse_or_none(inner)
         return spelt if isinstance(spelt, dict) else {**item, "content": inner}
     for key in ("kwargs", "data") if "lc" in item or "type" in item else ():
         inner = item.get(key)
@@ -233,7 +234,7 @@ def _list_catalogues(span: Span) -> Iterator[JsonValue]:
         if (
             raw is None
             and isinstance(packed := span.get(holder), str)
-            and isinstance(spelt := parse_json(packed), dict)
+            and isinstance(spelt := parse_or_none(packed), dict)
         ):
             raw = spelt.get(inner)
         if raw is not None:
@@ -251,4 +252,5 @@ def _read_definition(item: JsonObject) -> JsonObject:
         described = {name: tool[name] for name in ("name", "description") if isinstance(tool.get(name), str)}
         return {**described, "parameters": dict(schema)}
     raw = item.get("parameters", item.get("parameters_json_schema"))
-    return {**item, "parameters": parse_json(raw) or {} if isinstance(raw, str) else raw}
+    spelt = find_object({"": parse_or_none(raw)}, "") if isinstance(raw, str) else raw
+    return {**item, "parameters": spelt}

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, as_text, list_objects
-from service.core.json.parsing import UnreadableError, parse
+from service.core.json.parsing import parse_or_none
 from service.errors import InputError
 from service.intake.texts import Tree, unflatten
 
@@ -78,20 +78,11 @@ def look_up(tree: JsonObject, path: str) -> JsonValue:
 def read_items(value: JsonValue) -> list[JsonObject]:
     """Return the objects of a list in any notation: a list, a tree with indices for keys, or either as JSON text."""
     if isinstance(value, str):
-        return read_items(parse_json(value))
+        return read_items(parse_or_none(value))
     if isinstance(value, dict):
         indices = sorted([key for key in value if key.isdecimal() and len(key) < 10], key=int)
         value = [value[index] for index in indices]
     return [unflatten(item) for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def parse_json(text: str) -> JsonValue:
-    """Parse JSON text; None if it is invalid or spells a string."""
-    try:
-        value = parse(text)
-    except UnreadableError:  # cut off by an exporter's limit, perhaps
-        return None
-    return None if isinstance(value, str) else value
 
 
 def read_spans(spans: JsonValue, resource_spans: JsonValue) -> list[Span]:
@@ -173,7 +164,6 @@ def list_exported(raw: JsonValue) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _list_objects(raw: JsonValue, path: str) -> Iterator[tuple[str, JsonObject]]:
-    """Iterate over the objects of a list with their pointers; nothing if there is no list."""
     if raw is None:
         return
     if not isinstance(raw, list):

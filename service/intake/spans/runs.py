@@ -12,12 +12,12 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject
-from service.core.json.parsing import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse, parse_or_none
 from service.core.trace import ToolCall, ToolResult
 from service.intake.calls import build_tool_call
-from service.intake.spans.kinds import Enclosing, classify_span, is_copy, read_tool_name
+from service.intake.spans.conventions import Enclosing, classify_span, is_copy, read_tool_name
 from service.intake.spans.messages import HIDDEN, drop_hidden, read_content
-from service.intake.spans.otlp import Span, get_leaf, parse_json
+from service.intake.spans.otlp import Span, get_leaf
 from service.intake.texts import read_literal
 
 _ARGUMENTS = (
@@ -182,8 +182,7 @@ def _read_content(raw: JsonValue, media: JsonValue) -> JsonValue:
     if not isinstance(raw, str) or media is None:
         return read_content(raw)
     if media == "blocks":
-        blocks = parse_json(raw)
-        return read_content(raw if blocks is None else blocks)
+        return read_content(parse_or_none(raw) or raw)
     if media != "application/json":
         return read_content(raw)
     try:
@@ -238,7 +237,6 @@ def _build_key(call: ToolCall, members: str) -> str:
 
 
 def _take(waiting: deque[int], run: ToolCall, calls: Sequence[ToolCall]) -> int | None:
-    """Take the first waiting call that the run does not contradict; return its index."""
     for offset, index in enumerate(islice(waiting, _MAX_TRIES)):
         if not _contradicts(calls[index], run):
             del waiting[offset]

@@ -9,10 +9,17 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_text
-from service.intake.spans.kinds import Enclosing, classify_span, is_copy, read_kind
+from service.intake.spans.conventions import (
+    Enclosing,
+    classify_span,
+    get_event_name,
+    is_copy,
+    list_input,
+    list_output,
+    read_kind,
+)
 from service.intake.spans.messages import UnreadPart, read_output
 from service.intake.spans.otlp import Span
-from service.intake.spans.sources import get_event_name, list_input, list_output
 from service.intake.unread_parts.endings import ENDINGS, list_missing
 
 _ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
@@ -145,7 +152,6 @@ def _is_reply(message: JsonObject) -> bool:
 
 
 def _list_ends(span: Span) -> list[str]:
-    """Return how a span's replies ended, as the span states it."""
     reasons = span.get("gen_ai.response.finish_reasons") or span.get("llm.finish_reason")
     listed = reasons if isinstance(reasons, list) else [reasons]
     return [reason for reason in listed if isinstance(reason, str)]

@@ -59,10 +59,7 @@ def list_missing(reason: str, *, called: bool) -> tuple[UnreadKind, ...]:
 
 
 def list_endings(raw: JsonObject, path: str) -> Iterator[Ending]:
-    """Iterate over the ending that an object states: an error first, else the first member that names a reason.
-
-    One at most.
-    """
+    """Iterate over the ending that an object states: an error first, else the first member that names a reason. One at most."""
     if raw.get("error"):
         yield Ending("error", f"{path}/error")
         return

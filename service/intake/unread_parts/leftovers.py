@@ -7,7 +7,8 @@ the rest is ignored.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -17,10 +18,9 @@ from service.core.json.pointers import escape_token
 from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall, UnreadablePart, UnreadKind
 from service.intake.unread_parts.endings import EMPTY, Ending, list_missing
-from service.intake.unread_parts.notations import Offered
 from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
-from service.intake.unread_parts.suspects import Hint, Known, Suspect, classify, list_suspects
-from service.intake.unread_parts.text_calls import find_thought_calls
+from service.intake.unread_parts.suspects import Hint, Known, classify, list_suspects
+from service.intake.unread_parts.text_calls import Offered, find_thought_calls
 
 About = Literal["record", "reply", "result"]
 """What an object tells of: the whole trace, what the assistant said, what a tool returned."""
@@ -28,7 +28,7 @@ MAX_NAMED = 50
 """Distinct descriptions of ignored parts that are named one by one."""
 _MAX_LOSS_LEVELS = 3
 _MEASURES = re.compile(r"score|eval|metric|rubric|feedback", re.IGNORECASE)
-"""Members that tell how good a trace is: what they name is a measure unless it is a tool."""
+"""Members that tell how good a trace is: what they name is no call unless it is a tool."""
 _PIECES = re.compile(r"delta|chunk|fragment|partial", re.IGNORECASE)
 """Members that hold pieces of a stream."""
 _LABEL = re.compile(
@@ -83,13 +83,14 @@ def sort_leftovers(
 ) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
     """Return what is unread of what readers left, and what is ignored, given the calls of the trace."""
     unread: list[UnreadablePart] = []
-    ignored: dict[str, tuple[str, int]] = {}
+    first: dict[str, str] = {}
+    times: Counter[str] = Counter()
     for one in left:
         judged = _judge_rest(one, calls, known) if isinstance(one, Rest) else [] if isinstance(one, ReplyEnd) else [one]
         for part in judged:
             if part.kind == "other" and not (isinstance(one, Rest) and one.shown):
-                first, count = ignored.get(part.reason, (part.path, 0))
-                ignored[part.reason] = first, count + 1
+                first.setdefault(part.reason, part.path)
+                times[part.reason] += 1
             else:
                 unread.append(part)
     ends: list[UnreadablePart] = []
@@ -98,19 +99,20 @@ def sort_leftovers(
             kinds = {part.kind for part in (*unread, *ends) if part.turn == one.turn}
             if one.ending.reason != EMPTY or not kinds & {"call", "text"}:
                 ends += _list_lost(one.ending, one.turn, called=one.called or "call" in kinds)
-    return list(_drop_second_losses([*ends, *unread])), list(_list_ignored(ignored))
-
-
-def _list_ignored(ignored: Mapping[str, tuple[str, int]]) -> Iterator[UnreadablePart]:
-    for reason, (path, count) in islice(ignored.items(), MAX_NAMED):
-        yield UnreadablePart("other", path, reason if count == 1 else f"{reason}, in {count} places", 0)
-    if (more := len(ignored) - MAX_NAMED) > 0:
-        yield UnreadablePart("other", "", f"{more} more sorts of members and parts are not read", 0)
+    ignored = [
+        UnreadablePart("other", path, reason if times[reason] == 1 else f"{reason}, in {times[reason]} places", 0)
+        for reason, path in islice(first.items(), MAX_NAMED)
+    ]
+    if (more := len(first) - MAX_NAMED) > 0:
+        ignored.append(UnreadablePart("other", "", f"{more} more sorts of members and parts are not read", 0))
+    return list(_drop_second_losses([*ends, *unread])), ignored
 
 
 def _judge_rest(rest: Rest, calls: KnownCalls, known: Known) -> list[UnreadablePart]:
     """List what a part may hold; one that holds nothing of a trace is of the kind "other"."""
-    suspects = _list_suspects(rest, known)
+    suspects = [*list_suspects(rest.value, rest.path, known, rest.name)] if rest.calls else []
+    if known.tools and _MEASURES.search(rest.name):
+        suspects = [one for one in suspects if one.call is None or one.call.name in known.tools]
     found = [PossibleCall(one.call, one.path) for one in suspects if one.call is not None]
     thought = calls.drop_repeated(_list_thought_calls(rest, known))
     new = [*thought, *calls.drop_repeated(found, by_id=rest.by_id)]
@@ -147,37 +149,24 @@ def _drop_second_losses(parts: Iterable[UnreadablePart]) -> Iterator[UnreadableP
 
 def _list_lost(ending: Ending, turn: int, *, called: bool, result: bool = False) -> Iterator[UnreadablePart]:
     """Iterate over what a reply with this ending may lack; with `result`, it is a result that was cut."""
-    what = "an empty reply" if ending.reason == EMPTY else f"{_ENDED} {ending.reason[:60]!r}"
     if result:
         yield UnreadablePart("result", ending.path, f"a result that is marked {ending.reason[:60]!r} is not read", turn)
         return
+    what = "an empty reply" if ending.reason == EMPTY else f"{_ENDED} {ending.reason[:60]!r}"
     for kind in list_missing(ending.reason, called=called):
         yield UnreadablePart(kind, ending.path, f"{'a call in ' if kind == 'call' else ''}{what} is not read", turn)
 
 
 _THOUGHT = re.compile(r"think|reason|thought", re.IGNORECASE)
-"""What the name of a thought has."""
 
 
 def _list_thought_calls(rest: Rest, known: Known) -> Iterator[PossibleCall]:
-    """Iterate over the calls that a model wrote into a part that is a thought."""
-    if not _THOUGHT.search(f"{rest.name} {rest.what}"):
-        return
+    """Iterate over the calls that a model wrote into a part that is a thought, by its name."""
     offered = Offered(known.tools, bool(known.tools))
-    for leaf in list_leaves(rest.value, limit=20):
-        if isinstance(leaf.value, str):
-            for call in find_thought_calls(leaf.value, offered):
-                yield PossibleCall(
-                    ToolCall(None, call.name, call.arguments, call.arguments), f"{rest.path}{leaf.pointer}"
-                )
-
-
-def _list_suspects(rest: Rest, known: Known) -> list[Suspect]:
-    """List what could be a call or a result in a part; a measure of the trace is none, unless it has the name of a tool."""
-    suspects = [*list_suspects(rest.value, rest.path, known, rest.name)] if rest.calls else []
-    if known.tools and _MEASURES.search(rest.name):
-        return [one for one in suspects if one.call is None or one.call.name in known.tools]
-    return suspects
+    for leaf in list_leaves(rest.value, limit=20) if _THOUGHT.search(f"{rest.name} {rest.what}") else ():
+        for call in find_thought_calls(leaf.value, offered) if isinstance(leaf.value, str) else ():
+            made = ToolCall(None, call.name, call.arguments, call.arguments)
+            yield PossibleCall(made, f"{rest.path}{leaf.pointer}")
 
 
 def _is_reply(value: JsonValue) -> bool:

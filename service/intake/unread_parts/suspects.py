@@ -86,8 +86,12 @@ _RETURNED = re.compile(
     r"|^(?:respuesta|r[ée]ponse|antwort)_"
 )
 """Members that hold what something returned."""
-_REFERENCE = re.compile(r"few_?shot|(?:^|_)examples?(?:$|_)|^expected|^gold|ground_?truth|^reference", re.IGNORECASE)
-"""Members that hold what was done elsewhere, or should have been done."""
+_REFERENCE = re.compile(r"few_?shot|(?:^|_)examples?(?:$|_)|^(?:expected|golden|gold|references?)(?:$|_)|ground_?truth")
+
+
+def is_reference(name: str) -> bool:
+    """Whether a member holds what was done elsewhere, or should have been done: calls in it were not made here."""
+    return _REFERENCE.search(to_snake(name)) is not None
 
 
 @lru_cache(maxsize=8192)
@@ -190,8 +194,6 @@ def read_call(raw: JsonObject, holder: str, around: JsonObject, known: Known) ->
 
 
 class _Signs(NamedTuple):
-    """The members of an object that make it look like a call."""
-
     names: list[str]
     """Those that could name a tool."""
     offered: str | None
@@ -335,8 +337,6 @@ def _unpack(name: str, value: JsonValue) -> JsonValue:
 
 
 class _Search(NamedTuple):
-    """Looks for suspects, knowing a trace."""
-
     known: Known
     unpack: Unpack | None
 
@@ -360,6 +360,6 @@ class _Search(NamedTuple):
             else:  # not what a result returned, nor a tool's schema
                 returned = value.get("role") in ("tool", "function") or guess_kind(str(value.get("type"))) == "result"
                 for name, item in value.items():
-                    skipped = _REFERENCE.search(name) or (name in _SCHEMAS and _is_definition(value))
+                    skipped = is_reference(name) or (name in _SCHEMAS and _is_definition(value))
                     if not skipped and not (returned and Hint.RESULT in classify(name)):
                         yield from self.walk(item, f"{path}/{escape_token(name)}", name, value, level + 1)

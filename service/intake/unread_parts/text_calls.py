@@ -8,15 +8,38 @@ shown, is an example and no call.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
 from service.core.json.parsing import parse_or_none
-from service.intake.texts import drop_thoughts, parse_calls
-from service.intake.unread_parts.notations import Offered, TextCall, decode, list_json_calls, read_plain
+from service.intake.texts import drop_thoughts, parse_calls, read_literal
+
+
+class TextCall(NamedTuple):
+    """A call in a text. `name` is "" and `arguments` None where they cannot be read.
+
+    `whole`: it is closed, its arguments are an object, and it can mean nothing else.
+    """
+
+    form: str
+    name: str = ""
+    arguments: dict[str, JsonValue] | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The tools that a text may call, each with the names of its arguments. `known`: whether the log lists its tools."""
+
+    tools: Mapping[str, frozenset[str]]
+    known: bool
+
 
 MAX_CHARS = 40_000
 """Characters of a text in which calls are looked for: at its beginning and its end where it is longer."""
@@ -26,8 +49,6 @@ MAX_BLOCK_CHARS = 4_000
 """Characters of a marked call that is not JSON."""
 MAX_ASKED_CHARS = 2_000
 """Characters of the user's words that are looked at."""
-
-
 MAY_CALL = re.compile(r"[{(\[<:]")
 """What every call in a text has: a text without it holds none."""
 _WORD = r"(?:tool|function|func)s?[_▁\- ]?(?:calls?|use|invo\w*|exec\w*|request|prefix|code)"
@@ -77,42 +98,35 @@ def find_text_calls(text: str, offered: Offered, asked: str = "") -> Sequence[Te
 
 
 def find_thought_calls(text: str, offered: Offered) -> Iterator[TextCall]:
-    """Iterate over the calls that a thought holds where the parser missed its end: marked and whole, of tools on offer.
+    """Find the calls that a thought holds where the parser missed its end: marked and whole, of tools on offer.
 
     >>> tools = Offered({"get_weather": {"city"}}, True)
     >>> [call.name for call in find_thought_calls("I need get_weather(city='Oslo')", tools)]
     []
     """
     text = text[-MAX_CHARS:].strip()
-    if _MARK.search(text):
-        for call in _find_marked(text, offered, _list_quoted(text)):
-            if call.whole and call.name in offered.tools:
-                yield call
+    marked = _find_marked(text, offered, _list_quoted(text))
+    return (call for call in marked if call.whole and call.name in offered.tools)
 
 
-def _list_quoted(text: str) -> list[tuple[int, int]]:
-    """Return where code stands: fenced blocks, except those whose tag says that they call, and code within a line."""
+def _list_quoted(text: str) -> list[range]:
+    """List where code stands: fenced blocks, except those whose tag says that they call, and code within a line."""
     if "`" not in text and "~~~" not in text:
         return []
     fences = [found for found in _FENCE.finditer(text) if found[2].lower() not in _CALL_FENCES]
-    return [found.span() for found in (*fences, *_INLINE.finditer(text))]
+    return [range(*found.span()) for found in (*fences, *_INLINE.finditer(text))]
 
 
-def _is_quoted(at: int, quoted: Sequence[tuple[int, int]]) -> bool:
-    return any(start <= at < end for start, end in quoted)
-
-
-def _find_marked(text: str, offered: Offered, quoted: Sequence[tuple[int, int]]) -> Iterator[TextCall]:
+def _find_marked(text: str, offered: Offered, quoted: Sequence[range]) -> Iterator[TextCall]:
     if not any(map(text.__contains__, _SIGNS)):
         return
     end, calls = -1, list[TextCall]()
     for mark in islice(_MARK.finditer(text), MAX_MARKS):
-        if mark.start() < end or (_is_quoted(mark.start(), quoted) and mark.lastgroup != "react"):
-            continue
-        if _CLOSING.search(_read_head(mark)):
+        shown = mark.lastgroup != "react" and any(mark.start() in one for one in quoted)
+        if mark.start() < end or shown or _CLOSING.search(_read_head(mark)):
             continue
         call, end = _read_marked(text, mark, offered)
-        calls += [call] if call is not None else []
+        calls += [] if call is None else [call]
     named = [call for call in calls if call.arguments is not None]
     yield from named or [call for call in calls if call.name] or calls
 
@@ -180,9 +194,9 @@ def _read_inner(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
         return TextCall("", python[0].name, python[0].arguments, python[0].arguments is not None), block_end
     pairs = _ARG_KEY.findall(body) or _PARAMETER.findall(body)
     if pairs:
-        return TextCall("", name, {key.strip(): read_plain(value) for key, value in pairs}, True), block_end
+        return TextCall("", name, {key.strip(): _read_plain(value) for key, value in pairs}, True), block_end
     brace = body.find("{")
-    value = decode(body, brace)[0] if brace >= 0 else None
+    value = _decode(body, brace)[0] if brace >= 0 else None
     if isinstance(value, dict):
         return TextCall("", name, value, True), block_end
     plain_tags = [
@@ -191,14 +205,14 @@ def _read_inner(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
         if key not in ("tool_name", "name", "server_name", "arguments", "parameters")
     ]
     if plain_tags:
-        return TextCall("", name, {key: read_plain(value) for key, value in plain_tags}, False), block_end
+        return TextCall("", name, {key: _read_plain(value) for key, value in plain_tags}, False), block_end
     return TextCall("", name), block_end
 
 
 def _read_bracketed(rest: str, start: int, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
     """Read what begins with a bracket: JSON of calls, JSON of arguments after a mark that names the tool, or Python."""
-    value, end = decode(rest, start)
-    calls = list(list_json_calls(value, offered, strict=False)) if value is not None else []
+    value, end = _decode(rest, start)
+    calls = list(_list_json_calls(value, offered, strict=False)) if value is not None else []
     if calls:
         return calls[0], end
     before = rest.partition("<")[0]
@@ -216,7 +230,6 @@ _BLOCK_END = re.compile(
 
 
 def _read_react(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
-    """Read `Action: name` with its input on the next line, or an action followed by a block of JSON."""
     found = re.compile(
         r"([\w.:/-]+)[*`]*[ \t]*(?:\n+[ \t>*#]*Action(?: \d+)? Input(?: \d+)?:[*]*[ \t]*(.*?)(?=\n[ \t]*Observation|\Z)|[\[(])",
         re.DOTALL,
@@ -227,11 +240,11 @@ def _read_react(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
             "ReAct", found[1], arguments if isinstance(arguments, dict) else None, isinstance(arguments, dict)
         ), found.end()
     block = re.compile(r"\s*```(?:json)?\s*(?=[\[{])").match(text, mark.end())
-    value = decode(text, block.end())[0] if block else None
-    return next(list_json_calls(value, offered, strict=False), None), mark.end()
+    value = _decode(text, block.end())[0] if block else None
+    return next(_list_json_calls(value, offered, strict=False), None), mark.end()
 
 
-def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[tuple[int, int]]) -> Iterator[TextCall]:
+def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[range]) -> Iterator[TextCall]:
     """Iterate over calls without a mark: they end the text, and nobody asked for an example."""
     fences = list(_FENCE.finditer(text))
     last = fences[-1] if fences and _END.match(text, fences[-1].end()) else None
@@ -244,18 +257,18 @@ def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[tup
     if (last or len(fences) > 1) and is_shown():
         return
     whole = list(_read_whole(block, offered, python=calling or tag in _PYTHON_FENCES, calling=calling))
-    found = whole or list(_find_named(block, offered, [] if last else quoted))
-    if whole or (found and not is_shown()):  # few texts have any, and to look for signs of an example takes long
-        yield from found
+    named = None if whole else _find_named(block, offered, () if last else quoted)
+    if named is not None and not is_shown():  # few texts have one, and to look for signs of an example takes long
+        whole = [named]
+    yield from whole
 
 
 def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) -> Iterator[TextCall]:
-    """Read a text that is nothing but calls: JSON, Python, or a tag with a tool's name."""
     start = len(block) - len(block.lstrip())
-    value, end = decode(block, start) if block[start : start + 1] in ("{", "[") else (None, 0)
+    value, end = _decode(block, start) if block[start : start + 1] in ("{", "[") else (None, 0)
     rest = block[end:].strip(" \n;,")
     if value is not None and (not rest or rest.startswith(("{", "[", "<"))):
-        yield from list_json_calls(value, offered, strict=True)
+        yield from _list_json_calls(value, offered, strict=True)
         return
     written = parse_calls(block) if python else None
     if written:
@@ -263,30 +276,30 @@ def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) ->
         yield from (TextCall("Python", one.name, one.arguments, one.arguments is not None) for one in known)
     tag = _TOOL_TAG.fullmatch(block.strip())
     if tag and tag[1] in offered.tools:
-        yield TextCall(f"<{tag[1]}>", tag[1], {key: read_plain(inner) for key, inner in _PLAIN_TAG.findall(tag[2])})
+        yield TextCall(f"<{tag[1]}>", tag[1], {key: _read_plain(inner) for key, inner in _PLAIN_TAG.findall(tag[2])})
 
 
 _TOOL_TAG = re.compile(r"<([A-Za-z_][\w.-]*)>(.*)</\1>", re.DOTALL)
 
 
-def _find_named(text: str, offered: Offered, quoted: Sequence[tuple[int, int]]) -> Iterator[TextCall]:
+def _find_named(text: str, offered: Offered, quoted: Sequence[range]) -> TextCall | None:
     """Find a tool on offer that is followed by arguments that it takes, to the end of the text."""
-    for name in offered.tools:
+    for name, taken in offered.tools.items():
         at = text.rfind(name)
-        if at < 0 or _is_quoted(at, quoted) or (at and (text[at - 1].isalnum() or text[at - 1] == "_")):
+        if at < 0 or (at and (text[at - 1].isalnum() or text[at - 1] == "_")) or any(at in one for one in quoted):
             continue
         after = text[at + len(name) :]
-        arguments, end = _read_after(after, offered.tools[name])
+        arguments, end = _read_after(after, taken)
         if arguments is not None and _END.match(after, end):
-            yield TextCall("text", name, arguments)
-            return
+            return TextCall("text", name, arguments)
+    return None
 
 
 def _read_after(after: str, listed: frozenset[str]) -> tuple[dict[str, JsonValue] | None, int]:
     """Read arguments in JSON, as Python's keywords, or one per line; only those that the tool takes count."""
     brace = re.match(r"""["'`*\]\s:=,.|()>-]{0,12}(?:\w{0,20}["'`*\s:=,>|-]{1,12}){0,2}(?=\{)""", after)
     if brace is not None:
-        value, end = decode(after, brace.end())
+        value, end = _decode(after, brace.end())
         if isinstance(value, dict) and (listed.issuperset(value) if listed else bool(value)):
             return value, end
     if after.startswith("(") and (close := after.rfind(")")) > 0:
@@ -296,7 +309,85 @@ def _read_after(after: str, listed: frozenset[str]) -> tuple[dict[str, JsonValue
     lines = [line for line in after.split("\n")[1:] if line.strip(" `")]
     pairs = [found for line in lines if (found := re.match(r"""[\s*-]*["']?([\w.-]+)["']?\s*[:=]\s*(.+)$""", line))]
     heads = len(lines) - len(pairs)
-    known = {found[1]: read_plain(found[2].strip("\"' ,")) for found in pairs if found[1] in listed}
+    known = {found[1]: _read_plain(found[2].strip("\"' ,")) for found in pairs if found[1] in listed}
     if known and len(known) == len(pairs) and heads <= 1 and not after.split("\n", maxsplit=1)[0].strip(" \"'`:,"):
         return known, len(after)
     return None, 0
+
+
+_BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*):")
+
+
+def _read_plain(value: str) -> JsonValue:
+    """Read the text of a parameter: JSON where it is an object, a list, a number or a constant."""
+    text = value.strip("\n").strip()
+    found = parse_or_none(text) if text[:1] in "{[-0123456789tfn" else None
+    return text if found is None and text != "null" else found
+
+
+def _decode(text: str, at: int) -> tuple[JsonValue, int]:
+    """Decode the JSON value at a place, also one with Python's quotes; return it and where it ends. None: there is none.
+
+    Gemma's models write keys bare, and texts between marks of their own.
+    """
+    if "<escape>" in text or '<|"|>' in text:
+        text = _BARE_KEY.sub(r'\1"\2":', text[at:].replace("<escape>", '"').replace('<|"|>', '"'))
+        value, _ = _decode(text, 0)
+        return value, len(text)
+    try:
+        value, end = json.JSONDecoder().raw_decode(text, at)
+    except (ValueError, RecursionError):
+        end = _find_bracket_end(text, at)
+        value = read_literal(text[at:end]) if end else None
+    return value, end
+
+
+def _find_bracket_end(text: str, at: int) -> int:
+    depth = 0
+    for found in re.compile(r"[\[{]|[\]}]").finditer(text, at):
+        depth += 1 if found[0] in "[{" else -1
+        if not depth:
+            return found.end()
+    return 0
+
+
+_CALL_KEYS = ("tool_calls", "function_call", "tool_call", "tool_uses", "calls")
+_TOOL_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action", "recipient_name")
+_ARGUMENT_KEYS = ("arguments", "args", "parameters", "params", "input", "tool_input", "action_input", "kwargs")
+
+
+def _list_json_calls(value: JsonValue, offered: Offered, *, strict: bool) -> Iterator[TextCall]:
+    """Iterate over the calls in JSON of a text. `strict`: without a mark, so that more of a call must be there."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _list_json_calls(item, offered, strict=strict)
+        return
+    if not isinstance(value, dict):
+        return
+    inner = next((value[key] for key in _CALL_KEYS if value.get(key)), None)
+    inner = value.get("function") if inner is None else inner
+    if isinstance(inner, (dict, list)):
+        yield from _list_json_calls(inner, offered, strict=strict)
+    elif (call := _read_call_object(value, offered, strict=strict)) is not None:
+        yield call
+
+
+def _read_call_object(value: dict[str, JsonValue], offered: Offered, *, strict: bool) -> TextCall | None:
+    key = next((key for key in _TOOL_KEYS if isinstance(value.get(key), str)), None)
+    name = cast("str", value[key]).removeprefix("functions.") if key else ""
+    holder = next((one for one in _ARGUMENT_KEYS if one in value), None)
+    raw = value.get(holder) if holder else None
+    arguments = parse_or_none(raw) if isinstance(raw, str) else {} if raw is None else raw
+    plain = arguments if isinstance(arguments, dict) else None
+    if name in offered.tools:
+        whole = plain is not None and (holder is not None or len(value) == 1)
+        return TextCall("JSON", name, plain, whole) if whole or raw is not None else None
+    only = next(iter(value.items())) if len(value) == 1 else ("", None)
+    if only[0] in offered.tools and isinstance(only[1], dict):
+        return TextCall("JSON", only[0], only[1], True)
+    # Whatever tool it names:
+    typed = value.get("type") in ("tool_use", "tool_call", "function_call")
+    certain = typed or (key == "name" and (holder == "arguments" or set(value) == {"name", "parameters"}))
+    if name and holder and plain is not None and (certain or not strict):
+        return TextCall("JSON", name, plain, not offered.known)
+    return None
