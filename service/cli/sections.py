@@ -18,8 +18,7 @@ from service.reporting.summary.calls import Percentiles
 from service.reporting.summary.classes import ClassScore
 from service.reporting.summary.gate import Gate
 from service.reporting.summary.labelled import CorrectedRate
-from service.stats.corrected import InferredRate
-from service.stats.rates import Estimate
+from service.stats.rates import Estimate, InferredRate
 
 T = TypeVar("T")
 

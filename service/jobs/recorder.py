@@ -22,13 +22,13 @@ LOG = logging.getLogger("callgrade.batches")
 
 T = TypeVar("T")
 
-COMMIT_INTERVAL_S = 0.03
+COMMIT_INTERVAL_S = 0.1
 """Seconds between commits: where outcomes come one by one, a commit for each would cost more than the outcome itself."""
 
 MAX_WAITING_ROWS = 50
 """Waiting rows that trigger the next commit at once; fewer where there are fewer than twice as many places."""
 
-CALLS_AHEAD = 16
+CALLS_AHEAD = 64
 """Calls that are reserved together before they are made: as many may be counted in vain where a worker dies."""
 
 BUDGET_SPENT = "the budget is spent"

@@ -7,7 +7,6 @@ becomes the nearest float, as usual.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import cast
 
 import jiter
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from service.core.json.values import format_value, name_type
 from service.core.json.walk import Node, is_deeper_than, walk
@@ -135,9 +135,8 @@ def check_value(value: object, limits: Limits) -> None:
     service.errors.MalformedError: /a/0: not a number: nan
     """
     try:
-        data = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
-        plain = parse_strictly(data, limits) == value
-    except (TypeError, ValueError, RecursionError, InputError):
+        plain = parse_strictly(to_json(value), limits) == value
+    except (ValueError, InputError):
         plain = False
     if not plain:
         _check_nodes(value, limits)

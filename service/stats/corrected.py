@@ -14,7 +14,6 @@ Biometrics 61:515-523). No interval has width 0, and each contains its rate.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.stats.intervals import CONFIDENCE
+from service.stats.rates import InferredRate
 from service.stats.student import find_t_quantile
 from service.stats.tallies import Floats
 
@@ -29,23 +29,6 @@ Groups = Sequence[str | None]
 
 PSEUDO_WEIGHT = 0.5
 """The weight of each pseudo-item, in groups."""
-
-
-@dataclass(frozen=True, slots=True)
-class InferredRate:
-    """A rate in [0, 1] with its interval. `trust` in [0, 1] is the judge's weight (the lambda of PPI++); 0 means labels alone."""
-
-    value: float
-    low: float
-    high: float
-    trust: float
-    more_labels: int | None
-    """How many more labels would halve the interval; None where no number would."""
-
-    @property
-    def width(self) -> float:
-        """The width of the interval."""
-        return self.high - self.low
 
 
 def code_groups(groups: Groups) -> NDArray[np.int64]:

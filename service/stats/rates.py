@@ -17,6 +17,23 @@ class Measure:
     high: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class InferredRate:
+    """A rate in [0, 1] with its interval. `trust` in [0, 1] is the judge's weight (the lambda of PPI++); 0 means labels alone."""
+
+    value: float
+    low: float
+    high: float
+    trust: float
+    more_labels: int | None
+    """How many more labels would halve the interval; None where no number would."""
+
+    @property
+    def width(self) -> float:
+        """The width of the interval."""
+        return self.high - self.low
+
+
 class RatePart(NamedTuple):
     """What one case adds to a rate: `hits` out of `size`. Cases of one `group` are not independent of each other."""
 

@@ -14,7 +14,7 @@ from service.core.models.kinds import FrozenModel
 from service.core.outcome import Scored, is_open
 from service.errors import InputError
 from service.reporting.summary.samples import Sample, list_outcomes
-from service.stats.corrected import InferredRate, infer_from_labels, ppi
+from service.stats.rates import InferredRate
 
 MAX_LABEL_NEXT = 20
 """How many items to label next are named."""
@@ -104,6 +104,8 @@ def _correct(
     by_step: bool,  # noqa: FBT001
     labels: Mapping[LabelPlace, Sequence[bool]],
 ) -> CorrectedRate:
+    from service.stats.corrected import infer_from_labels, ppi  # noqa: PLC0415 (numpy, which few summaries need)
+
     iter_items = _iter_calls if by_step else _iter_reports
     items = [item for at, sample in enumerate(samples) for item in iter_items(sample, criterion, at)]
     labelled = sorted([one for one in items if one.place in labels], key=lambda one: str(one.place))
