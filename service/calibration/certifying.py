@@ -34,10 +34,11 @@ def digest_set(judges: Sequence[JudgeReport]) -> str:
 
 def certify(judges: Sequence[JudgeReport], *, tpr: float, tnr: float, look: int, made: date) -> dict[str, Certificate]:
     """Certify the fits of judges, by id. `tpr`, `tnr`: the shares of passes and failures that they must recognise."""
-    labels, error = digest_set(judges), spend_error(look)
+    labels, error, next_error = digest_set(judges), spend_error(look), spend_error(look + 1) / len(judges)
 
     def bound(items: Sequence[HeldOutItem], floor: float, *, label: bool) -> Recognised:
-        return bound_recognised([one for one in items if one.label is label], floor, (error, error / len(judges)))
+        own = [one for one in items if one.label is label]
+        return bound_recognised(own, floor, (error, error / len(judges)), next_error)
 
     found: dict[str, Certificate] = {}
     for one in judges:
@@ -61,16 +62,22 @@ def judge_fresh(report: JudgeReport, fit: Fit, fresh: JudgedSet) -> JudgeReport:
     return replace(report, items=tuple(rows))
 
 
-def bound_recognised(items: Sequence[HeldOutItem], floor: float, errors: tuple[float, float]) -> Recognised:
-    """Bound the share of these labels that verdicts match, at both errors; where groups repeat, by the effective sample size."""
+def bound_recognised(
+    items: Sequence[HeldOutItem], floor: float, errors: tuple[float, float], next_error: float
+) -> Recognised:
+    """Bound the share of these labels that verdicts match, at both errors; where groups repeat, by the effective sample size.
+
+    `next_error`: what the next look at these labels and more may spend, by which the labels needed are counted.
+    """
     right = np.array([one.passed is one.label for one in items], dtype=np.bool_)
     if not len(right):
-        return Recognised(labels=0, recognised=0, low=0.0, low_in_all=0.0, floor=floor)
+        needed = count_needed(1.0, floor, next_error)
+        return Recognised(labels=0, recognised=0, low=0.0, low_in_all=0.0, floor=floor, needed=needed)
     groups = code_groups([one.group for one in items])
     effect = 1 + (float((np.bincount(groups) ** 2).sum()) / len(right) - 1) * estimate_icc(right, groups)
     k, n = np.array([right.sum()]) / effect, np.array([len(right)]) / effect
     low, low_in_all = [float(compute_lower_bounds(k, n, error)[0]) for error in errors]
-    needed = None if low_in_all >= floor else count_needed(float(right.mean()), floor, errors[1])
+    needed = None if low_in_all >= floor else count_needed(float(right.mean()), floor, next_error)
     return Recognised(
         labels=len(right),
         recognised=int(right.sum()),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from service.calibration.figures import FigureRow, Resampling, measure_statistics
 from service.calibration.labels import LabelledSet
-from service.calibration.options import OWN_THRESHOLD
 from service.calibration.predictions import Prediction, group_by_judge
 from service.calibration.results import CalibrationReport, HeldOutItem
 from service.errors import InputError
@@ -86,7 +85,7 @@ def read_prediction_sides(labels: LabelledSet, predictions: Iterable[Prediction]
     for judge in group_by_judge(predictions):
         values = [(known[key], raw[0]) for key, raw in judge.raw.items() if key in known]
         items = {
-            item.id: HeldOutItem(item.id, item.group, item.passes, raw, raw, raw >= OWN_THRESHOLD)
+            item.id: HeldOutItem(item.id, item.group, item.passes, raw, raw, raw >= judge.threshold)
             for item, raw in values
         }
         sides.append(JudgeSide(judge.name, judge.criterion, items))

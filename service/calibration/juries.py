@@ -105,6 +105,7 @@ def build_jury_bench(members: Sequence[Bench], options: ReportOptions) -> Bench 
             for key in shared
             if all(key in one.recorded.costs for one in members)
         },
+        threshold=members[0].recorded.threshold,
         weights=dict(zip(models, _weigh(members, fitted), strict=True)),
     )
     return build_bench(replace(members[0].labels, items=tuple(items)), recorded, options, rescore)

@@ -21,9 +21,6 @@ from service.store.labelling.items import LabelSubject
 from service.store.labelling.labels import HumanLabel
 from service.store.labelling.opinions import LabelledCase
 
-DEFAULT_THRESHOLD = 0.5
-"""The least value that passes where an imported set has values but no verdicts."""
-
 
 def export_case(case: LabelledCase, subject: LabelSubject) -> Iterator[bytes]:
     """Yield the lines of a labelled item: the item itself, the judges' predictions, and each labelled step as an item of its own.
@@ -93,8 +90,9 @@ def build_imported(
         label_item, recorded = LabelItem(item.criterion, item.step or ""), by_item.get(item.key)
         if recorded:
             written = json.dumps([one.model_dump(mode="json", exclude_unset=True) for one in recorded])
-            raw = recorded[0].raw
-            label_item = replace(label_item, raw=raw, passed=raw >= DEFAULT_THRESHOLD, predictions=written)
+            first = recorded[0]
+            answer = {"raw": first.raw, "threshold": first.threshold, "passed": first.passed, "predictions": written}
+            label_item = replace(label_item, **answer)
         items[item.key] = label_item, document
         for label in item.labels:
             word, source = "pass" if label.label else "fail", "adjudication" if label.decides else "import"

@@ -60,10 +60,6 @@ def find_guarantees(items: Sequence[VerdictItem], shares: Sequence[float]) -> di
     return found
 
 
-OWN_THRESHOLD = 0.75
-"""The least raw value that passes before calibration."""
-
-
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
     """The options of a calibration run. No default was tuned on labels."""

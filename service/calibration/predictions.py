@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter
 from service.calibration.labels import Key, LabelledSet, parse_lines, read_labels, read_models
 from service.core.judging.fits.fit import Binding, Fit, join_models
 from service.core.judging.fits.maps import Share
+from service.core.judging.judges import PASSING_VALUE
 from service.core.models.kinds import FrozenModel, Several
 from service.errors import InputError
 
@@ -48,6 +49,8 @@ class Prediction(FrozenModel):
     id: str = Field(min_length=1)
     criterion: str = Field(min_length=1)
     raw: Share
+    threshold: Share = PASSING_VALUE
+    """The judge's own threshold: the lowest raw value that passes."""
     judge: str = RECORDED
     judge_digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     """sha256 of the judge file. Absent: the sha256 of the judge's name, and a fit binds to no judge file."""
@@ -70,6 +73,11 @@ class Prediction(FrozenModel):
     """For a jury, the answer of each of its models; `raw` is then their mean."""
     group: str | None = Field(default=None, min_length=1)
     """The payload or conversation of an item that has no label; a labelled item names its own."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether it passes by the judge's own threshold."""
+        return self.raw >= self.threshold
 
     @property
     def answer_id(self) -> AnswerId:
@@ -101,6 +109,8 @@ class JudgePredictions:
     """The cost of the first answers in dollars, where known."""
     weights: Mapping[str, float] = field(default_factory=dict[str, float])
     """For a jury, the weight of each model."""
+    threshold: float = PASSING_VALUE
+    """The judge's own threshold."""
 
     @property
     def name(self) -> str:
@@ -181,6 +191,7 @@ def group_by_judge(predictions: Iterable[Prediction]) -> tuple[JudgePredictions,
             {key: tuple([one.raw for one in said]) for key, said in answers.items()},
             first={key: said[0] for key, said in answers.items()},
             costs={key: cost for key, said in answers.items() if (cost := said[0].cost_usd) is not None},
+            threshold=next(iter(answers.values()))[0].threshold,
         )
         for (criterion, binding), answers in by_judge.items()
     ]

@@ -128,8 +128,10 @@ class JudgeReport:
     """Labelled items that it gave no answer for."""
     threshold: float
     """Of the served map."""
+    own_threshold: float
+    """The lowest raw value that passes without a fit: the judge's own."""
     own: Figures
-    """Its raw value taken as a probability, which passes from `OWN_THRESHOLD` upwards."""
+    """Its raw value taken as a probability, which passes from `own_threshold` upwards."""
     after: Figures
     """Its calibrated value, with verdicts at a threshold chosen on other items."""
     humans: Figures | None

@@ -21,7 +21,7 @@ from service.stats.rates import Measure
 from service.store.access.audit import Actor
 from service.store.database import Database
 from service.store.labelling.choice import LabelChoice, LabelChooser, LabelProgress
-from service.store.labelling.drafts import LabelDraft, LabelSource
+from service.store.labelling.drafts import ImportCounts, LabelDraft, LabelSource
 from service.store.labelling.items import LabelSubject
 from service.store.labelling.labels import HumanLabel, JudgeWord, Labels
 from service.store.labelling.opinions import LabelledCase, Opinions
@@ -122,6 +122,13 @@ class LabelledPage:
     next: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class LabelImport(ImportCounts):
+    """What an import contained, and how much of it is new: an item keeps its own trace, and the predictions that it has."""
+
+    new: ImportCounts
+
+
 class LabelDesk:
     """The labelling operations over one store and one engine."""
 
@@ -208,10 +215,8 @@ class LabelDesk:
             self._check_steps(tenant, draft)
         return self.labels.put(tenant, draft, by=by)
 
-    def import_labels(
-        self, tenant: str, body: bytes, *, by: Actor, annotator: str | None = None
-    ) -> tuple[int, int, int]:
-        """Import a labelled set and return the numbers of items, labels and predictions.
+    def import_labels(self, tenant: str, body: bytes, *, by: Actor, annotator: str | None = None) -> LabelImport:
+        """Import a labelled set, and count it.
 
         InputError names each bad line. `annotator`: whose labels may be replaced, besides imported ones; None:
         anybody's.
@@ -221,8 +226,8 @@ class LabelDesk:
         labelled_set = read_judged_set(body.decode("utf-8", "replace").split("\n"))
         items, drafts = build_imported(labelled_set)
         places = list_step_places(labelled_set)
-        self.labels.import_items(tenant, items, drafts, steps=places, by=by, annotator=annotator)
-        return len(items), len(drafts), len(labelled_set.predictions)
+        new = self.labels.import_items(tenant, items, drafts, steps=places, by=by, annotator=annotator)
+        return LabelImport(len(items), len(drafts), len(labelled_set.predictions), new)
 
     def find_judge(self, criterion: str, subject: LabelSubject) -> Judge | None:
         """Find the judge that decides a criterion in the request's rubric; None if none is known here."""

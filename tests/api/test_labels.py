@@ -17,6 +17,7 @@ from service.store.access.keys import Keys
 from service.store.database import Database
 from tests.api.asgi_caller import JSON, Ask
 from tests.api.played_client import SMALL, PlayedClient
+from tests.labelled import item
 from tests.stores import open_new_store
 
 LINES = {"content-type": "application/x-ndjson"}
@@ -194,10 +195,25 @@ def test_an_import_is_labelled_on(client: PlayedClient) -> None:
         {**row, "labels": [{"annotator": "ana", "label": True}]},
         {"id": "i1", "criterion": "result_groundedness", "raw": 0.25},
     )
-    assert client("POST", "/v1/labels/import", lines, LINES).json == {"items": 1, "labels": 1, "predictions": 1}
+    counts = {"items": 1, "labels": 1, "predictions": 1}
+    assert client("POST", "/v1/labels/import", lines, LINES).json == {**counts, "new": counts}
     told = label(client, "i1", "fail", "ben")
     assert (told["judge"]["raw"], told["judge"]["passed"]) == (0.25, False)
     assert [one["item"] for one in client("GET", "/v1/labels/disagreements").json["data"]] == ["i1"]
+
+
+def test_an_import_says_what_is_new(client: PlayedClient) -> None:
+    """Labels first, predictions later; then the same again, and another answer to what has one."""
+    rows = [item(n) for n in range(3)]
+    said = [{"id": row["id"], "criterion": row["criterion"], "raw": 0.5} for row in rows]
+    other = [{**one, "raw": 1.0} for one in said]
+    sent = [(rows, (3, 3, 0)), ([*rows, *said], (0, 0, 3)), ([*rows, *said], (0, 0, 0)), ([*rows, *other], (0, 0, 0))]
+    for lines, new in sent:
+        got = client("POST", "/v1/labels/import", jsonl(*lines), LINES).json
+        assert (got["items"], got["labels"], got["predictions"]) == (3, 3, len(lines) - 3)
+        assert tuple(got["new"].values()) == new
+    [judged] = client("GET", "/v1/judges").json["data"]
+    assert (judged["passes"]["items"], judged["fails"]["items"]) == (0, 3)  # .5 is below every judge's threshold of .75
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.asking.budget.days import RETRY_S, Days
+from service.asking.budget.days import NO_CAPS, RETRY_S, Days
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
@@ -231,6 +231,31 @@ def test_a_new_day_begins_anew(database: Database) -> None:
         assert spent.value.retry_after == DAY_S / 2
         clock[0] += DAY_S
         await spend(days, "t", 0.1, Usage(1, 1, 0.1))
+        await days.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("caps", "told"),
+    [
+        (Caps(usd=0.0005), r"spend \$0\.0005 on judges a day \(UTC\), by CALLGRADE_TENANT_DAY_MAX_USD"),
+        (Caps(1_000, 0.0005), r"spend \$0\.0005 on judges a day \(UTC\), by CALLGRADE_TENANT_DAY_MAX_USD"),
+        (Caps(1, 5.0), r"ask 1 questions a day \(UTC\), by CALLGRADE_TENANT_DAY_MAX_QUESTIONS"),
+    ],
+)
+def test_a_refusal_names_its_limit_and_what_costs_nothing_is_not_refused_for_money(
+    database: Database, caps: Caps, told: str
+) -> None:
+    async def main() -> None:
+        before = Days(UsageStore(database), NO_CAPS, now=noon)
+        await spend(before, "t", 0.1, Usage(1, 1, 0.1))  # the limits were others then
+        await before.close()
+        days = Days(UsageStore(database), caps, now=noon)
+        with pytest.raises(DaySpentError, match=told):
+            await spend(days, "t", 0.0001, Usage(1, 1, 0.0001))
+        if caps.questions != 1:
+            await spend(days, "t", 0.0, Usage(1, 1, 0.0))
         await days.close()
 
     asyncio.run(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from math import comb
 
@@ -26,24 +27,45 @@ def rows(right: int, count: int, *, size: int = 1) -> list[HeldOutItem]:
 @pytest.mark.parametrize(("right", "count", "error"), CLOPPER_PEARSON)
 def test_bounds_are_those_of_clopper_and_pearson(right: int, count: int, error: float) -> None:
     """If the share were the bound, so many or more would be recognised with the chance of the error."""
-    found = bound_recognised(rows(right, count), 0.9, (error, error))
+    found = bound_recognised(rows(right, count), 0.9, (error, error), error)
     assert (found.labels, found.recognised, found.low_in_all) == (count, right, found.low)
     tail = sum(comb(count, k) * found.low**k * (1 - found.low) ** (count - k) for k in range(right, count + 1))
     assert tail == pytest.approx(error, abs=1e-9)
-    assert bound_recognised(rows(0, count), 0.9, (error, error)).low == 0
+    assert bound_recognised(rows(0, count), 0.9, (error, error), error).low == 0
 
 
 @pytest.mark.parametrize(
-    ("right", "count", "needed"), [(28, 28, 29), (29, 29, None), (57, 60, 116), (90, 100, None), (0, 0, None)]
+    ("right", "count", "needed"), [(28, 28, 29), (29, 29, None), (57, 60, 116), (90, 100, None), (0, 0, 29)]
 )
 def test_how_many_labels_would_reach_the_floor(right: int, count: int, needed: int | None) -> None:
-    found = bound_recognised(rows(right, count), 0.9, (0.05, 0.05))
+    found = bound_recognised(rows(right, count), 0.9, (0.05, 0.05), 0.05)
     assert (found.needed, found.reached) == (needed, right == count == 29)
+
+
+@pytest.mark.parametrize(("count", "size"), [(0, 1), (20, 1), (6, 3), (21, 3)])
+@pytest.mark.parametrize("look", [1, 2])
+@pytest.mark.parametrize("judges", [1, 2])
+def test_as_many_labels_as_are_needed_certify_in_the_next_look(count: int, size: int, look: int, judges: int) -> None:
+    """If the judge recognises all of them; with one group less it is not certified yet."""
+    (judge,) = run_judge("as it is")[0].report.judges
+
+    def look_at(number: int, look: int) -> Certificate:
+        failures = [replace(one, id=f"f{one.id}", label=False, passed=False) for one in rows(99, 99)]
+        side = replace(judge, items=(*rows(number, number, size=size), *failures))
+        return certify([side] * judges, tpr=0.9, tnr=0.9, look=look, made=DAY)[judge.fit_id]
+
+    before = look_at(count, look)
+    needed = before.passes.needed
+    assert not before.certified
+    assert needed is not None
+    assert f"{needed - count} more labels needed ({needed} in all)" in before.explain()
+    assert look_at(needed, look + 1).certified
+    assert not look_at(needed - size, look + 1).certified
 
 
 def test_labels_that_are_alike_within_a_group_count_as_one() -> None:
     """40 labels of 10 groups, all recognised: nothing shows how groups differ, so these are 10 labels."""
-    assert bound_recognised(rows(40, 40, size=4), 0.9, (0.05, 0.05)).low == pytest.approx(0.05 ** (1 / 10))
+    assert bound_recognised(rows(40, 40, size=4), 0.9, (0.05, 0.05), 0.05).low == pytest.approx(0.05 ** (1 / 10))
 
 
 def test_judges_that_are_certified_together_share_the_error_and_each_look_halves_it() -> None:

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from service.calibration.figures import Resampling, compute_human_figures
+from service.calibration.label_exchange import build_imported
 from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
-from service.calibration.predictions import Prediction
+from service.calibration.predictions import JudgedSet, Prediction
 from service.calibration.report.held_out import measure_retest
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.results import read_report, render_json
@@ -212,3 +213,17 @@ def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:
     assert "&lt;script&gt;" in html
     assert r"\<script\>x\</script\> \|a\| \[b\](c)" in text
     assert "http" not in html.replace("http-equiv", "")
+
+
+@pytest.mark.parametrize("threshold", [None, 0.5, 0.9])
+def test_raw_values_pass_by_the_judges_own_threshold_in_the_report_and_on_pages(threshold: float | None) -> None:
+    labels, predictions = drawn(60)
+    raws = [0.5, 0.75, 0.9, 1.0]
+    own = {} if threshold is None else {"threshold": threshold}
+    said = [one.model_copy(update={"raw": raws[n % 4], **own}) for n, one in enumerate(predictions)]
+    report = calibrate(labels, said, QUICK).report.judges[0]
+    items, _ = build_imported(JudgedSet(labels, tuple(said)))
+    verdicts = [items[one.key][0].passed for one in labels.items]
+    passed, expected = sum(map(bool, verdicts)), {None: 45, 0.5: 60, 0.9: 30}
+    assert passed == expected[threshold] == report.own.confusion[0] + report.own.confusion[1]
+    assert report.own_threshold == (threshold or 0.75)

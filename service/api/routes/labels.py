@@ -28,6 +28,7 @@ from service.jobs.spool import Spool
 from service.labelling.desk import (
     Between,
     LabelDesk,
+    LabelImport,
     LabelledPage,
     LabelSummary,
     LabelTask,
@@ -101,15 +102,6 @@ class LabelReply:
 
     label: HumanLabel
     judge: RevealedJudge | None
-
-
-@dataclass(frozen=True, slots=True)
-class LabelImport:
-    """What was imported."""
-
-    items: int
-    labels: int
-    predictions: int
 
 
 class LabelPageQuery(QueryModel):
@@ -220,7 +212,7 @@ class LabelRoutes(StoreAccess[LabelDesk]):
         return LinesResponse(self.stream(request, lines), headers={"cache-control": "no-store"})
 
     async def import_labels(self, request: Request) -> LabelImport:
-        """Import a labelled set, as JSON Lines; gzip is accepted. Items that exist already only get the labels."""
+        """Import a labelled set, as JSON Lines; gzip is accepted. Existing items get labels, and predictions if none."""
         desk, tenant, by = self.find_store(), find_tenant(request), find_actor(request)
         refuse_other_than_lines(request.headers)
         packed = is_packed(request.headers)
@@ -230,8 +222,7 @@ class LabelRoutes(StoreAccess[LabelDesk]):
         ):
             await receive(request, spool)
             body, own = spool.file.read(), find_own_name(request)
-            counts = await self.run(request, lambda: desk.import_labels(tenant, body, by=by, annotator=own))
-        return LabelImport(*counts)
+            return await self.run(request, lambda: desk.import_labels(tenant, body, by=by, annotator=own))
 
     async def delete_label(self, request: Request, label_id: str) -> None:
         """Delete a label: one's own, or as an admin anybody's."""

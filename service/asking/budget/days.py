@@ -9,9 +9,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from typing import Literal
 
 from service.asking.budget.accounts import Account, Cover
 from service.asking.budget.reservations import Spending
+from service.core.money import format_usd
 from service.errors import BusyError, DaySpentError
 from service.store.access.usage import Caps, UsageStore
 from service.store.database import insist
@@ -97,6 +99,7 @@ class _Day(Account):
         super().__init__(ahead=CALLS_AHEAD, limited=days.caps != NO_CAPS)
         self._key = tenant, day
         self._days = days
+        self._reason = ""
         self._writing = asyncio.Lock()
         self._tasks: set[asyncio.Task[bool]] = set()
 
@@ -117,25 +120,36 @@ class _Day(Account):
         Then nothing is seen of what other processes could not write either: a full disk is no reason to refuse what needs
         none. Raises DaySpentError if it cannot even be read.
         """
-        with suppress(BusyError):
-            return await self._write(cover, self._days.caps)
-        added, store = self.sum_used(cover) - self.written, self._days.store
+        caps = self._days.caps
         try:
-            fits = await self._days.run_stored(lambda: store.fits(*self._key, added, self._days.caps))
+            with suppress(BusyError):
+                return await self._write(cover, caps) or await self._explain(cover)
+            if await self._fits(cover, caps):
+                self.cover(cover)
+                return True
+            return await self._explain(cover)
         except BusyError:
             reason = "today's usage cannot be looked up: the database is away"
             raise DaySpentError(reason, retry_after=RETRY_S) from None
-        if fits:
-            self.cover(cover)
-        return fits
+
+    async def _fits(self, cover: Cover, caps: Caps) -> bool:
+        added, store = self.sum_used(cover) - self.written, self._days.store
+        return await self._days.run_stored(lambda: store.fits(*self._key, added, caps))
+
+    async def _explain(self, cover: Cover) -> Literal[False]:
+        """Note which cap forbids so much."""
+        questions, usd = self._days.caps
+        limit, setting = f"ask {questions} questions", "CALLGRADE_TENANT_DAY_MAX_QUESTIONS"
+        if usd is not None and await self._fits(cover, Caps(questions)):
+            limit, setting = f"spend {format_usd(usd)} on judges", "CALLGRADE_TENANT_DAY_MAX_USD"
+        self._reason = (
+            f"a tenant may {limit} a day (UTC), by {setting}, and the rest of today's is not enough for another"
+        )
+        return False
 
     def build_refusal(self) -> DaySpentError:
         """Build the error for a day that is used up."""
-        caps = self._days.caps
-        most = [] if caps.questions is None else [f"{caps.questions} questions"]
-        most += [] if caps.usd is None else [f"${caps.usd:.2f}"]
-        reason = f"a tenant may use {' and '.join(most)} a day (UTC), and today's are used up"
-        return DaySpentError(reason, retry_after=DAY_S - self._days.now() % DAY_S)
+        return DaySpentError(self._reason, retry_after=DAY_S - self._days.now() % DAY_S)
 
     async def flush(self) -> None:
         """Write what was used. Give back what is reserved if nothing is under way."""

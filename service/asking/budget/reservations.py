@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
-from service.core.money import Cost, Spent
+from service.core.money import Cost, Spent, format_usd
 from service.errors import JudgeError
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ class Spending:
         """
         for left, cap in [(one.left_usd, one.cap_usd) for one in self._iterate_payers()]:
             if worst_usd is not None and left is not None and worst_usd > left:
-                reason = f"the call may cost ${worst_usd:.6f}, and ${left:.6f} are left of ${cap:.6f}"
+                usd = f"{format_usd(worst_usd)}, and {format_usd(left)} are left of {format_usd(cap or 0.0)}"
+                reason = f"the call may cost {usd} (budget_usd or CALLGRADE_REQUEST_MAX_USD)"
                 raise JudgeError("budget_exhausted", reason)
         return Reservation(tuple(self._iterate_payers()), worst_usd)
 

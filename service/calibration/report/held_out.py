@@ -13,7 +13,7 @@ from service.calibration.bench import Bench
 from service.calibration.discrimination import measure_discrimination
 from service.calibration.figures import FigureRow, Figures, compute_human_figures, compute_judge_figures, read_metrics
 from service.calibration.fitting import build_coverage_curve, explain_too_few
-from service.calibration.options import OWN_THRESHOLD, ReportOptions
+from service.calibration.options import ReportOptions
 from service.calibration.results import Disagreement, HeldOutItem, JudgeReport, Promise, Retest, ReviewBand
 from service.core.judging.fits.fit import Fit
 from service.core.judging.fits.usefulness import Discrimination
@@ -29,7 +29,8 @@ MAX_ANNOTATORS_SHOWN = 6
 def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeReport, Fit]:
     """Build the report on the judge from its held-out items, and the fit with the same figures."""
     rows, raw = bench.build_rows(), [bench.values[item.key].raw for item in bench.held_out]
-    raw_rows = [row._replace(value=value, passed=value >= OWN_THRESHOLD) for row, value in zip(rows, raw, strict=True)]
+    own = bench.recorded.threshold
+    raw_rows = [row._replace(value=value, passed=value >= own) for row, value in zip(rows, raw, strict=True)]
     after = compute_judge_figures(rows, options.resampling)
     humans = compute_human_figures(bench.held_out, options.resampling)
     discrimination = measure_discrimination(bench)
@@ -55,6 +56,7 @@ def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeRepor
         held_out_groups=after.groups,
         missing=sum(item.criterion == criterion for item in bench.labels.items) - len(bench.items),
         threshold=bench.served.threshold,
+        own_threshold=own,
         own=compute_judge_figures(raw_rows, options.resampling),
         after=after,
         humans=humans,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from service.calibration.figures import Figures
 from service.calibration.fitting import MIN_DECIDED
-from service.calibration.options import OWN_THRESHOLD
 from service.calibration.report.wording import (
     FIGURE_NAMES,
     ORIGIN_NAMES,
@@ -71,7 +70,7 @@ def _describe(judge: JudgeReport) -> Iterator[str]:
 def _tabulate_figures(judge: JudgeReport) -> Table:
     """Tabulate each figure raw, calibrated, and for humans."""
     columns: list[tuple[str, Figures]] = [
-        (f"raw, from {OWN_THRESHOLD:g}", judge.own),
+        (f"raw, from {judge.own_threshold:g}", judge.own),
         (f"calibrated, from {judge.threshold:.3f}", judge.after),
         *([("one human with another", judge.humans)] if judge.humans else []),
     ]

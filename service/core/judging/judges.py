@@ -43,6 +43,10 @@ Reasoning = Effort | ThinkingTokens
 """How much a model reasons before it replies: one of the providers' effort levels, or a number of tokens."""
 
 
+PASSING_VALUE = 0.75
+"""The lowest value that passes where a judge does not say another."""
+
+
 class Judge(FrozenModel):
     """A question for a language model, read from one YAML file."""
 
@@ -57,7 +61,7 @@ class Judge(FrozenModel):
     question: str = Field(min_length=1)
     scale: Scale
     """Label -> value in [0, 1], or {value, means}. Besides `cannot_tell`, the only answers a judge may give."""
-    threshold: Share = 0.75
+    threshold: Share = PASSING_VALUE
     """The lowest value that passes."""
     claims: ClaimRule = "none"
     """Whether the judge labels the text claim by claim, each with the place that proves it. The value is then that of the

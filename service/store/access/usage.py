@@ -112,10 +112,10 @@ def _sum_capped(more: UsageAmount) -> tuple[int, float]:
 
 
 def _match_caps(more: UsageAmount, caps: Caps) -> list[sa.ColumnElement[bool]]:
-    """Return the conditions under which it may be added."""
+    """Return the conditions under which it may be added; what costs nothing is not limited in dollars."""
     questions, usd = _sum_capped(more)
     found = [] if caps.questions is None else [_QUESTIONS + questions <= caps.questions]
-    return found if caps.usd is None else [*found, _USD + usd <= caps.usd]
+    return found if caps.usd is None or round(usd, 9) <= 0 else [*found, _USD + usd <= caps.usd]
 
 
 def _build_day_usage(row: sa.RowMapping) -> DayUsage:

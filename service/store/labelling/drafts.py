@@ -65,3 +65,12 @@ class ScoreDraft:
     items: Sequence[LabelItem] = field(default=())
     broken: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where it broke, as for an item of a batch: `stage`, `finding`, `tool`, `stages` and `cluster`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCounts:
+    """How many items, labels, and predictions of judges."""
+
+    items: int
+    labels: int
+    predictions: int

@@ -60,14 +60,17 @@ def insert_items(
     items: Iterable[tuple[ItemPlace, LabelItem]],
     *,
     documents: Mapping[tuple[str, str], str] = MappingProxyType({}),
-) -> None:
-    """Insert items; existing ones stay as they are. `documents`: those of imported items, by item and criterion."""
+) -> int:
+    """Insert items, and return how many are new; existing ones stay as they are.
+
+    `documents`: those of imported items, by item and criterion.
+    """
     rows: list[dict[str, object]] = []
     for place, one in items:
         key = (place.item, one.criterion)
         own = {"tenant": tenant, "draw": compute_draw(*key), "document": documents.get(key)}
         rows.append({**place._asdict(), **asdict(one), **own})
-    insert_new(connection, LABEL_ITEMS, *rows)
+    return insert_new(connection, LABEL_ITEMS, *rows)
 
 
 def compute_draw(item: str, criterion: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +16,7 @@ from service.errors import InputError, OthersLabelError, UnknownItemError
 from service.store.access.audit import SERVICE, Actor, record
 from service.store.database import Database, Page, build_from_row, build_page, insert_new
 from service.store.labelling.choice import check_source
-from service.store.labelling.drafts import LabelDraft, LabelItem, LabelSource, Word
+from service.store.labelling.drafts import ImportCounts, LabelDraft, LabelItem, LabelSource, Word
 from service.store.labelling.items import (
     WHOLE_TRACE,
     ItemPlace,
@@ -91,7 +92,7 @@ class Labels:
             row = {"tenant": tenant, **{name: getattr(draft, name) for name in ("item", "criterion", "annotator")}}
             has_answer = connection.execute(answered).scalar_one() is not None
             seen = has_answer and not insert_new(connection, LABEL_REVEALS, row)
-            [label], _ = self._write(connection, tenant, [replace(draft, blind=draft.blind and not seen)], by=by)
+            [label], *_ = self._write(connection, tenant, [replace(draft, blind=draft.blind and not seen)], by=by)
             return label
 
     def read_judge(self, tenant: str, item: str, criterion: str) -> JudgeWord | None:
@@ -146,8 +147,10 @@ class Labels:
         steps: Mapping[tuple[str, str], tuple[str, int]] = MappingProxyType({}),
         by: Actor,
         annotator: str | None = None,
-    ) -> None:
-        """Import items with their documents, by id and criterion, and labels. Existing items stay as they are.
+    ) -> ImportCounts:
+        """Import items with their documents, by id and criterion, and labels; return how many are new.
+
+        Existing items stay as they are, but get a judge's answer if they have none.
 
         What was scored here keeps its own trace: only the labels of such an item are imported. Raises InputError if it has no
         such criterion. `steps`: for items that are steps, the run and the place in it; if the run exists as an item, its step
@@ -167,15 +170,18 @@ class Labels:
                 except UnknownItemError as error:
                     raise InputError.at("/criterion", f"{item!r} was scored here: {error}") from None
             documents = {key: document for key, (_, document) in items.items()}
-            placed = [(ItemPlace(key[0]), item) for key, (item, _) in items.items() if key not in real]
-            insert_items(connection, tenant, placed, documents=documents)
+            placed = {key: item for key, (item, _) in items.items() if key not in real}
+            bare = [(ItemPlace(key[0]), LabelItem(one.criterion, one.stage)) for key, one in placed.items()]
+            new_items = insert_items(connection, tenant, bare, documents=documents)
+            predictions = sum(_answer_item(connection, tenant, key, one) for key, one in placed.items())
             moved: list[LabelDraft] = []
             for draft in drafts:
                 run, step = known.get((draft.item, draft.criterion), (draft.item, draft.step))
                 moved.append(replace(draft, item=run, step=step))
-            _, replaced = self._write(connection, tenant, moved, annotator=annotator)
+            _, new_labels, replaced = self._write(connection, tenant, moved, annotator=annotator)
             said = len(drafts)
             record(connection, by, "label.import", tenant=tenant, items=len(items), labels=said, replaced=replaced)
+            return ImportCounts(new_items, new_labels, predictions)
 
     def list_criteria(self, tenant: str) -> tuple[str, ...]:
         """List the criteria that have something to label."""
@@ -208,8 +214,8 @@ class Labels:
         *,
         by: Actor | None = None,
         annotator: str | None = None,
-    ) -> tuple[list[HumanLabel], int]:
-        """Write labels in order; an identical one stays as it was. Return them, and how many replaced others.
+    ) -> tuple[list[HumanLabel], int, int]:
+        """Write labels in order; an identical one stays as it was. Return them, how many are new, and how many replaced others.
 
         `by`: the actor in the audit log for each replaced label. `annotator`: as in `import_items`.
         """
@@ -219,7 +225,7 @@ class Labels:
         after = 0 if last is None else int(last.removeprefix("label_")[:12], 16) + 1
         stem = f"label_{max(int(now * 1_000), after):012x}{secrets.token_hex(6)}"
         found: list[HumanLabel] = []
-        replaced = 0
+        new = replaced = 0
         for at, draft in enumerate(drafts):
             row = asdict(draft) | {"tenant": tenant, "decides": draft.source == "adjudication"}
             row["step"] = WHOLE_TRACE if draft.step is None else draft.step
@@ -239,11 +245,22 @@ class Labels:
                     record(connection, by, "label.replace", target=before["id"], tenant=tenant, **detail)
             added = LABELS.insert().values(**row, id=f"{stem}{at:08x}", made_at=now).returning(LABELS)
             found.append(_build_label(connection.execute(added).mappings().one()))
-        return found, replaced
+            new += 1
+        return found, new, replaced
 
 
 _ONCE = ("tenant", "criterion", "item", "step", "annotator", "decides")
 _SAID = ("label", "value", "failing_step", "claim", "note", "source")
+
+
+def _answer_item(connection: sa.Connection, tenant: str, key: tuple[str, str], judged: LabelItem) -> int:
+    """Give an item the judge's answer if it has none; return how many predictions are new."""
+    if judged.raw is None:
+        return 0
+    answer = {name: getattr(judged, name) for name in ("raw", "threshold", "passed", "predictions")}
+    unanswered = sa.update(LABEL_ITEMS).where(*match_item(tenant, *key), LABEL_ITEMS.c.raw.is_(None))
+    new = connection.execute(unanswered.values(answer)).rowcount
+    return new * len(json.loads(judged.predictions or "[]"))
 
 
 def build_judge_word(row: sa.RowMapping) -> JudgeWord | None:

@@ -69,7 +69,8 @@ class Recognised(FrozenModel):
     floor: Share
     """What the bound must reach."""
     needed: int | None = None
-    """How many labels of this kind would reach it at the share observed; None: it is reached, or no number would."""
+    """How many labels of this kind, these among them, would reach it in the next look, at the share observed (all, if there are
+    none yet); None: it is reached, or no number would."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Recognised:
@@ -85,7 +86,8 @@ class Recognised(FrozenModel):
 
     def explain_missing(self) -> str:
         """Explain what is missing; empty if it is reached."""
-        wanted = f"{self.needed} labels needed" if self.needed else "no number of labels would do"
+        more = (self.needed or 0) - self.labels
+        wanted = f"{more} more labels needed ({self.needed} in all)" if self.needed else "no number of labels would do"
         return "" if self.reached else f"; {wanted}"
 
 
