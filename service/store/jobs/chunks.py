@@ -128,8 +128,9 @@ class Chunks:
         return ClaimedChunk(lease, batch.tenant, items, row.size, row.deaths, json.loads(batch.options))
 
     def wake(self) -> None:
-        """Make due what waits for a provider or for a tenant's next day: a worker that starts may have other settings."""
-        paused = sa.select(BATCHES.c.id).where(BATCHES.c.status == "paused_provider")
+        """Make due what waits in time for a provider or for a tenant's next day: a worker that starts may have other settings."""
+        in_time = BATCHES.c.deadline_at > self.database.now()
+        paused = sa.select(BATCHES.c.id).where(BATCHES.c.status == "paused_provider", in_time)
         with self.database.begin() as connection:
             batches = connection.execute(paused.order_by(BATCHES.c.id).with_for_update()).scalars().all()
             later = (CHUNKS.c.batch.in_(batches), CHUNKS.c.state == "ready", CHUNKS.c.due_at > 0)
