@@ -32,8 +32,8 @@ def test_what_is_old_is_forgotten_and_what_is_late_ends(tmp_path: Path) -> None:
         for key, days in zip(keys, (4.0, 2.0), strict=True):
             age(run, key, days=days)
         waiting, early, old, fresh = (run.submit([request(n) for n in range(2)]) for _ in range(4))
-        for batch in (waiting, early):
-            paused(run.database, batch, "paused_provider")
+        paused(run.database, waiting, "paused_provider")
+        paused(run.database, early, "paused_budget")
         overdue(run.database, waiting)
         run.start(odd="sweeping")
         ended = run.ended(waiting)
@@ -43,7 +43,7 @@ def test_what_is_old_is_forgotten_and_what_is_late_ends(tmp_path: Path) -> None:
         age(run, old, days=2.0)
         run.until(lambda: old not in [one.id for one in run.batches.page("", limit=9).data])
         run.until(lambda: [entry.target for entry in Audit(run.database).page(limit=9).data] == keys[1:])
-        assert (len(run.results(old)), len(run.results(fresh)), run.find(early).status) == (0, 2, "paused_provider")
+        assert (len(run.results(old)), len(run.results(fresh)), run.find(early).status) == (0, 2, "paused_budget")
 
 
 def test_what_is_under_way_at_the_deadline_is_stopped(tmp_path: Path) -> None:
