@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
-
 from pydantic import JsonValue
 
 from service.core.json.members import list_objects, read_type
 from service.core.json.parsing import UnreadableError, parse, read_structure
+from service.core.json.values import name_type
 from service.core.trace import ToolCall
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
@@ -29,17 +27,8 @@ def build_tool_call(call_id: str | None, name: str, arguments: JsonValue) -> Too
         return ToolCall(call_id or None, name, {} if empty else None, arguments, None if empty else str(error))
     if type(value) is dict or isinstance(value, dict):
         return ToolCall(call_id or None, name, value, arguments)
-    return ToolCall(call_id or None, name, None, arguments, f"{_KINDS[type(value)]} where an object is expected")
-
-
-_KINDS: Mapping[type, str] = {
-    list: "an array",
-    str: "a string",
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    type(None): "null",
-}
+    kind = "a number" if type(value) is int else name_type(value)
+    return ToolCall(call_id or None, name, None, arguments, f"{kind} where an object is expected")
 
 
 def read_result_content(raw: JsonValue) -> JsonValue:
@@ -48,16 +37,10 @@ def read_result_content(raw: JsonValue) -> JsonValue:
     A bare `123456` stays a string, since many ids look like numbers; so does text that is almost JSON. Parts that are
     all text are joined, one part per line; other parts (images, search results) are kept as given.
     """
-    text = _join_texts(raw) if isinstance(raw, list) else raw
-    if isinstance(raw, list) and len(raw) == 1 and isinstance(raw[0], dict) and list(raw[0]) == ["json"]:
+    if not isinstance(raw, list):
+        return read_structure(raw) if isinstance(raw, str) else raw
+    if len(raw) == 1 and isinstance(raw[0], dict) and list(raw[0]) == ["json"]:
         return raw[0]["json"]  # Bedrock's block
-    return read_structure(text) if isinstance(text, str) else raw
-
-
-def _join_texts(parts: list[JsonValue]) -> str | None:
-    texts = [
-        part.get("text") for part in list_objects(parts) if read_type(part) in _TEXT_PARTS or list(part) == ["text"]
-    ]
-    if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
-        return None
-    return "\n".join(cast("list[str]", texts))
+    parts = [part for part in list_objects(raw) if read_type(part) in _TEXT_PARTS or list(part) == ["text"]]
+    texts = [text for part in parts if isinstance(text := part.get("text"), str)]
+    return read_structure("\n".join(texts)) if len(texts) == len(raw) else raw

@@ -250,8 +250,11 @@ def _read_call(node: ast.AST) -> PythonCall | None:
     name = _read_name(node.func) if isinstance(node, ast.Call) else None
     if name is None or not isinstance(node, ast.Call):
         return None
+    named = {word.arg: word.value for word in node.keywords if word.arg is not None}
+    if node.args or len(named) < len(node.keywords):
+        return PythonCall(name, None)
     try:
-        return PythonCall(name, None if node.args else _read_arguments(node))
+        return PythonCall(name, {word: _read_value(value) for word, value in named.items()})
     except (ValueError, TypeError, RecursionError):
         return PythonCall(name, None)
 
@@ -262,15 +265,6 @@ def _read_name(node: ast.expr) -> str | None:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
-
-
-def _read_arguments(node: ast.Call) -> dict[str, JsonValue]:
-    arguments: dict[str, JsonValue] = {}
-    for keyword in node.keywords:
-        if keyword.arg is None or keyword.arg in arguments:
-            raise ValueError(node)
-        arguments[keyword.arg] = _read_value(keyword.value)
-    return arguments
 
 
 class _Constants(ast.NodeTransformer):

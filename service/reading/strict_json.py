@@ -148,7 +148,11 @@ def _check_nodes(value: object, limits: Limits) -> None:
     for node in walk(value):
         here = node.value
         if isinstance(here, dict | list):
-            items += _count_entries(node, limits)
+            if node.depth >= limits.max_depth:
+                raise TooLargeError.at(node.pointer, f"nested in more than {limits.max_depth} levels")
+            for key in cast("dict[object, object]", here) if isinstance(here, dict) else ():
+                _check_text(key, node, limits)
+            items += len(cast("list[object]", here))
             if items > limits.max_items:
                 most = f"at most {limits.max_items} entries of arrays and objects are taken"
                 raise TooLargeError.at(node.pointer, f"too many entries up to the end of this: {most}")
@@ -156,15 +160,6 @@ def _check_nodes(value: object, limits: Limits) -> None:
             _check_text(here, node, limits)
         elif not isinstance(here, bool | None):
             _check_number(here, node, limits)
-
-
-def _count_entries(node: Node, limits: Limits) -> int:
-    container = cast("dict[object, object] | list[object]", node.value)
-    if node.depth >= limits.max_depth:
-        raise TooLargeError.at(node.pointer, f"nested in more than {limits.max_depth} levels")
-    for key in container if isinstance(container, dict) else ():
-        _check_text(key, node, limits)
-    return len(container)
 
 
 def _check_text(text: object, node: Node, limits: Limits) -> None:
@@ -187,15 +182,11 @@ def _check_number(here: object, node: Node, limits: Limits) -> None:
         if abs(here) >= 10**limits.max_digits:
             raise TooLargeError.at(node.pointer, f"an integer of more than {limits.max_digits} digits")
     elif isinstance(here, jiter.LosslessFloat | float):
-        _check_float(str(here), node)
+        literal, value = str(here), float(str(here))
+        if not math.isfinite(value):
+            what = "not a number" if math.isnan(value) else "a number too large for a float"
+            raise MalformedError.at(node.pointer, f"{what}: {literal[:60]}")
+        if value == 0.0 and re.match(r"[-0.]*[1-9]", literal):
+            raise MalformedError.at(node.pointer, f"a number too small for a float: {literal[:60]}")
     else:
         raise MalformedError.at(node.pointer, name_type(here))
-
-
-def _check_float(literal: str, node: Node) -> None:
-    value = float(literal)
-    if not math.isfinite(value):
-        what = "not a number" if math.isnan(value) else "a number too large for a float"
-        raise MalformedError.at(node.pointer, f"{what}: {literal[:60]}")
-    if value == 0.0 and re.match(r"[-0.]*[1-9]", literal):
-        raise MalformedError.at(node.pointer, f"a number too small for a float: {literal[:60]}")

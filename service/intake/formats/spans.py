@@ -24,7 +24,7 @@ from typing import TypeGuard, cast
 
 from pydantic import JsonValue
 
-from service.core.json.members import find_text
+from service.core.json.members import as_text, find_text
 from service.core.trace import Catalogue, ResourceUsage, Step, ToolCall, Trace
 from service.errors import InputError
 from service.intake.build import Record, Request, Transcript, add_catalogues, add_offers
@@ -64,9 +64,11 @@ def _read(record: Cursor) -> Trace:
     answer = _find_agent_output(spans)
     if answer is not None and record.out.is_calling() and not selection.missing:  # an argument of the last call
         record.out.say("assistant", answer)
+    stated = [span.get(name) for name in ("gen_ai.conversation.id", "session.id") for span in spans]
+    stated += [span.trace for span in spans]
     trace = record.out.build_trace(
         cast("Record", raw),
-        trace_id=find_text(raw, "id") or _find_conversation_id(spans),
+        trace_id=find_text(raw, "id") or next(filter(None, map(as_text, stated)), None),
         tools=read_tools_on_offer(spans) if tools is None else tools,
     )
     if tools is None:
@@ -105,15 +107,6 @@ def _collect_calls(
         run = matches.get(place)
         known.add(call, *([] if run is None else [run.call]), *[replace(call, id=one) for one in aliases_of[call.id]])
     return known
-
-
-def _find_conversation_id(spans: Sequence[Span]) -> str | None:
-    for name in ("gen_ai.conversation.id", "session.id"):
-        for span in spans:
-            value = span.get(name)
-            if isinstance(value, str) and value:
-                return value
-    return next((span.trace for span in spans if span.trace), None)
 
 
 def _find_agent_output(spans: Sequence[Span]) -> str | None:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject
-from service.core.json.parsing import parse_or_none
 from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall
 from service.intake.spans.conventions import SOURCES, Enclosing, classify_span, is_copy, is_genai_span, read_agent
@@ -215,19 +214,12 @@ class _Memory:
             captured.add(call.captured)
         if not new:
             self._pending_ids[spelling].pop(call.id, None)
-        return new and (closing or not self._record_alias(call.id, spelling, ids))
-
-    def _record_alias(self, call_id: str, spelling: str, ids: set[str]) -> bool:
-        """Record a call made under another id; return whether it was.
-
-        Some exporters write the item's id where the call's belongs.
-        """
-        original_id = next(iter(self._pending_ids[spelling]), None)
-        if original_id is None or original_id in ids:
-            return False
-        del self._pending_ids[spelling][original_id]
-        self.aliases[call_id] = original_id
-        return True
+        made_as = next(iter(self._pending_ids[spelling]), None)
+        if not new or closing or made_as is None or made_as in ids:
+            return new
+        del self._pending_ids[spelling][made_as]  # some exporters write the item's id where the call's belongs
+        self.aliases[call.id] = made_as
+        return False
 
 
 _MAX_LEVELS = 3
@@ -289,12 +281,7 @@ def _list_truncated(span: Span) -> Iterator[UnreadPart]:
             name, value = pending.pop()
             if isinstance(value, dict):
                 pending += value.items()
-            elif isinstance(value, str) and _is_truncated(value):
+            elif isinstance(value, str) and value.startswith(('[{"', '{"')) and not value.rstrip().endswith(("]", "}")):
                 yield "call", f"a call in {source}, which is cut off,"
                 if not (_CALL_HINT.search(name) or _CALL_HINT.search(value)):
                     yield "text", f"{source}, which is cut off,"
-
-
-def _is_truncated(text: str) -> bool:
-    begun, ended = text.startswith(('[{"', '{"')), text.rstrip().endswith(("]", "}"))
-    return begun and not ended and parse_or_none(text) is None

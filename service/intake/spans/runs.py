@@ -67,19 +67,13 @@ def read_runs(spans: Sequence[Span]) -> list[Run]:
             ids = {run.call.id, runs[outer].call.id} - {None, ""}
             outers |= {order: outer} if len(ids) < 2 else {}
     for inner in sorted(outers, reverse=True):
-        outermost = _climb(outers, inner)
+        way, outermost = list[int](), inner
+        while outermost in outers:
+            way.append(outermost)
+            outermost = outers[outermost]
+        outers.update(dict.fromkeys(way, outermost))
         runs[outermost] = _merge(runs[outermost], runs.pop(inner))
     return list(runs.values())
-
-
-def _climb(outers: dict[int, int], inner: int) -> int:
-    """Return the outermost run around one, and note it for all on the way."""
-    path: list[int] = []
-    while inner in outers:
-        path.append(inner)
-        inner = outers[inner]
-    outers.update(dict.fromkeys(path, inner))
-    return inner
 
 
 def _merge(outer: Run, inner: Run) -> Run:

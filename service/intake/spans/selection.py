@@ -71,7 +71,13 @@ def select_spans(spans: Sequence[Span], run_starts: Sequence[int]) -> SpanSelect
     outer = _find_above(models, parents)
     models = [span for span in models if span.id not in outer]
     unknown = [span for span in spans if classes.get(span.order) == "unknown"]
-    silent = [*_find_silent(models, carriers, containers, others), *_find_unanswered(carriers, models)]
+    read = {carrier.span.order for carrier in carriers}
+    enclosing = Enclosing(others, {carrier.span.id: True for carrier in carriers if carrier.span.id})
+    # Without messages, where neither a span inside nor one around it has any:
+    alone = [
+        one for one in models if not (one.order in read or one.id in containers or one.failed or enclosing.find(one))
+    ]
+    silent = [*alone, *_find_unanswered(carriers, models)]
     starts = [span.start for span in models]
     missing = [MissingReply(span, _guess_reply(span, starts, run_starts)) for span in silent]
     last = max(carriers, key=lambda carrier: (carrier.span.end, carrier.span.order), default=None)
@@ -103,19 +109,6 @@ def _find_above(spans: Iterable[Span], parents: Mapping[str, str | None]) -> set
             above.add(here)
             here = parents.get(here)
     return above
-
-
-def _find_silent(
-    models: Sequence[Span], carriers: Sequence[MessageCarrier], containers: set[str], spans: Sequence[Span]
-) -> Iterator[Span]:
-    """Iterate over model spans without messages, if neither a span inside nor one around them has any."""
-    read_orders = {carrier.span.order for carrier in carriers}
-    enclosing = Enclosing(spans, {carrier.span.id: True for carrier in carriers if carrier.span.id})
-    for span in models:
-        if span.order in read_orders or span.id in containers or span.failed:
-            continue
-        if not enclosing.find(span):
-            yield span
 
 
 def _find_unanswered(carriers: Sequence[MessageCarrier], models: Sequence[Span]) -> Iterator[Span]:
