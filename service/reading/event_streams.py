@@ -19,6 +19,7 @@ from service.reading.places import BadRecord, RecordPlace, TraceRecord
 EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:")
 _END = b"[DONE]"
 Record = dict[str, JsonValue]
+_STARTS = ("message_start", "response.created")
 _RESPONSE_ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -36,7 +37,7 @@ def read_events(
         record = None if event.data == _END else parse(event.data, event.place)
         if isinstance(record, BadRecord):
             yield record
-        elif record is not None and not (waiting and _starts(record.value)):
+        elif record is not None and not (waiting and record.value.get("type") in _STARTS):
             waiting.append(record)
         else:
             yield from _join(waiting)
@@ -55,10 +56,6 @@ def _list_events(data: bytes, place: RecordPlace) -> Iterator[_Event]:
         elif not line.strip() and lines:
             yield _Event(replace(place, line=start), b"\n".join(lines))
             lines = []
-
-
-def _starts(value: Record) -> bool:
-    return value.get("type") in ("message_start", "response.created")
 
 
 def _join(events: Sequence[TraceRecord]) -> Iterator[TraceRecord]:

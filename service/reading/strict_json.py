@@ -66,22 +66,18 @@ def parse_strictly(data: bytes, limits: Limits) -> JsonValue:
     """
     if len(data) > limits.max_bytes:
         raise TooLargeError.at("", f"{len(data)} bytes; at most {limits.max_bytes} are taken")
-    _check_encoding(data)
-    value: JsonValue = _read(data, limits)
-    # These quick tests miss nothing, and nearly all bodies pass them, so the slow walk, which finds the places, is rare.
-    deep = data.count(b"[") + data.count(b"{") > limits.max_depth and is_deeper_than(value, limits.max_depth)
-    if deep or _is_suspect(data, limits):
-        _check_nodes(_read(data, limits, float_mode="lossless-float"), limits)
-    return value
-
-
-def _check_encoding(data: bytes) -> None:
     if data.startswith(b"\xef\xbb\xbf"):
         raise MalformedError.at("", "starts with a byte order mark; JSON is sent without one (RFC 8259)")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4]:
         raise MalformedError.at("", "not UTF-8: it looks like UTF-16 or UTF-32")
     if not data.strip(_SPACE):
         raise MalformedError.at("", "empty; a JSON value is expected")
+    value: JsonValue = _read(data, limits)
+    # These quick tests miss nothing, and nearly all bodies pass them, so the slow walk, which finds the places, is rare.
+    deep = data.count(b"[") + data.count(b"{") > limits.max_depth and is_deeper_than(value, limits.max_depth)
+    if deep or _is_suspect(data, limits):
+        _check_nodes(_read(data, limits, float_mode="lossless-float"), limits)
+    return value
 
 
 def _read(data: bytes, limits: Limits, *, float_mode: str = "float") -> JsonValue:

@@ -238,20 +238,18 @@ def _read_ns(value: JsonValue) -> int | None:
     if isinstance(value, list) and len(value) == 2 and all(type(part) is int for part in value):
         return cast("int", value[0]) * 10**9 + cast("int", value[1])
     if isinstance(value, str):
-        return int(value) if value.isascii() and value.isdigit() and len(value) < 25 else _parse_moment(value)
+        if value.isascii() and value.isdigit() and len(value) < 25:
+            return int(value)
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+        since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+        return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     unit = next((10**power for limit, power in ((1e11, 9), (1e14, 6), (1e17, 3)) if value < limit), 1)
     return int(value * unit)
-
-
-def _parse_moment(text: str) -> int | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000
 
 
 def _read_attributes(raw: JsonValue) -> JsonObject:
