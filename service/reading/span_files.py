@@ -19,7 +19,7 @@ from pydantic_core import from_json, to_json
 from service.core.json.members import JsonObject
 from service.errors import InputError, TooLargeError
 from service.intake.reading import guess_format
-from service.intake.spans.otlp import is_span, list_exported, read_spans, read_trace_id
+from service.intake.spans.exports import is_span, list_exported, read_spans, read_trace_id
 from service.intake.spans.selection import has_content
 from service.reading.places import BadRecord, RecordPlace, TraceRecord
 from service.reading.strict_json import Limits

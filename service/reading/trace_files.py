@@ -22,8 +22,16 @@ from typing import Any, BinaryIO, cast
 from service.core.json.values import name_type
 from service.errors import InputError, MalformedError, Problem, TooLargeError
 from service.intake.spans.exports import looks_like_request, read_export
-from service.reading.documents import SEPARATORS, continues, count_open, is_whole, split_documents, split_elements
-from service.reading.event_streams import EVENT_STARTS, read_events
+from service.reading.documents import (
+    EVENT_STARTS,
+    SEPARATORS,
+    continues,
+    count_open,
+    is_whole,
+    read_events,
+    split_documents,
+    split_elements,
+)
 from service.reading.opening import DAMAGED, HEAD_BYTES, explain_damage, list_files, open_files
 from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
 from service.reading.records import PAGES

@@ -11,11 +11,11 @@ from service.core.json.members import JsonObject, find_object, find_text, list_i
 from service.core.trace import ToolResult
 from service.errors import InputError
 from service.intake.build import Speech
-from service.intake.calls import read_result_content
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, split_list, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages, read_reply_message
 from service.intake.parts import take_call
+from service.intake.texts import read_result_content
 from service.intake.unread_parts.endings import Ending
 
 # tau-bench (sierra-research/tau-bench), as its result files give it, `{task_id, trial, reward, info: {task: {actions, outputs}},

@@ -32,9 +32,8 @@ from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.spans.conventions import is_genai_span, read_kind
 from service.intake.spans.dialogue import Agents, DialogueEntry, Moment, list_unread_calls, read_dialogue
-from service.intake.spans.exports import split_export
+from service.intake.spans.exports import Span, read_spans, split_export
 from service.intake.spans.messages import read_tools_on_offer
-from service.intake.spans.otlp import Span, read_spans
 from service.intake.spans.runs import Run, match_runs, read_runs
 from service.intake.spans.selection import select_spans
 from service.intake.tools import read_tools

@@ -17,10 +17,9 @@ from service.core.json.members import JsonObject, as_text, find_object, find_tex
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolResult
 from service.errors import InputError
-from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor, Located
 from service.intake.format import NOTHING, Exchange, Format, ToolRun, Tools, WrapperContents, holds, recognise_lines
-from service.intake.texts import parse_text
+from service.intake.texts import build_tool_call, parse_text
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import clip, looks_like_call
 

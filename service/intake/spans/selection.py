@@ -18,8 +18,8 @@ from service.intake.spans.conventions import (
     list_output,
     read_kind,
 )
+from service.intake.spans.exports import Span
 from service.intake.spans.messages import UnreadPart, read_output
-from service.intake.spans.otlp import Span
 from service.intake.unread_parts.endings import ENDINGS, list_missing
 
 _ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
