@@ -124,18 +124,13 @@ _STARTS = ("message_start", "response.created")
 _RESPONSE_ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
-class _Event(NamedTuple):
-    place: RecordPlace
-    data: bytes
-
-
 def read_events(
     data: bytes, place: RecordPlace, parse: Callable[[bytes, RecordPlace], TraceRecord | BadRecord]
 ) -> Iterator[TraceRecord | BadRecord]:
     """Yield the records of a stream of events; an event that is not JSON is a BadRecord, and the rest is still read."""
     waiting: list[TraceRecord] = []
-    for event in _list_events(data, place):
-        record = None if event.data == _END else parse(event.data, event.place)
+    for start, event in _list_events(data, place.line or 1):
+        record = None if event == _END else parse(event, replace(place, line=start))
         if isinstance(record, BadRecord):
             yield record
         elif record is not None and not (waiting and record.value.get("type") in _STARTS):
@@ -146,16 +141,15 @@ def read_events(
     yield from _join(waiting)
 
 
-def _list_events(data: bytes, place: RecordPlace) -> Iterator[_Event]:
-    """Iterate over the data of each event: several lines of data are one, and a blank line ends it."""
-    lines: list[bytes] = []
-    start = place.line or 1
-    for number, line in enumerate([*data.splitlines(), b""], place.line or 1):
+def _list_events(data: bytes, first: int) -> Iterator[tuple[int, bytes]]:
+    """Iterate over the data of each event, with its line: several lines of data are one, and a blank line ends it."""
+    lines, start = list[bytes](), first
+    for number, line in enumerate([*data.splitlines(), b""], first):
         if line.startswith(b"data:"):
             start = start if lines else number
             lines.append(line[5:].strip())
         elif not line.strip() and lines:
-            yield _Event(replace(place, line=start), b"\n".join(lines))
+            yield start, b"\n".join(lines)
             lines = []
 
 

@@ -76,13 +76,13 @@ def _scan_file(
 ) -> Iterator[TraceRecord | BadRecord]:
     try:
         with open_files(source, name, layout.encoding) as files:
-            for file in files:
-                if looks_like_request(_peek(file.stream)):
-                    yield from _read_requests(file.stream, file.name, max_document)
-                elif is_table(file.name, _peek(file.stream)):
-                    yield from read_table(file.stream, file.name, layout.columns)
+            for inner, stream in files:
+                if looks_like_request(_peek(stream)):
+                    yield from _read_requests(stream, inner, max_document)
+                elif is_table(inner, _peek(stream)):
+                    yield from read_table(stream, inner, layout.columns)
                 else:
-                    yield from _RecordReader(file.stream, file.name, limits, max_document).read()
+                    yield from _RecordReader(stream, inner, limits, max_document).read()
     except DAMAGED as error:
         yield BadRecord(RecordPlace(name), InputError.at("", explain_damage(error)))
 

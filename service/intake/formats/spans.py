@@ -48,20 +48,20 @@ def _read(record: Cursor) -> Trace:
     if not any(map(is_genai_span, spans)):
         raise InputError.at("", "no span in spans or resourceSpans has attributes of a model or a tool")
     runs = read_runs(spans)
-    selection = select_spans(spans, [run.span.start for run in runs])
-    agents = Agents(spans, [one.span for one in selection.carriers] or [run.span for run in runs])
-    merged = read_dialogue(selection.carriers, selection.missing, agents)
-    calls = [call for entry in merged.entries for call in entry.message.calls]
+    carriers, missing, models = select_spans(spans, [run.span.start for run in runs])
+    agents = Agents(spans, [one.span for one in carriers] or [run.span for run in runs])
+    entries, aliases = read_dialogue(carriers, missing, agents)
+    calls = [call for entry in entries for call in entry.message.calls]
     matches, unmatched = match_runs(calls, runs)
-    known = _collect_calls(calls, matches, unmatched, merged.aliases)
-    read_orders = {carrier.span.order for carrier in selection.carriers} | {span.order for span in selection.models}
+    known = _collect_calls(calls, matches, unmatched, aliases)
+    read_orders = {carrier.span.order for carrier in carriers} | {span.order for span in models}
     leftovers = list_unread_calls(spans, known, read_orders)
-    dialogue = sorted([*merged.entries, *leftovers], key=lambda entry: entry.moment)
+    dialogue = sorted([*entries, *leftovers], key=lambda entry: entry.moment)
     tools = read_tools(raw.get("tools"))
     writer = _Writer(record.out, unmatched, agents)
     writer.write(dialogue, matches)
     answer = _find_agent_output(spans)
-    if answer is not None and record.out.is_calling() and not selection.missing:  # an argument of the last call
+    if answer is not None and record.out.is_calling() and not missing:  # an argument of the last call
         record.out.say("assistant", answer)
     stated = [span.get(name) for name in ("gen_ai.conversation.id", "session.id") for span in spans]
     stated += [span.trace for span in spans]
@@ -71,10 +71,10 @@ def _read(record: Cursor) -> Trace:
         tools=read_tools_on_offer(spans) if tools is None else tools,
     )
     if tools is None:
-        trace = _add_offers(trace, selection.models, writer, agents)
+        trace = _add_offers(trace, models, writer, agents)
     timed = [span for span in spans if span.timed]
     duration = (max(span.end for span in timed) - min(span.start for span in timed)) / 1e9 if timed else None
-    usage = _sum_usage(duration, selection.models)
+    usage = _sum_usage(duration, models)
     return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=usage)
 
 

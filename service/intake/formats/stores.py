@@ -18,7 +18,7 @@ from service.core.json.pointers import escape_token
 from service.core.trace import ToolResult
 from service.errors import InputError
 from service.intake.cursor import Cursor, Located
-from service.intake.format import NOTHING, Exchange, Format, ToolRun, Tools, WrapperContents, holds, recognise_lines
+from service.intake.format import NOTHING, Exchange, Format, Tools, WrapperContents, holds, recognise_lines
 from service.intake.texts import build_tool_call, parse_text
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import clip, looks_like_call
@@ -108,7 +108,7 @@ def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store, trace_id
     packed += [({name: node.take(name) for name in node.list_untaken()}, node.path) for node in whole]
     return WrapperContents(
         [entry.exchange for entry in models],
-        [ToolRun(entry.name, entry.node.path) for entry in entries if entry.kind in _TOOLS],
+        [(entry.name, entry.node.path) for entry in entries if entry.kind in _TOOLS],
         trace_id,
         record.out,
         [one for one in extra if one[0] is not None],

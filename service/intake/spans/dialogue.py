@@ -84,13 +84,6 @@ Moment = tuple[int, int]
 """A time in nanoseconds, and the span's order to break ties."""
 
 
-class Dialogue(NamedTuple):
-    """What was said, and ids under which a call was sent back to a model that differ from the id in its reply."""
-
-    entries: Sequence[DialogueEntry]
-    aliases: Mapping[str, str]
-
-
 class DialogueEntry(NamedTuple):
     """A message, or the new part of one, and when it was said. `reply_of`: the span whose reply it was.
 
@@ -105,10 +98,13 @@ class DialogueEntry(NamedTuple):
     to: str | None = None
 
 
-def read_dialogue(carriers: Iterable[MessageCarrier], missing: Iterable[MissingReply], agents: Agents) -> Dialogue:
+def read_dialogue(
+    carriers: Iterable[MessageCarrier], missing: Iterable[MissingReply], agents: Agents
+) -> tuple[Sequence[DialogueEntry], Mapping[str, str]]:
     """Collect the input of each model span at its start and its output at its end, each once, in order of time.
 
-    Raises InputError: a call without a name.
+    Returns also the ids under which calls were sent back to a model that differ from the ids in its replies. Raises InputError: a
+    call without a name.
     """
     memory = _Memory()
     moments: list[tuple[Moment, int, bool, MessageCarrier]] = []
@@ -121,11 +117,9 @@ def read_dialogue(carriers: Iterable[MessageCarrier], missing: Iterable[MissingR
         for moment, _, closing, carrier in sorted(moments, key=lambda entry: entry[:3])
         for entry in _read_part(memory, moment, carrier, agents, closing=closing)
     ]
-    entries += [
-        DialogueEntry((one.span.end, one.span.order), one.span.path, SpanMessage(None, "", unread=one.unread))
-        for one in missing
-    ]
-    return Dialogue(sorted(entries, key=lambda entry: entry.moment), memory.aliases)
+    for span, unread in missing:
+        entries.append(DialogueEntry((span.end, span.order), span.path, SpanMessage(None, "", unread=unread)))
+    return sorted(entries, key=lambda entry: entry.moment), memory.aliases
 
 
 def _read_part(
