@@ -189,13 +189,10 @@ def _find_gold_calls(
 ) -> dict[str, JsonValue] | None:
     """Return the calls that the first of these members expects, with their arguments in one of `arguments`."""
     raw = next((record[name] for name in names if record.get(name) is not None), None)
-    calls: list[JsonValue] = [
-        {
-            "name": find_text(call, "name") or "",
-            "arguments": next((call[one] for one in arguments if one in call), None),
-        }
-        for call in list_objects(raw)
-    ]
+    calls: list[JsonValue] = []
+    for call in list_objects(raw):
+        given = next((call[one] for one in arguments if one in call), None)
+        calls.append({"name": find_text(call, "name") or "", "arguments": given})
     return None if raw is None else {"format": "calls", "calls": calls, **({"ordered": True} if ordered else {})}
 
 

@@ -32,12 +32,8 @@ class CallsGold(GoldForm):
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
         """Expect exactly these calls."""
-        calls = [
-            {"tool": call.name}
-            if call.arguments is None
-            else {"tool": call.name, "args": match_exactly(call.arguments)}
-            for call in self.calls
-        ]
+        given = [(one.name, one.arguments) for one in self.calls]
+        calls = [{"tool": name} | ({} if args is None else {"args": match_exactly(args)}) for name, args in given]
         return Expectation.model_validate({"ordered" if self.ordered and calls else "calls": calls or "none"})
 
 

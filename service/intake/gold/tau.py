@@ -43,17 +43,11 @@ class TauGold(GoldForm):
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
         """Expect the calls, others beside them, the final state, and the outputs in what was said."""
-        calls = [
-            {"tool": action.name, "args": match_exactly(action.kwargs or action.arguments or {})}
-            for action in self.actions or ()
-        ]
-        expected: dict[str, object] = {
-            "calls"
-            if calls
-            else "unordered": calls,  # without gold actions any call is allowed as long as nothing changes
-            "allow_extra": True,
-            "gold": self.model_dump(mode="json"),
-        }
+        given = [(one.name, one.kwargs or one.arguments or {}) for one in self.actions or ()]
+        calls = [{"tool": name, "args": match_exactly(arguments)} for name, arguments in given]
+        # Without gold actions any call is allowed as long as nothing changes.
+        expected: dict[str, object] = {"calls" if calls else "unordered": calls, "allow_extra": True}
+        expected["gold"] = self.model_dump(mode="json")
         if self.state is not None:
             expected["state"] = {"final": self.state}
         if self.outputs:

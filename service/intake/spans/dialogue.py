@@ -19,7 +19,7 @@ from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall
 from service.intake.spans.conventions import SOURCES, Enclosing, classify_span, is_copy, is_genai_span, read_agent
 from service.intake.spans.exports import Span, get_leaf
-from service.intake.spans.messages import SpanMessage, UnreadPart, read_output, read_span_input, spell_call
+from service.intake.spans.messages import CallResult, SpanMessage, UnreadPart, read_output, read_span_input, spell_call
 from service.intake.spans.runs import PAYLOADS
 from service.intake.spans.selection import MessageCarrier, MissingReply
 from service.intake.unread_parts.repeated_calls import KnownCalls
@@ -168,24 +168,16 @@ class _Memory:
         ids = {call.id for message in messages for call in message.calls if call.id}
         for message in messages:
             calls = tuple([call for call in message.calls if self._is_new_call(call, here, ids, closing=closing)])
-            results = tuple(
-                [
-                    (self.aliases.get(call_id or "", call_id), result)
-                    for call_id, result in message.results
-                    if self._is_new(["result", call_id, result and [result.content, result.is_error]], here)
-                ]
-            )
+            results: list[CallResult] = []
+            for call_id, result in message.results:
+                if self._is_new(["result", call_id, result and [result.content, result.is_error]], here):
+                    results.append((self.aliases.get(call_id or "", call_id), result))
             says = message.role is not None and (bool(message.text) or not (message.calls or message.results))
             new = says and self._is_new([message.role, message.text], here, closing=closing)
             said = new or bool(calls)
             if said or results or (closing and message.unread):
-                yield SpanMessage(
-                    message.role if said else None,
-                    message.text if new else "",
-                    calls,
-                    results,
-                    message.unread if said or closing else (),
-                )
+                role, text = message.role if said else None, message.text if new else ""
+                yield SpanMessage(role, text, calls, tuple(results), message.unread if said or closing else ())
 
     def _is_new(self, key: object, here: Counter[str], *, closing: bool = False) -> bool:
         name = json.dumps(key, sort_keys=True)
