@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Union, cast
+from typing import Annotated, Any, Literal, NotRequired, Union, cast
 
 from pydantic import (
     ConfigDict,
@@ -49,19 +49,13 @@ class Exchange:
         return self.input[1] if self.reply[0] is None else self.reply[1]
 
 
-class ToolRun(NamedTuple):
-    """A tool's own entry in a log."""
-
-    name: str
-    path: str
-
-
 @dataclass(frozen=True, slots=True)
 class WrapperContents:
     """What the reader of a wrapper found. `notes` has what it does not read."""
 
     exchanges: Sequence[Exchange]
-    runs: Sequence[ToolRun] = ()
+    runs: Sequence[tuple[str, str]] = ()
+    """The entries of tools: their names and pointers."""
     id: str | None = None
     notes: Transcript = field(default_factory=Transcript)
     extra_values: Sequence[Located] = ()

@@ -51,18 +51,16 @@ def pair(
             unnamed.append(result)
         elif index not in answers or answers[index] is None:
             answers[index] = result.result
-        elif _contradicts(answers[index], result.result):
+        elif (
+            (one := answers[index])
+            and (other := result.result)
+            and not (one.is_error == other.is_error and equals(one.content, other.content))
+        ):
             unread.append(UnreadablePart("result", result.path, "a second result of one call is not read", result.turn))
     orphans = _match_rest(calls, unnamed, answers)
     reason = "a result answers no call of the trace: its call is missing"
     unread += [UnreadablePart("call", orphan.path, reason, orphan.turn) for orphan in orphans]
     return answers, [part for part in unread if part.path]
-
-
-def _contradicts(first: ToolResult | None, second: ToolResult | None) -> bool:
-    if first is None or second is None:
-        return False
-    return first.is_error != second.is_error or not equals(first.content, second.content)
 
 
 class _ById:

@@ -21,9 +21,8 @@ from service.core.json.members import as_text, read_type
 from service.core.trace import CUSTOM_TOOL, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
 from service.intake.build import Sink, Speech
-from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
-from service.intake.texts import to_snake
+from service.intake.texts import build_tool_call, read_result_content, to_snake
 from service.intake.tools import read_tools
 from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
 from service.intake.unread_parts.suspects import clip, guess_kind, looks_like_call

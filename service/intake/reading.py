@@ -13,7 +13,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from service.core.json.members import JsonObject
 from service.core.models.discovery import get_entry, import_all
 from service.core.models.validation import list_problems
-from service.core.trace import Trace, UnreadablePart, UnreadKind
+from service.core.trace import Trace, UnreadablePart
 from service.errors import InputError
 from service.intake import formats
 from service.intake.build import Record
@@ -114,15 +114,11 @@ def require_format(record: JsonObject, *, way_out: str | None = None) -> str:
 
 def find_wrapping(record: Mapping[str, object]) -> str | None:
     """Return the member that holds the trace or request that should be the record itself; None if there is none."""
-    inner = {key: cast("Mapping[str, object]", value) for key, value in record.items() if isinstance(value, dict)}
-    return next(
-        (
-            key
-            for key, one in inner.items()
-            if isinstance(one.get("trace"), dict) or isinstance(one.get("messages"), list)
-        ),
-        None,
-    )
+    for key, value in record.items():
+        inner = cast("Mapping[str, object]", value if isinstance(value, dict) else {})
+        if isinstance(inner.get("trace"), dict) or isinstance(inner.get("messages"), list):
+            return key
+    return None
 
 
 def explain_wrapping(name: str) -> str:
@@ -156,14 +152,12 @@ def _note_silence(trace: Trace) -> Trace:
     if last < 0 or trace.messages[last].role != "user":
         return trace
     known = {part.kind for part in trace.unread if part.turn in (0, trace.turns)}
-    what = "the reply to the last message, which the record does not have,"
-    missing: tuple[tuple[UnreadKind, str], ...] = (("call", f"a call in {what}"), ("text", what))
-    parts = [
-        UnreadablePart(kind, f"/messages/{last}", f"{named} is not read", trace.turns)
-        for kind, named in missing
-        if kind not in known
+    path, what = f"/messages/{last}", "the reply to the last message, which the record does not have, is not read"
+    lost = [
+        UnreadablePart("call", path, f"a call in {what}", trace.turns),
+        UnreadablePart("text", path, what, trace.turns),
     ]
-    return replace(trace, unread=(*trace.unread, *parts))
+    return replace(trace, unread=(*trace.unread, *[part for part in lost if part.kind not in known]))
 
 
 def _read(record: TraceInput, offered: Tools) -> Trace:

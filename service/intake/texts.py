@@ -1,4 +1,4 @@
-"""Decode what a text spells: JSON, also under dotted keys, texts in tags, and calls in Python, which are never run."""
+"""Decode what a text spells: arguments, results, JSON under dotted keys, texts in tags, and calls in Python, which never run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject
-from service.core.json.parsing import MAX_DEPTH, UnreadableError, parse, parse_or_none
+from service.core.json.members import JsonObject, list_objects, read_type
+from service.core.json.parsing import MAX_DEPTH, UnreadableError, parse, parse_or_none, read_structure
+from service.core.json.values import name_type
+from service.core.trace import ToolCall
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BREAKS = str.maketrans("- .", "___")
@@ -250,8 +252,11 @@ def _read_call(node: ast.AST) -> PythonCall | None:
     name = _read_name(node.func) if isinstance(node, ast.Call) else None
     if name is None or not isinstance(node, ast.Call):
         return None
+    named = {word.arg: word.value for word in node.keywords if word.arg is not None}
+    if node.args or len(named) < len(node.keywords):
+        return PythonCall(name, None)
     try:
-        return PythonCall(name, None if node.args else _read_arguments(node))
+        return PythonCall(name, {word: _read_value(value) for word, value in named.items()})
     except (ValueError, TypeError, RecursionError):
         return PythonCall(name, None)
 
@@ -264,15 +269,6 @@ def _read_name(node: ast.expr) -> str | None:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
 
-def _read_arguments(node: ast.Call) -> dict[str, JsonValue]:
-    arguments: dict[str, JsonValue] = {}
-    for keyword in node.keywords:
-        if keyword.arg is None or keyword.arg in arguments:
-            raise ValueError(node)
-        arguments[keyword.arg] = _read_value(keyword.value)
-    return arguments
-
-
 class _Constants(ast.NodeTransformer):
     """Puts Python's constants where a model wrote those of JSON."""
 
@@ -283,3 +279,40 @@ class _Constants(ast.NodeTransformer):
 def _read_value(node: ast.expr) -> JsonValue:
     """Return a literal as JSON. Raises ValueError or TypeError: any other expression, or one that JSON cannot express."""
     return parse(json.dumps(ast.literal_eval(_Constants().visit(node)), allow_nan=False))
+
+
+_TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+
+
+def build_tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
+    """Build a call from arguments as the model gave them: a JSON string or, from some providers, an object.
+
+    None, "" and white space become `{}`: several providers send them for a call without arguments. Anything else that
+    is not a JSON object leaves `arguments` None and sets the problem. Never raises.
+    """
+    if arguments is None:
+        return ToolCall(call_id or None, name, {}, arguments)
+    try:
+        value = parse(arguments) if type(arguments) is str else arguments
+    except UnreadableError as error:
+        empty = type(arguments) is str and not arguments.strip()
+        return ToolCall(call_id or None, name, {} if empty else None, arguments, None if empty else str(error))
+    if type(value) is dict or isinstance(value, dict):
+        return ToolCall(call_id or None, name, value, arguments)
+    kind = "a number" if type(value) is int else name_type(value)
+    return ToolCall(call_id or None, name, None, arguments, f"{kind} where an object is expected")
+
+
+def read_result_content(raw: JsonValue) -> JsonValue:
+    """Return what a tool returned. Text that spells a JSON object or array is parsed; other text stays text.
+
+    A bare `123456` stays a string, since many ids look like numbers; so does text that is almost JSON. Parts that are
+    all text are joined, one part per line; other parts (images, search results) are kept as given.
+    """
+    if not isinstance(raw, list):
+        return read_structure(raw) if isinstance(raw, str) else raw
+    if len(raw) == 1 and isinstance(raw[0], dict) and list(raw[0]) == ["json"]:
+        return raw[0]["json"]  # Bedrock's block
+    parts = [part for part in list_objects(raw) if read_type(part) in _TEXT_PARTS or list(part) == ["text"]]
+    texts = [text for part in parts if isinstance(text := part.get("text"), str)]
+    return read_structure("\n".join(texts)) if len(texts) == len(raw) else raw

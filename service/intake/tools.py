@@ -90,19 +90,14 @@ def _parse_tool(raw: JsonValue) -> ToolDef:
         raise InputError.at("", f"expected {_FORMS}")
     for key in ("function", "custom"):
         inner = raw.get(key)
-        if isinstance(inner, dict):
-            return _read_nested(inner, key)
+        if isinstance(inner, dict):  # as Chat Completions puts it, always named
+            if inner.get("name") is None:
+                raise InputError.at(f"/{key}", _NAMELESS)
+            try:
+                return _read_flat(inner)
+            except InputError as error:
+                raise error.below(f"/{key}") from None
     return _read_flat(raw)
-
-
-def _read_nested(inner: JsonObject, key: str) -> ToolDef:
-    """Read a definition that Chat Completions puts, always named, below the name of the tool's type."""
-    if inner.get("name") is None:
-        raise InputError.at(f"/{key}", _NAMELESS)
-    try:
-        return _read_flat(inner)
-    except InputError as error:
-        raise error.below(f"/{key}") from None
 
 
 def _read_flat(raw: JsonObject) -> ToolDef:

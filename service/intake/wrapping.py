@@ -21,7 +21,7 @@ from service.core.trace import Trace
 from service.errors import InputError, Problem
 from service.intake.build import Record, Request, Transcript, add_offers
 from service.intake.cursor import Cursor, Located, pick_sample
-from service.intake.format import NOTHING, Exchange, ToolRun, WrapperContents
+from service.intake.format import NOTHING, Exchange, WrapperContents
 from service.intake.messages import SPEAKERS
 from service.intake.pairing import Answers
 from service.intake.unread_parts.endings import Ending, list_endings
@@ -239,7 +239,7 @@ def _note_texts_missing(replies: Sequence[_Reply], trace: Trace, notes: Transcri
                 notes.note_unread("call", one.inner.locate(unread.path), "a call")
 
 
-def _note_runs_missing(runs: Sequence[ToolRun], trace: Trace, notes: Transcript) -> None:
+def _note_runs_missing(runs: Sequence[tuple[str, str]], trace: Trace, notes: Transcript) -> None:
     made = Counter(step.call.name for step in trace.steps)
     answered = Counter(step.call.name for step in trace.steps if step.result is not None)
     for name, path in runs:

@@ -107,8 +107,10 @@ def _cut_lines(
         begins = line.startswith(b"{") and previous.rstrip(b"\r\n").endswith(b"}") and previous.endswith(b"\n")
         if not size or (size >= least and begins):
             value = _parse(line, limits)
-            if value is not None and _belongs(value, layout):
-                return
+            if value is not None:  # whether it may belong to a record before or after it
+                alone = "type" not in value or bool(value.keys() & TRACE_FIELDS)
+                if not alone or name_session(value) or list_spans(value, layout.format or "spans") is not None:
+                    return
             if size and value is not None:
                 found.append(Block(source, len(found), digest.hexdigest(), "lines", start, size, before))
                 start, before, size, digest = start + size, lines, 0, sha256()
@@ -125,9 +127,3 @@ def _parse(line: bytes, limits: Limits) -> dict[str, JsonValue] | None:
     except InputError:
         return None
     return value if isinstance(value, dict) else None
-
-
-def _belongs(value: dict[str, JsonValue], layout: Layout) -> bool:
-    """Whether a record may belong to one before or after it."""
-    alone = "type" not in value or bool(value.keys() & TRACE_FIELDS)
-    return not alone or name_session(value) is not None or list_spans(value, layout.format or "spans") is not None

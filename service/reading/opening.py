@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 from typing_extensions import Buffer, override
 
@@ -41,11 +41,8 @@ DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, Un
 """What reading damaged data raises."""
 
 
-class OpenFile(NamedTuple):
-    """A file that is open for reading, and the name for its places."""
-
-    name: str
-    stream: io.BufferedReader[Any]
+OpenFile = tuple[str, "io.BufferedReader[Any]"]
+"""A file that is open for reading, after the name for its places."""
 
 
 def explain_damage(error: BaseException) -> str:
@@ -111,7 +108,7 @@ def open_files(source: Path | str | BinaryIO, name: str, encoding: str | None = 
             archive = stack.enter_context(zipfile.ZipFile(seekable))
             yield _list_members(archive, name, encoding, stack)
         else:
-            yield iter([OpenFile(name, _decode(_unpack(stream), encoding))])
+            yield iter([(name, _decode(_unpack(stream), encoding))])
 
 
 def open_stored(source: Path | str | BinaryIO, stack: ExitStack) -> io.BufferedReader[Any]:
@@ -147,7 +144,7 @@ def _list_members(archive: zipfile.ZipFile, name: str, encoding: str | None, sta
                 member.compress_type, member.file_size = zipfile.ZIP_STORED, member.compress_size
                 del member.CRC
             stream = io.BufferedReader(cast("io.RawIOBase", stack.enter_context(archive.open(member))))
-            yield OpenFile(f"{name}/{member.filename}", _decode(_unpack(stream), encoding))
+            yield f"{name}/{member.filename}", _decode(_unpack(stream), encoding)
 
 
 def _unpack(stream: io.BufferedReader[Any]) -> io.BufferedReader[Any]:

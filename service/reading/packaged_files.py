@@ -48,13 +48,10 @@ def find_resource(*parts: str) -> Path:
     packaged = package / "_data"
     root = packaged if packaged.is_dir() else package.parent
     path = root.joinpath(*parts)
-    if not (all(map(_is_plain, parts)) and path.exists()):
+    plain = not any(part in {"", ".", ".."} or re.search(r"[/\\:\0]", part) for part in parts)
+    if not (plain and path.exists()):
         raise FileNotFoundError(f"callgrade comes with no {'/'.join(parts)!r}")
     return path
-
-
-def _is_plain(part: str) -> bool:
-    return part not in {"", ".", ".."} and not re.search(r"[/\\:\0]", part)
 
 
 def read_yaml(text: str, *, source: str) -> JsonValue:

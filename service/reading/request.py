@@ -111,7 +111,11 @@ def read_request(body: JsonValue) -> ScoreRequest:
         return REQUEST.validator.validate_python(_replace_rubric(body))
     except ValidationError as error:
         refuse_other_shape(body)
-        raise InputError([*list_problems(error, body), *_explain_guess(body)]) from None
+        problems, trace = list_problems(error, body), body.get("trace") if isinstance(body, dict) else None
+        guessed = guess_format(trace) if isinstance(trace, dict) and "format" not in trace else None
+        if guessed is not None:
+            problems.append(Problem("/trace", f"it names no format, and was read as {guessed}"))
+        raise InputError(problems) from None
 
 
 UNBOUNDED = Limits(max_bytes=sys.maxsize, max_string=sys.maxsize, max_items=sys.maxsize)
@@ -136,15 +140,6 @@ def refuse_other_shape(body: JsonValue) -> None:
     wrapping = "request" if isinstance(body.get("request"), dict) else find_wrapping(body)
     if wrapping is not None:
         raise InputError.at(f"/{escape_token(wrapping)}", explain_wrapping(wrapping))
-
-
-def _explain_guess(body: JsonValue) -> list[Problem]:
-    """Explain problems in a trace that names no format: say which format it was read as."""
-    trace = body.get("trace") if isinstance(body, dict) else None
-    if not isinstance(trace, dict) or "format" in trace:
-        return []
-    guessed = guess_format(trace)
-    return [] if guessed is None else [Problem("/trace", f"it names no format, and was read as {guessed}")]
 
 
 def _replace_rubric(body: JsonValue) -> object:

@@ -19,7 +19,7 @@ from pydantic_core import from_json, to_json
 from service.core.json.members import JsonObject
 from service.errors import InputError, TooLargeError
 from service.intake.reading import guess_format
-from service.intake.spans.otlp import is_span, list_exported, read_spans, read_trace_id
+from service.intake.spans.exports import is_span, list_exported, read_spans, read_trace_id
 from service.intake.spans.selection import has_content
 from service.reading.places import BadRecord, RecordPlace, TraceRecord
 from service.reading.strict_json import Limits
@@ -79,14 +79,12 @@ def _store_spans(
         if spans is None:
             yield record
         else:
-            database.executemany(_ADD, _list_rows(record.place, spans))
-
-
-def _list_rows(place: RecordPlace, spans: Iterable[tuple[str, JsonObject]]) -> Iterator[tuple[object, ...]]:
-    for pointer, span in spans:
-        data = to_json(span)
-        trace = read_trace_id(span) or f"{place}{place.pointer}"
-        yield trace, place.source, place.line, place.pointer + pointer, len(data), data
+            place, about = record.place, (record.place.source, record.place.line)
+            whole = f"{place}{place.pointer}"
+            written = ((pointer, read_trace_id(span) or whole, to_json(span)) for pointer, span in spans)
+            database.executemany(
+                _ADD, ((trace, *about, place.pointer + pointer, len(data), data) for pointer, trace, data in written)
+            )
 
 
 def list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str, JsonObject]] | None:

@@ -66,22 +66,18 @@ def parse_strictly(data: bytes, limits: Limits) -> JsonValue:
     """
     if len(data) > limits.max_bytes:
         raise TooLargeError.at("", f"{len(data)} bytes; at most {limits.max_bytes} are taken")
-    _check_encoding(data)
-    value: JsonValue = _read(data, limits)
-    # These quick tests miss nothing, and nearly all bodies pass them, so the slow walk, which finds the places, is rare.
-    deep = data.count(b"[") + data.count(b"{") > limits.max_depth and is_deeper_than(value, limits.max_depth)
-    if deep or _is_suspect(data, limits):
-        _check_nodes(_read(data, limits, float_mode="lossless-float"), limits)
-    return value
-
-
-def _check_encoding(data: bytes) -> None:
     if data.startswith(b"\xef\xbb\xbf"):
         raise MalformedError.at("", "starts with a byte order mark; JSON is sent without one (RFC 8259)")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4]:
         raise MalformedError.at("", "not UTF-8: it looks like UTF-16 or UTF-32")
     if not data.strip(_SPACE):
         raise MalformedError.at("", "empty; a JSON value is expected")
+    value: JsonValue = _read(data, limits)
+    # These quick tests miss nothing, and nearly all bodies pass them, so the slow walk, which finds the places, is rare.
+    deep = data.count(b"[") + data.count(b"{") > limits.max_depth and is_deeper_than(value, limits.max_depth)
+    if deep or _is_suspect(data, limits):
+        _check_nodes(_read(data, limits, float_mode="lossless-float"), limits)
+    return value
 
 
 def _read(data: bytes, limits: Limits, *, float_mode: str = "float") -> JsonValue:
@@ -147,7 +143,11 @@ def _check_nodes(value: object, limits: Limits) -> None:
     for node in walk(value):
         here = node.value
         if isinstance(here, dict | list):
-            items += _count_entries(node, limits)
+            if node.depth >= limits.max_depth:
+                raise TooLargeError.at(node.pointer, f"nested in more than {limits.max_depth} levels")
+            for key in cast("dict[object, object]", here) if isinstance(here, dict) else ():
+                _check_text(key, node, limits)
+            items += len(cast("list[object]", here))
             if items > limits.max_items:
                 most = f"at most {limits.max_items} entries of arrays and objects are taken"
                 raise TooLargeError.at(node.pointer, f"too many entries up to the end of this: {most}")
@@ -155,15 +155,6 @@ def _check_nodes(value: object, limits: Limits) -> None:
             _check_text(here, node, limits)
         elif not isinstance(here, bool | None):
             _check_number(here, node, limits)
-
-
-def _count_entries(node: Node, limits: Limits) -> int:
-    container = cast("dict[object, object] | list[object]", node.value)
-    if node.depth >= limits.max_depth:
-        raise TooLargeError.at(node.pointer, f"nested in more than {limits.max_depth} levels")
-    for key in container if isinstance(container, dict) else ():
-        _check_text(key, node, limits)
-    return len(container)
 
 
 def _check_text(text: object, node: Node, limits: Limits) -> None:
@@ -186,15 +177,11 @@ def _check_number(here: object, node: Node, limits: Limits) -> None:
         if abs(here) >= 10**limits.max_digits:
             raise TooLargeError.at(node.pointer, f"an integer of more than {limits.max_digits} digits")
     elif isinstance(here, jiter.LosslessFloat | float):
-        _check_float(str(here), node)
+        literal, value = str(here), float(str(here))
+        if not math.isfinite(value):
+            what = "not a number" if math.isnan(value) else "a number too large for a float"
+            raise MalformedError.at(node.pointer, f"{what}: {literal[:60]}")
+        if value == 0.0 and re.match(r"[-0.]*[1-9]", literal):
+            raise MalformedError.at(node.pointer, f"a number too small for a float: {literal[:60]}")
     else:
         raise MalformedError.at(node.pointer, name_type(here))
-
-
-def _check_float(literal: str, node: Node) -> None:
-    value = float(literal)
-    if not math.isfinite(value):
-        what = "not a number" if math.isnan(value) else "a number too large for a float"
-        raise MalformedError.at(node.pointer, f"{what}: {literal[:60]}")
-    if value == 0.0 and re.match(r"[-0.]*[1-9]", literal):
-        raise MalformedError.at(node.pointer, f"a number too small for a float: {literal[:60]}")

@@ -22,8 +22,16 @@ from typing import Any, BinaryIO, cast
 from service.core.json.values import name_type
 from service.errors import InputError, MalformedError, Problem, TooLargeError
 from service.intake.spans.exports import looks_like_request, read_export
-from service.reading.documents import SEPARATORS, continues, count_open, is_whole, split_documents, split_elements
-from service.reading.event_streams import EVENT_STARTS, read_events
+from service.reading.documents import (
+    EVENT_STARTS,
+    SEPARATORS,
+    continues,
+    count_open,
+    is_whole,
+    read_events,
+    split_documents,
+    split_elements,
+)
 from service.reading.opening import DAMAGED, HEAD_BYTES, explain_damage, list_files, open_files
 from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
 from service.reading.records import PAGES
@@ -68,13 +76,13 @@ def _scan_file(
 ) -> Iterator[TraceRecord | BadRecord]:
     try:
         with open_files(source, name, layout.encoding) as files:
-            for file in files:
-                if looks_like_request(_peek(file.stream)):
-                    yield from _read_requests(file.stream, file.name, max_document)
-                elif is_table(file.name, _peek(file.stream)):
-                    yield from read_table(file.stream, file.name, layout.columns)
+            for inner, stream in files:
+                if looks_like_request(_peek(stream)):
+                    yield from _read_requests(stream, inner, max_document)
+                elif is_table(inner, _peek(stream)):
+                    yield from read_table(stream, inner, layout.columns)
                 else:
-                    yield from _RecordReader(file.stream, file.name, limits, max_document).read()
+                    yield from _RecordReader(stream, inner, limits, max_document).read()
     except DAMAGED as error:
         yield BadRecord(RecordPlace(name), InputError.at("", explain_damage(error)))
 

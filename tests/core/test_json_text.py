@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.core.json.parsing import MAX_DEPTH, MAX_DIGITS, parse
-from service.intake.calls import build_tool_call, read_result_content
+from service.intake.texts import build_tool_call, read_result_content
 
 
 def nested(depth: int, *, inside: str = "") -> str:

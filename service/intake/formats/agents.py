@@ -12,12 +12,11 @@ from pydantic import JsonValue
 from service.core.json.members import as_text, list_objects
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import Transcript
-from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, list_at, split_list
 from service.intake.messages import read_input, read_messages, read_reply_message
 from service.intake.parts import add_result, take_call
-from service.intake.texts import list_statement_calls, parse_text
+from service.intake.texts import build_tool_call, list_statement_calls, parse_text
 from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 

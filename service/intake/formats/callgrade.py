@@ -25,9 +25,9 @@ from service.core.json.members import JsonObject
 from service.core.trace import AgentOutput, Role, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Record, Transcript
-from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
 from service.intake.format import CLOSED, Format, Loose, ToolsShape
+from service.intake.texts import build_tool_call
 from service.intake.tools import read_tools
 
 

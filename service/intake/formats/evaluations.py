@@ -11,11 +11,11 @@ from service.core.json.members import JsonObject, find_object, find_text, list_i
 from service.core.trace import ToolResult
 from service.errors import InputError
 from service.intake.build import Speech
-from service.intake.calls import read_result_content
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, split_list, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages, read_reply_message
 from service.intake.parts import take_call
+from service.intake.texts import read_result_content
 from service.intake.unread_parts.endings import Ending
 
 # tau-bench (sierra-research/tau-bench), as its result files give it, `{task_id, trial, reward, info: {task: {actions, outputs}},
@@ -189,13 +189,10 @@ def _find_gold_calls(
 ) -> dict[str, JsonValue] | None:
     """Return the calls that the first of these members expects, with their arguments in one of `arguments`."""
     raw = next((record[name] for name in names if record.get(name) is not None), None)
-    calls: list[JsonValue] = [
-        {
-            "name": find_text(call, "name") or "",
-            "arguments": next((call[one] for one in arguments if one in call), None),
-        }
-        for call in list_objects(raw)
-    ]
+    calls: list[JsonValue] = []
+    for call in list_objects(raw):
+        given = next((call[one] for one in arguments if one in call), None)
+        calls.append({"name": find_text(call, "name") or "", "arguments": given})
     return None if raw is None else {"format": "calls", "calls": calls, **({"ordered": True} if ordered else {})}
 
 

@@ -10,11 +10,11 @@ from service.core.json.members import find_object, find_text, list_items, read_t
 from service.core.trace import ToolDef, ToolResult
 from service.errors import InputError
 from service.intake.build import Sink, Speech
-from service.intake.calls import build_tool_call, read_result_content, read_structure
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, list_at, take_tools
 from service.intake.messages import Speaker, find_speaker, name_speaker, read_input, read_message, read_messages
 from service.intake.parts import add_part, add_result, take_call
+from service.intake.texts import build_tool_call, read_result_content, read_structure
 from service.intake.unread_parts.endings import Ending
 
 # LangChain messages as `messages_to_dict`, `model_dump` or `dumpd` writes them, and LangGraph states.

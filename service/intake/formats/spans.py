@@ -24,7 +24,7 @@ from typing import TypeGuard, cast
 
 from pydantic import JsonValue
 
-from service.core.json.members import find_text
+from service.core.json.members import as_text, find_text
 from service.core.trace import Catalogue, ResourceUsage, Step, ToolCall, Trace
 from service.errors import InputError
 from service.intake.build import Record, Request, Transcript, add_catalogues, add_offers
@@ -32,9 +32,8 @@ from service.intake.cursor import Cursor
 from service.intake.format import Format
 from service.intake.spans.conventions import is_genai_span, read_kind
 from service.intake.spans.dialogue import Agents, DialogueEntry, Moment, list_unread_calls, read_dialogue
-from service.intake.spans.exports import split_export
+from service.intake.spans.exports import Span, read_spans, split_export
 from service.intake.spans.messages import read_tools_on_offer
-from service.intake.spans.otlp import Span, read_spans
 from service.intake.spans.runs import Run, match_runs, read_runs
 from service.intake.spans.selection import select_spans
 from service.intake.tools import read_tools
@@ -49,31 +48,33 @@ def _read(record: Cursor) -> Trace:
     if not any(map(is_genai_span, spans)):
         raise InputError.at("", "no span in spans or resourceSpans has attributes of a model or a tool")
     runs = read_runs(spans)
-    selection = select_spans(spans, [run.span.start for run in runs])
-    agents = Agents(spans, [one.span for one in selection.carriers] or [run.span for run in runs])
-    merged = read_dialogue(selection.carriers, selection.missing, agents)
-    calls = [call for entry in merged.entries for call in entry.message.calls]
+    carriers, missing, models = select_spans(spans, [run.span.start for run in runs])
+    agents = Agents(spans, [one.span for one in carriers] or [run.span for run in runs])
+    entries, aliases = read_dialogue(carriers, missing, agents)
+    calls = [call for entry in entries for call in entry.message.calls]
     matches, unmatched = match_runs(calls, runs)
-    known = _collect_calls(calls, matches, unmatched, merged.aliases)
-    read_orders = {carrier.span.order for carrier in selection.carriers} | {span.order for span in selection.models}
+    known = _collect_calls(calls, matches, unmatched, aliases)
+    read_orders = {carrier.span.order for carrier in carriers} | {span.order for span in models}
     leftovers = list_unread_calls(spans, known, read_orders)
-    dialogue = sorted([*merged.entries, *leftovers], key=lambda entry: entry.moment)
+    dialogue = sorted([*entries, *leftovers], key=lambda entry: entry.moment)
     tools = read_tools(raw.get("tools"))
     writer = _Writer(record.out, unmatched, agents)
     writer.write(dialogue, matches)
     answer = _find_agent_output(spans)
-    if answer is not None and record.out.is_calling() and not selection.missing:  # an argument of the last call
+    if answer is not None and record.out.is_calling() and not missing:  # an argument of the last call
         record.out.say("assistant", answer)
+    stated = [span.get(name) for name in ("gen_ai.conversation.id", "session.id") for span in spans]
+    stated += [span.trace for span in spans]
     trace = record.out.build_trace(
         cast("Record", raw),
-        trace_id=find_text(raw, "id") or _find_conversation_id(spans),
+        trace_id=find_text(raw, "id") or next(filter(None, map(as_text, stated)), None),
         tools=read_tools_on_offer(spans) if tools is None else tools,
     )
     if tools is None:
-        trace = _add_offers(trace, selection.models, writer, agents)
+        trace = _add_offers(trace, models, writer, agents)
     timed = [span for span in spans if span.timed]
     duration = (max(span.end for span in timed) - min(span.start for span in timed)) / 1e9 if timed else None
-    usage = _sum_usage(duration, selection.models)
+    usage = _sum_usage(duration, models)
     return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=usage)
 
 
@@ -105,15 +106,6 @@ def _collect_calls(
         run = matches.get(place)
         known.add(call, *([] if run is None else [run.call]), *[replace(call, id=one) for one in aliases_of[call.id]])
     return known
-
-
-def _find_conversation_id(spans: Sequence[Span]) -> str | None:
-    for name in ("gen_ai.conversation.id", "session.id"):
-        for span in spans:
-            value = span.get(name)
-            if isinstance(value, str) and value:
-                return value
-    return next((span.trace for span in spans if span.trace), None)
 
 
 def _find_agent_output(spans: Sequence[Span]) -> str | None:

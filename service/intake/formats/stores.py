@@ -17,10 +17,9 @@ from service.core.json.members import JsonObject, as_text, find_object, find_tex
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolResult
 from service.errors import InputError
-from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor, Located
-from service.intake.format import NOTHING, Exchange, Format, ToolRun, Tools, WrapperContents, holds, recognise_lines
-from service.intake.texts import parse_text
+from service.intake.format import NOTHING, Exchange, Format, Tools, WrapperContents, holds, recognise_lines
+from service.intake.texts import build_tool_call, parse_text
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import clip, looks_like_call
 
@@ -33,20 +32,20 @@ class Store:
     """Paths of the list of entries in the record, which may also be an entry itself."""
     below: str = ""
     """The member of an entry with those below it."""
-    ids: tuple[str, ...]
+    ids: tuple[str, ...] = ("id",)
     """Paths of the trace's id in the record."""
     trace: str = ""
     """The member of an entry with the trace's id."""
-    kind: tuple[str, ...]
+    kind: tuple[str, ...] = ("type",)
     kinds: frozenset[str] = frozenset()
     """The kinds of entries, in capitals; any other is noted."""
-    input: tuple[str, ...]
-    output: tuple[str, ...]
+    input: tuple[str, ...] = ("input",)
+    output: tuple[str, ...] = ("output",)
     tools: str = ""
-    start: tuple[str, ...]
+    start: tuple[str, ...] = ("start_time",)
     parent: tuple[str, ...]
     name: tuple[str, ...] = ("name",)
-    error: tuple[str, ...]
+    error: tuple[str, ...] = ("error",)
     """What is there if an entry failed."""
     failed: str = ""
     """What stands in what `error` holds if an entry failed, in capitals."""
@@ -109,7 +108,7 @@ def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store, trace_id
     packed += [({name: node.take(name) for name in node.list_untaken()}, node.path) for node in whole]
     return WrapperContents(
         [entry.exchange for entry in models],
-        [ToolRun(entry.name, entry.node.path) for entry in entries if entry.kind in _TOOLS],
+        [(entry.name, entry.node.path) for entry in entries if entry.kind in _TOOLS],
         trace_id,
         record.out,
         [one for one in extra if one[0] is not None],
@@ -154,14 +153,10 @@ def _take_rest(node: Cursor) -> list[Located]:
 
 _LANGFUSE = Store(
     entries=("observations", "data"),
-    ids=("id",),
     trace="traceId",
-    kind=("type",),
     kinds=frozenset(
         ["SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"]
     ),
-    input=("input",),
-    output=("output",),
     start=("startTime",),
     parent=("parentObservationId",),
     error=("level",),
@@ -170,7 +165,6 @@ _LANGFUSE = Store(
 _LANGSMITH = Store(
     entries=("runs",),
     below="child_runs",
-    ids=("id",),
     trace="trace_id",
     kind=("run_type",),
     kinds=frozenset({"CHAIN", "LLM", "TOOL", "RETRIEVER", "EMBEDDING", "PROMPT", "PARSER"}),
@@ -179,7 +173,6 @@ _LANGSMITH = Store(
     tools="extra/invocation_params/tools",
     start=("start_time", "dotted_order"),
     parent=("parent_run_id",),
-    error=("error",),
 )
 _MLFLOW = Store(
     entries=("data/spans",),
@@ -198,11 +191,7 @@ _OPIK = Store(
     entries=("spans",),
     ids=("trace_id", "id"),
     trace="trace_id",
-    kind=("type",),
     kinds=frozenset({"GENERAL", "TOOL", "LLM", "GUARDRAIL"}),
-    input=("input",),
-    output=("output",),
-    start=("start_time",),
     parent=("parent_span_id",),
     error=("error_info",),
 )
@@ -211,13 +200,10 @@ _BRAINTRUST = Store(
     ids=("root_span_id",),
     trace="root_span_id",
     kind=("span_attributes/type",),
-    input=("input",),
-    output=("output",),
     tools="metadata/tools",
     start=("created",),
     parent=("span_parents",),
     name=("span_attributes/name",),
-    error=("error",),
 )
 _AGENTS = Store(
     entries=("lines",),
@@ -228,7 +214,6 @@ _AGENTS = Store(
     start=("started_at",),
     parent=("parent_id",),
     name=("span_data/name",),
-    error=("error",),
 )
 
 

@@ -13,16 +13,17 @@ from service.core.json.parsing import parse_or_none
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
 from service.intake.build import Transcript
-from service.intake.calls import build_tool_call, read_result_content
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages
 from service.intake.texts import (
+    build_tool_call,
     drop_thoughts,
     holds_calls,
     looks_like_calls,
     parse_calls,
     parse_text,
+    read_result_content,
     split_tags,
     unfence,
 )

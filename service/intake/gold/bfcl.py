@@ -37,7 +37,10 @@ class BfclGold(GoldForm):
             return Expectation.model_validate({"calls": "none", "gold": plain})
         texts = [one for one in answers if isinstance(one, str)]
         if texts:
-            return Expectation.model_validate({"answer": _match_any(texts), "gold": plain})
+            matchers = [match_words(text) for text in texts if text.strip()]
+            if not matchers:
+                raise InputError.at("/expected/possible_answer", "every answer contains a blank text")
+            return Expectation.model_validate({"answer": {"kind": "any_of", "of": matchers}, "gold": plain})
         patterns = convert([one for one in answers if not isinstance(one, str)], functions)
         return Expectation.model_validate({"calls": patterns, "gold": plain})
 
@@ -48,17 +51,6 @@ def _name_as_shown(answer: Mapping[str, Any], shown: Collection[str]) -> dict[st
         plain[name] if name not in shown and plain[name] in shown else name: accepted
         for name, accepted in answer.items()
     }
-
-
-def _match_any(texts: list[str]) -> dict[str, object]:
-    """Match an answer that contains one of the texts.
-
-    Raises InputError if all are blank, since any answer contains a blank text.
-    """
-    matchers = [match_words(text) for text in texts if text.strip()]
-    if not matchers:
-        raise InputError.at("/expected/possible_answer", "every answer contains a blank text")
-    return {"kind": "any_of", "of": matchers}
 
 
 def convert(answers: Iterable[Mapping[str, Any]], functions: Mapping[str, object]) -> list[dict[str, Any]]:

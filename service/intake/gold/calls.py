@@ -12,9 +12,8 @@ from service.core.json.parsing import read_structure
 from service.core.models.kinds import FrozenModel, Several
 from service.core.trace import ToolDef
 from service.errors import InputError
-from service.intake.calls import build_tool_call
 from service.intake.gold.base import GoldForm, match_exactly
-from service.intake.texts import parse_calls
+from service.intake.texts import build_tool_call, parse_calls
 
 
 class GoldCall(FrozenModel):
@@ -33,12 +32,8 @@ class CallsGold(GoldForm):
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
         """Expect exactly these calls."""
-        calls = [
-            {"tool": call.name}
-            if call.arguments is None
-            else {"tool": call.name, "args": match_exactly(call.arguments)}
-            for call in self.calls
-        ]
+        given = [(one.name, one.arguments) for one in self.calls]
+        calls = [{"tool": name} | ({} if args is None else {"args": match_exactly(args)}) for name, args in given]
         return Expectation.model_validate({"ordered" if self.ordered and calls else "calls": calls or "none"})
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, model_validator
 
 from service.core.expectations.expectation import Expectation
 from service.core.models.kinds import FrozenModel, Several
@@ -32,11 +32,6 @@ class TauGoldAction(FrozenModel):
             raise ValueError("an action needs its arguments in kwargs or in arguments")
         return self
 
-    @property
-    def call_arguments(self) -> Mapping[str, JsonValue]:
-        """The arguments, from whichever field has them."""
-        return self.kwargs if self.kwargs is not None else self.arguments or {}
-
 
 class TauGold(GoldForm):
     """The gold of a tau-bench task. Extra calls are fine: only the final state counts."""
@@ -48,14 +43,11 @@ class TauGold(GoldForm):
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
         """Expect the calls, others beside them, the final state, and the outputs in what was said."""
-        calls = [{"tool": action.name, "args": match_exactly(action.call_arguments)} for action in self.actions or ()]
-        expected: dict[str, object] = {
-            "calls"
-            if calls
-            else "unordered": calls,  # without gold actions any call is allowed as long as nothing changes
-            "allow_extra": True,
-            "gold": self.model_dump(mode="json"),
-        }
+        given = [(one.name, one.kwargs or one.arguments or {}) for one in self.actions or ()]
+        calls = [{"tool": name, "args": match_exactly(arguments)} for name, arguments in given]
+        # Without gold actions any call is allowed as long as nothing changes.
+        expected: dict[str, object] = {"calls" if calls else "unordered": calls, "allow_extra": True}
+        expected["gold"] = self.model_dump(mode="json")
         if self.state is not None:
             expected["state"] = {"final": self.state}
         if self.outputs:

@@ -28,7 +28,7 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject, as_text, read_type
 from service.core.json.parsing import parse_or_none
 from service.intake.messages import SPEAKERS
-from service.intake.spans.otlp import Span, look_up, read_items, unflatten
+from service.intake.spans.exports import Span, look_up, read_items, unflatten
 
 SpanClass = Literal["model", "tool", "wrapper", "foreign", "unknown"]
 """A model's reply, a tool's run, something around them, a span that has nothing to do with models, or unknown."""

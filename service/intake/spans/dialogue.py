@@ -15,12 +15,11 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject
-from service.core.json.parsing import parse_or_none
 from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall
 from service.intake.spans.conventions import SOURCES, Enclosing, classify_span, is_copy, is_genai_span, read_agent
-from service.intake.spans.messages import SpanMessage, UnreadPart, read_output, read_span_input, spell_call
-from service.intake.spans.otlp import Span, get_leaf
+from service.intake.spans.exports import Span, get_leaf
+from service.intake.spans.messages import CallResult, SpanMessage, UnreadPart, read_output, read_span_input, spell_call
 from service.intake.spans.runs import PAYLOADS
 from service.intake.spans.selection import MessageCarrier, MissingReply
 from service.intake.unread_parts.repeated_calls import KnownCalls
@@ -85,13 +84,6 @@ Moment = tuple[int, int]
 """A time in nanoseconds, and the span's order to break ties."""
 
 
-class Dialogue(NamedTuple):
-    """What was said, and ids under which a call was sent back to a model that differ from the id in its reply."""
-
-    entries: Sequence[DialogueEntry]
-    aliases: Mapping[str, str]
-
-
 class DialogueEntry(NamedTuple):
     """A message, or the new part of one, and when it was said. `reply_of`: the span whose reply it was.
 
@@ -106,10 +98,13 @@ class DialogueEntry(NamedTuple):
     to: str | None = None
 
 
-def read_dialogue(carriers: Iterable[MessageCarrier], missing: Iterable[MissingReply], agents: Agents) -> Dialogue:
+def read_dialogue(
+    carriers: Iterable[MessageCarrier], missing: Iterable[MissingReply], agents: Agents
+) -> tuple[Sequence[DialogueEntry], Mapping[str, str]]:
     """Collect the input of each model span at its start and its output at its end, each once, in order of time.
 
-    Raises InputError: a call without a name.
+    Returns also the ids under which calls were sent back to a model that differ from the ids in its replies. Raises InputError: a
+    call without a name.
     """
     memory = _Memory()
     moments: list[tuple[Moment, int, bool, MessageCarrier]] = []
@@ -122,11 +117,9 @@ def read_dialogue(carriers: Iterable[MessageCarrier], missing: Iterable[MissingR
         for moment, _, closing, carrier in sorted(moments, key=lambda entry: entry[:3])
         for entry in _read_part(memory, moment, carrier, agents, closing=closing)
     ]
-    entries += [
-        DialogueEntry((one.span.end, one.span.order), one.span.path, SpanMessage(None, "", unread=one.unread))
-        for one in missing
-    ]
-    return Dialogue(sorted(entries, key=lambda entry: entry.moment), memory.aliases)
+    for span, unread in missing:
+        entries.append(DialogueEntry((span.end, span.order), span.path, SpanMessage(None, "", unread=unread)))
+    return sorted(entries, key=lambda entry: entry.moment), memory.aliases
 
 
 def _read_part(
@@ -175,24 +168,16 @@ class _Memory:
         ids = {call.id for message in messages for call in message.calls if call.id}
         for message in messages:
             calls = tuple([call for call in message.calls if self._is_new_call(call, here, ids, closing=closing)])
-            results = tuple(
-                [
-                    (self.aliases.get(call_id or "", call_id), result)
-                    for call_id, result in message.results
-                    if self._is_new(["result", call_id, result and [result.content, result.is_error]], here)
-                ]
-            )
+            results: list[CallResult] = []
+            for call_id, result in message.results:
+                if self._is_new(["result", call_id, result and [result.content, result.is_error]], here):
+                    results.append((self.aliases.get(call_id or "", call_id), result))
             says = message.role is not None and (bool(message.text) or not (message.calls or message.results))
             new = says and self._is_new([message.role, message.text], here, closing=closing)
             said = new or bool(calls)
             if said or results or (closing and message.unread):
-                yield SpanMessage(
-                    message.role if said else None,
-                    message.text if new else "",
-                    calls,
-                    results,
-                    message.unread if said or closing else (),
-                )
+                role, text = message.role if said else None, message.text if new else ""
+                yield SpanMessage(role, text, calls, tuple(results), message.unread if said or closing else ())
 
     def _is_new(self, key: object, here: Counter[str], *, closing: bool = False) -> bool:
         name = json.dumps(key, sort_keys=True)
@@ -215,19 +200,12 @@ class _Memory:
             captured.add(call.captured)
         if not new:
             self._pending_ids[spelling].pop(call.id, None)
-        return new and (closing or not self._record_alias(call.id, spelling, ids))
-
-    def _record_alias(self, call_id: str, spelling: str, ids: set[str]) -> bool:
-        """Record a call made under another id; return whether it was.
-
-        Some exporters write the item's id where the call's belongs.
-        """
-        original_id = next(iter(self._pending_ids[spelling]), None)
-        if original_id is None or original_id in ids:
-            return False
-        del self._pending_ids[spelling][original_id]
-        self.aliases[call_id] = original_id
-        return True
+        made_as = next(iter(self._pending_ids[spelling]), None)
+        if not new or closing or made_as is None or made_as in ids:
+            return new
+        del self._pending_ids[spelling][made_as]  # some exporters write the item's id where the call's belongs
+        self.aliases[call.id] = made_as
+        return False
 
 
 _MAX_LEVELS = 3
@@ -289,12 +267,7 @@ def _list_truncated(span: Span) -> Iterator[UnreadPart]:
             name, value = pending.pop()
             if isinstance(value, dict):
                 pending += value.items()
-            elif isinstance(value, str) and _is_truncated(value):
+            elif isinstance(value, str) and value.startswith(('[{"', '{"')) and not value.rstrip().endswith(("]", "}")):
                 yield "call", f"a call in {source}, which is cut off,"
                 if not (_CALL_HINT.search(name) or _CALL_HINT.search(value)):
                     yield "text", f"{source}, which is cut off,"
-
-
-def _is_truncated(text: str) -> bool:
-    begun, ended = text.startswith(('[{"', '{"')), text.rstrip().endswith(("]", "}"))
-    return begun and not ended and parse_or_none(text) is None

@@ -20,13 +20,12 @@ from service.core.json.pointers import split_pointer
 from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadablePart, UnreadKind
 from service.errors import InputError
 from service.intake.build import Transcript
-from service.intake.calls import read_result_content
 from service.intake.cursor import Cursor
 from service.intake.messages import Speaker, name_speaker, read_message
 from service.intake.parts import ARGUMENTS, CALLS, RESULTS, TEXTS, THOUGHTS
 from service.intake.spans.conventions import get_event_name, get_stated
-from service.intake.spans.otlp import Span, look_up, read_items
-from service.intake.texts import to_snake
+from service.intake.spans.exports import Span, look_up, read_items
+from service.intake.texts import read_result_content, to_snake
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Leftover, Rest
 from service.intake.unread_parts.suspects import list_possible_calls

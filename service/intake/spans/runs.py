@@ -14,11 +14,10 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse, parse_or_none
 from service.core.trace import ToolCall, ToolResult
-from service.intake.calls import build_tool_call
 from service.intake.spans.conventions import Enclosing, classify_span, is_copy, read_tool_name
+from service.intake.spans.exports import Span, get_leaf
 from service.intake.spans.messages import HIDDEN, drop_hidden, read_content
-from service.intake.spans.otlp import Span, get_leaf
-from service.intake.texts import read_literal
+from service.intake.texts import build_tool_call, read_literal
 
 _ARGUMENTS = (
     *("gen_ai.tool.call.arguments", "tool_arguments", "ai.toolCall.args", "ai.toolCall.input"),
@@ -67,19 +66,13 @@ def read_runs(spans: Sequence[Span]) -> list[Run]:
             ids = {run.call.id, runs[outer].call.id} - {None, ""}
             outers |= {order: outer} if len(ids) < 2 else {}
     for inner in sorted(outers, reverse=True):
-        outermost = _climb(outers, inner)
+        way, outermost = list[int](), inner
+        while outermost in outers:
+            way.append(outermost)
+            outermost = outers[outermost]
+        outers.update(dict.fromkeys(way, outermost))
         runs[outermost] = _merge(runs[outermost], runs.pop(inner))
     return list(runs.values())
-
-
-def _climb(outers: dict[int, int], inner: int) -> int:
-    """Return the outermost run around one, and note it for all on the way."""
-    path: list[int] = []
-    while inner in outers:
-        path.append(inner)
-        inner = outers[inner]
-    outers.update(dict.fromkeys(path, inner))
-    return inner
 
 
 def _merge(outer: Run, inner: Run) -> Run:

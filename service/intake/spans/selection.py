@@ -18,8 +18,8 @@ from service.intake.spans.conventions import (
     list_output,
     read_kind,
 )
+from service.intake.spans.exports import Span
 from service.intake.spans.messages import UnreadPart, read_output
-from service.intake.spans.otlp import Span
 from service.intake.unread_parts.endings import ENDINGS, list_missing
 
 _ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
@@ -34,23 +34,16 @@ class MessageCarrier(NamedTuple):
     output: Sequence[JsonObject]
 
 
-class MissingReply(NamedTuple):
-    """A model span whose reply is not recorded, and what that may have been."""
-
-    span: Span
-    unread: tuple[UnreadPart, ...]
+MissingReply = tuple[Span, tuple[UnreadPart, ...]]
+"""A model span whose reply is not recorded, and what that may have been."""
 
 
-class SpanSelection(NamedTuple):
-    """The spans whose messages are read, the replies that none records, and all model spans, one for each reply."""
+def select_spans(
+    spans: Sequence[Span], run_starts: Sequence[int]
+) -> tuple[Sequence[MessageCarrier], Sequence[MissingReply], Sequence[Span]]:
+    """Select the spans whose messages are read, the replies that none records, and all model spans, one for each reply.
 
-    carriers: Sequence[MessageCarrier]
-    missing: Sequence[MissingReply]
-    models: Sequence[Span]
-
-
-def select_spans(spans: Sequence[Span], run_starts: Sequence[int]) -> SpanSelection:
-    """Select the spans to read. `run_starts`: start times of tool runs, sorted.
+    `run_starts`: start times of tool runs, sorted.
 
     If nested spans both carry messages, the inner one is read; spans of agents and chains are read only if no model
     span has messages.
@@ -71,19 +64,22 @@ def select_spans(spans: Sequence[Span], run_starts: Sequence[int]) -> SpanSelect
     outer = _find_above(models, parents)
     models = [span for span in models if span.id not in outer]
     unknown = [span for span in spans if classes.get(span.order) == "unknown"]
-    silent = [*_find_silent(models, carriers, containers, others), *_find_unanswered(carriers, models)]
+    read = {carrier.span.order for carrier in carriers}
+    enclosing = Enclosing(others, {carrier.span.id: True for carrier in carriers if carrier.span.id})
+    # Without messages, where neither a span inside nor one around it has any:
+    alone = [
+        one for one in models if not (one.order in read or one.id in containers or one.failed or enclosing.find(one))
+    ]
+    silent = [*alone, *_find_unanswered(carriers, models)]
     starts = [span.start for span in models]
-    missing = [MissingReply(span, _guess_reply(span, starts, run_starts)) for span in silent]
+    missing: list[MissingReply] = [(span, _guess_reply(span, starts, run_starts)) for span in silent]
     last = max(carriers, key=lambda carrier: (carrier.span.end, carrier.span.order), default=None)
     if last is not None and last.output and classes[last.span.order] == "model":
         missing += _find_broken_reply(last, starts, run_starts)
     carrying = {carrier.span.order for carrier in candidates}
-    missing += [
-        MissingReply(span, (("call", f"a span of the kind {read_kind(span)}"),))
-        for span in unknown
-        if span.order not in carrying
-    ]
-    return SpanSelection(carriers, missing, models)
+    for span in [span for span in unknown if span.order not in carrying]:
+        missing.append((span, (("call", f"a span of the kind {read_kind(span)}"),)))
+    return carriers, missing, models
 
 
 def has_content(spans: Iterable[Span]) -> bool:
@@ -103,19 +99,6 @@ def _find_above(spans: Iterable[Span], parents: Mapping[str, str | None]) -> set
             above.add(here)
             here = parents.get(here)
     return above
-
-
-def _find_silent(
-    models: Sequence[Span], carriers: Sequence[MessageCarrier], containers: set[str], spans: Sequence[Span]
-) -> Iterator[Span]:
-    """Iterate over model spans without messages, if neither a span inside nor one around them has any."""
-    read_orders = {carrier.span.order for carrier in carriers}
-    enclosing = Enclosing(spans, {carrier.span.id: True for carrier in carriers if carrier.span.id})
-    for span in models:
-        if span.order in read_orders or span.id in containers or span.failed:
-            continue
-        if not enclosing.find(span):
-            yield span
 
 
 def _find_unanswered(carriers: Sequence[MessageCarrier], models: Sequence[Span]) -> Iterator[Span]:
@@ -141,7 +124,7 @@ def _find_broken_reply(
     unread = next((found for reason in reasons if (found := list_missing(reason, called=called))), ())
     guessed = [one for one in _guess_reply(carrier.span, starts, run_starts, ended=False) if one[0] in unread]
     if guessed:
-        yield MissingReply(carrier.span, tuple(guessed))
+        yield carrier.span, tuple(guessed)
 
 
 def _is_reply(message: JsonObject) -> bool:

@@ -125,7 +125,7 @@ def _judge_rest(rest: Rest, calls: KnownCalls, known: Known) -> list[UnreadableP
     for ending in _list_losses(rest.value, rest.name, rest.path, 0):
         parts += _list_lost(ending, rest.turn, called=True, result=rest.about == "result")
     holds = rest.holds
-    if holds == "other" and (_is_reply(rest.value) or _has_words(rest)):
+    if holds == "other" and _may_reply(rest):
         holds = "result" if rest.about == "result" else "text"
     if holds != "other" or not parts:
         repeats = " repeats calls that are read, and" if found and not new and holds == "other" else ""
@@ -169,23 +169,17 @@ def _list_thought_calls(rest: Rest, known: Known) -> Iterator[PossibleCall]:
             yield PossibleCall(made, f"{rest.path}{leaf.pointer}")
 
 
-def _is_reply(value: JsonValue) -> bool:
-    """Whether a value looks like a model's reply in the form its provider sends."""
-    raw = value if isinstance(value, dict) else {}
-    return raw.get("role") == "assistant" or any(isinstance(raw.get(key), list) for key in ("choices", "candidates"))
-
-
-def _has_words(rest: Rest) -> bool:
-    """Whether a member of a reply or a result that is else empty holds something: what it said may stand there."""
-    return (
-        rest.silent
-        and not (_ASIDE.search(rest.name) or _LABEL.search(rest.name))
-        and any(
-            (leaf.value.strip() if isinstance(leaf.value, str) else rest.about == "result" and leaf.value is not None)
-            and not _LABEL.search(leaf.key)
-            for leaf in list_leaves(rest.value, limit=50)
-        )
-    )
+def _may_reply(rest: Rest) -> bool:
+    """Whether a part looks like a reply as providers send it, or holds something where what was said or returned is missing."""
+    raw = rest.value if isinstance(rest.value, dict) else {}
+    if raw.get("role") == "assistant" or any(isinstance(raw.get(key), list) for key in ("choices", "candidates")):
+        return True
+    if not rest.silent or _ASIDE.search(rest.name) or _LABEL.search(rest.name):
+        return False
+    leaves = [leaf for leaf in list_leaves(rest.value, limit=50) if not _LABEL.search(leaf.key)]
+    texts = any(isinstance(leaf.value, str) and leaf.value.strip() for leaf in leaves)
+    values = any(leaf.value is not None and not isinstance(leaf.value, str) for leaf in leaves)
+    return texts or (values and rest.about == "result")
 
 
 def _list_losses(value: JsonValue, name: str, path: str, level: int) -> Iterator[Ending]:

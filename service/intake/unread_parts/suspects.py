@@ -18,8 +18,7 @@ from pydantic import JsonValue
 from service.core.json.parsing import parse_or_none
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, UnreadKind
-from service.intake.calls import build_tool_call
-from service.intake.texts import parse_text, to_snake, unflatten
+from service.intake.texts import build_tool_call, parse_text, to_snake, unflatten
 from service.intake.unread_parts.repeated_calls import PossibleCall
 
 JsonObject = Mapping[str, Any]

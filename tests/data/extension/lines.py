@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from service.intake.calls import build_tool_call
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, take_tools
+from service.intake.texts import build_tool_call
 
 
 def _read(record: Cursor) -> Tools:
