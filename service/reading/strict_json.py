@@ -14,7 +14,7 @@ from typing import cast
 
 import jiter
 from pydantic import JsonValue
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from service.core.json.values import format_value, name_type
 from service.core.json.walk import Node, is_deeper_than, walk
@@ -69,7 +69,7 @@ def parse_strictly(data: bytes, limits: Limits) -> JsonValue:
     _check_encoding(data)
     value: JsonValue = _read(data, limits)
     # These quick tests miss nothing, and nearly all bodies pass them, so the slow walk, which finds the places, is rare.
-    if _is_suspect(data, limits) or (_may_be_deep(data, limits) and is_deeper_than(value, limits.max_depth)):
+    if _is_suspect(data, limits) or _is_too_deep(data, value, limits):
         _check_nodes(_read(data, limits, float_mode="lossless-float"), limits)
     return value
 
@@ -127,8 +127,8 @@ def _may_be_many(data: bytes, limits: Limits) -> bool:
     return len(data) > most and data.count(b",") + data.count(b"[") + data.count(b"{") > most
 
 
-def _may_be_deep(data: bytes, limits: Limits) -> bool:
-    return data.count(b"[") + data.count(b"{") > limits.max_depth
+def _is_too_deep(data: bytes, value: JsonValue, limits: Limits) -> bool:
+    return data.count(b"[") + data.count(b"{") > limits.max_depth and is_deeper_than(value, limits.max_depth)
 
 
 def check_value(value: object, limits: Limits) -> None:
@@ -141,10 +141,12 @@ def check_value(value: object, limits: Limits) -> None:
     service.errors.MalformedError: /a/0: not a number: nan
     """
     try:
-        plain = parse_strictly(to_json(value), limits) == value
-    except (ValueError, InputError):
-        plain = False
-    if not plain:
+        data = to_json(value)
+        plain: JsonValue = from_json(data)
+        suspect = plain != value or _is_suspect(data, limits) or _is_too_deep(data, plain, limits)
+    except ValueError:
+        suspect = True
+    if suspect:
         _check_nodes(value, limits)
 
 
