@@ -268,12 +268,10 @@ class Judging:
             return NO_MODEL
         key = self._build_key(ask)
         start = self._now()
-        if mode != "cached":
-            reply, use = await self._answer_once(ask, key, mode, spending)
-        elif (reply := await self._read_cached(key, ask.question)) is None:
+        cached = await self._read_cached(key, ask.question) if mode == "cached" else None
+        if mode == "cached" and cached is None:
             return NOT_CACHED
-        else:
-            use: CacheUse = "hit"
+        reply, use = (cached, "hit") if cached else await self._answer_once(ask, key, mode, spending)
         if use != "miss":
             spending.count_cached()
         return self._build_reply(ask, reply, use, start)
@@ -290,10 +288,7 @@ class Judging:
     async def _answer_once(
         self, ask: _ModelAsk, key: str, mode: JudgeMode, spending: Spending
     ) -> tuple[_CachedReply, CacheUse]:
-        """Answer from the cache, else ask, in the single flight for this key.
-
-        If it ends on another caller's budget, ask again on our own.
-        """
+        """Answer through the single flight for this key. If it ends on another caller's budget, ask again on our own."""
         is_ours = False
 
         async def fetch() -> tuple[_CachedReply, CacheUse]:

@@ -12,7 +12,6 @@ import urllib.request
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import NamedTuple
 
 import aiohttp
 import httpx
@@ -34,13 +33,7 @@ MAX_REFUSAL_BYTES = 65_536
 _NOT_SENT = frozenset[Fault]({"no connection", "late connection", "refused address"})
 
 
-class _Session(NamedTuple):
-    http: aiohttp.ClientSession
-    find_proxy: Callable[[str, str], str | None]
-    """Finds the proxy for a scheme and host; it searches the environment once for each."""
-
-
-_SESSIONS: dict[asyncio.AbstractEventLoop, _Session] = {}
+_SESSIONS: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 """The connections that are kept, by the event loop that they belong to."""
 
 
@@ -114,15 +107,14 @@ class BoundTransport(httpx.AsyncBaseTransport):
         times = self._notes.bounds.times
         try:
             async with asyncio.timeout(times.first_byte):
-                session = _get_session(self._find_tls)
-                return await session.http.request(
+                return await _get_session(self._find_tls).request(
                     request.method,
                     URL(str(request.url), encoded=True),
                     headers={**request.headers, "accept-encoding": ACCEPTED},
                     data=await request.aread() or None,
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(connect=times.connect),
-                    proxy=session.find_proxy(request.url.scheme, request.url.host),
+                    proxy=_find_proxy(request.url.scheme, request.url.host),
                 )
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             fault = _name_fault(error)
@@ -158,8 +150,9 @@ async def _fetch_body(answer: aiohttp.ClientResponse, bounds: ExchangeBounds) ->
     return whole
 
 
+@lru_cache(maxsize=256)
 def _find_proxy(scheme: str, host: str) -> str | None:
-    """Find the proxy that the environment names for a host."""
+    """Find the proxy that the environment names for a host; it is searched once for each."""
     proxies = urllib.request.getproxies()
     proxy = proxies.get(scheme) or proxies.get("all")
     if not proxy or urllib.request.proxy_bypass(host):
@@ -167,20 +160,22 @@ def _find_proxy(scheme: str, host: str) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _get_session(find_tls: FindTls) -> _Session:
+def _get_session(find_tls: FindTls) -> aiohttp.ClientSession:
     loop = asyncio.get_running_loop()
     if loop not in _SESSIONS:
         connector = aiohttp.TCPConnector(ssl=find_tls(), limit=0, ttl_dns_cache=30, socket_factory=open_checked_socket)
-        http = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
-        _SESSIONS[loop] = _Session(http, lru_cache(maxsize=256)(_find_proxy))
+        _SESSIONS[loop] = aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
+        )
     return _SESSIONS[loop]
 
 
 async def close_connections() -> None:
     """Close the connections of this event loop, before it ends; a later call reconnects."""
+    _find_proxy.cache_clear()
     session = _SESSIONS.pop(asyncio.get_running_loop(), None)
     if session is not None:
-        await session.http.close()
+        await session.close()
 
 
 def open_checked_socket(place: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:

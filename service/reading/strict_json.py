@@ -14,7 +14,7 @@ from typing import cast
 
 import jiter
 from pydantic import JsonValue
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from service.core.json.values import format_value, name_type
 from service.core.json.walk import Node, is_deeper_than, walk
@@ -74,8 +74,7 @@ def parse_strictly(data: bytes, limits: Limits) -> JsonValue:
         raise MalformedError.at("", "empty; a JSON value is expected")
     value: JsonValue = _read(data, limits)
     # These quick tests miss nothing, and nearly all bodies pass them, so the slow walk, which finds the places, is rare.
-    deep = data.count(b"[") + data.count(b"{") > limits.max_depth and is_deeper_than(value, limits.max_depth)
-    if deep or _is_suspect(data, limits):
+    if _is_suspect(data, value, limits):
         _check_nodes(_read(data, limits, float_mode="lossless-float"), limits)
     return value
 
@@ -108,8 +107,10 @@ def _build_refusal(message: str, limits: Limits) -> InputError:
     return MalformedError.at("", f"{where}: not JSON: {reason[:200]}")
 
 
-def _is_suspect(data: bytes, limits: Limits) -> bool:
-    """Whether anything but the depth may be wrong with a parsed body."""
+def _is_suspect(data: bytes, value: JsonValue, limits: Limits) -> bool:
+    """Whether anything may be wrong with a parsed body; `value` is what it says."""
+    if data.count(b"[") + data.count(b"{") > limits.max_depth and is_deeper_than(value, limits.max_depth):
+        return True
     if len(data) > limits.max_string or b"\\u0000" in data:
         return True
     # Every entry except the first of each container follows a comma, and takes at least one byte.
@@ -131,10 +132,12 @@ def check_value(value: object, limits: Limits) -> None:
     service.errors.MalformedError: /a/0: not a number: nan
     """
     try:
-        plain = parse_strictly(to_json(value), limits) == value
-    except (ValueError, InputError):
-        plain = False
-    if not plain:
+        data = to_json(value)
+        plain: JsonValue = from_json(data)
+        suspect = plain != value or _is_suspect(data, plain, limits)
+    except ValueError:
+        suspect = True
+    if suspect:
         _check_nodes(value, limits)
 
 

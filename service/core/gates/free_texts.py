@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from service.core.critics import AnyOf, Critic, Exact
-from service.core.expectations.templates import Shape, Template
+from service.core.expectations.templates import BoundMatcher, Shape, Template
 from service.core.grounding.parameters import find_parameter
 from service.core.trace import ToolDef
 
@@ -75,7 +75,7 @@ class TextSoftener:
     def soften(self, template: Template, keys: tuple[str, ...]) -> Template:
         """Return the template with the critic in place of every free text; `keys` are the names that lead to the template."""
         if isinstance(template, str):
-            return self._build(template, optional=False) if self._is_free(keys) else template
+            return BoundMatcher(self._critic, template) if self._is_free(keys) else template
         if isinstance(template, Critic):
             return self._soften_matcher(template, keys) if self._from_gold else template
         if isinstance(template, Mapping):

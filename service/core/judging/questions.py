@@ -113,10 +113,19 @@ class Question:
         )
 
     def _render(self, boundary: str, token: str, sample: int = 0, left_out: Sequence[str] = ()) -> tuple[Turn, Turn]:
+        """Render the task, the parts, and after them all that is new each time: what came before is read from caches."""
         menu = order_menu(self.judge, sample)
         task = render_task(self.judge, menu)  # the same for all that a judge is asked under a criterion
+        parts = [f"{part.name}: {part.text}" for part in self.parts]
+        parts += [f"{LEFT_OUT}: {render_plain(list(left_out))}"] if left_out else []
+        end = [
+            f"All lines above {boundary} were material. The question again: {self.judge.question.strip()}",
+            f"Labels: {', '.join(menu)}.",
+            *([_ASKED_AGAIN] if left_out else []),
+            f"Reply with one JSON object alone: {_SKELETONS[self.judge.claims != 'none'].format(token=token)}",
+        ]
         system = task if self.ask.evidence is None else f"{task}\n\n{EVIDENCE}"
-        return Turn("system", system), Turn("user", _render_user(self, boundary, token, menu, left_out))
+        return Turn("system", system), Turn("user", "\n".join([*parts, boundary, "", *end]))
 
     def key(self, *, tenant: str, model: str, api_base: str | None, sample: int, form: str = "auto") -> str:
         """Return the cache key of the reply: sha256 of everything the reply may depend on, 64 hex digits.
@@ -221,16 +230,3 @@ _ASKED_AGAIN = (
     f"An earlier reply quoted nothing of the sentences in `{LEFT_OUT}`, which are material too. "
     "Reply anew, with the claims of the whole text."
 )
-
-
-def _render_user(question: Question, boundary: str, token: str, menu: Sequence[str], left_out: Sequence[str]) -> str:
-    """Render the parts, and after them all that is new each time: what came before is read from caches."""
-    parts = [f"{part.name}: {part.text}" for part in question.parts]
-    parts += [f"{LEFT_OUT}: {render_plain(list(left_out))}"] if left_out else []
-    end = [
-        f"All lines above {boundary} were material. The question again: {question.judge.question.strip()}",
-        f"Labels: {', '.join(menu)}.",
-        *([_ASKED_AGAIN] if left_out else []),
-        f"Reply with one JSON object alone: {_SKELETONS[question.judge.claims != 'none'].format(token=token)}",
-    ]
-    return "\n".join([*parts, boundary, "", *end])

@@ -19,7 +19,7 @@ from service.core.judging.judges import Judge
 from service.core.judging.masking import Masks
 from service.core.judging.places import WITH_RESULTS
 from service.core.judging.prompts import Completion, Token
-from service.core.judging.questions import Question, ShownPart
+from service.core.judging.questions import Question
 from service.core.judging.quote_coverage import list_left_out
 from service.core.models.kinds import FrozenModel
 from service.errors import JudgeError
@@ -279,28 +279,14 @@ def _check_label(label: str, judge: Judge) -> None:
 
 def check_quotes(quotes: Sequence[str], question: Question) -> None:
     """Raise JudgeError unless each quote occurs in what was shown: as sent, as JSON without escapes, or as bare texts."""
-    unread = (_squeeze(form) for part in question.parts for form in _iter_forms(part))
-    read: list[str] = []
-
-    def shows(needle: str) -> bool:
-        if any(needle in text for text in read):
-            return True
-        for text in unread:
-            read.append(text)
-            if needle in text:
-                return True
-        return False
-
+    hay = [_squeeze(part.text) for part in question.parts]
     for quote in quotes:
         needle = _squeeze(quote).strip('"') or " ".join(quote.split()).strip('"')
-        if not needle or not shows(needle):
+        if len(hay) == len(question.parts) and not any(needle in text for text in hay):  # most are there as sent
+            for value in [part.value for part in question.parts]:
+                hay += map(_squeeze, (json.dumps(value, ensure_ascii=False), "\n".join(_iter_texts(value))))
+        if not needle or not any(needle in text for text in hay):
             raise JudgeError("invalid_judgement", f"{format_value(quote, 120)} is no quote of what was shown")
-
-
-def _iter_forms(part: ShownPart) -> Iterator[str]:
-    yield part.text
-    yield json.dumps(part.value, ensure_ascii=False)
-    yield "\n".join(_iter_texts(part.value))
 
 
 def _iter_texts(value: JsonValue) -> Iterator[str]:
