@@ -314,7 +314,7 @@ def test_a_cache_that_fails_costs_only_the_cache_and_is_seen(provider, clock, se
     send(app, "/v1/score", body())
     assert look() == ([], False)
     assert (
-        'callgrade_judge_cache_events_total{event="failures"} 3.0' in send(app, "/metrics", None, "GET").body.decode()
+        'callgrade_judge_cache_events_total{event="failures"} 2.0' in send(app, "/metrics", None, "GET").body.decode()
     )
 
 
