@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
@@ -123,8 +123,8 @@ class ModelCaller:
             usage = error.usage if isinstance(error, CallError) else None
             raise
         else:
-            usage = reply.usage
-            return reply
+            usage = replace(reply.usage, seconds=gate.clock.now() - start)
+            return replace(reply, usage=usage)
         finally:
             for observe in self._observers:
                 observe(prompt.model, gate.clock.now() - start, usage)

@@ -357,13 +357,14 @@ class Judging:
 
     def _build_reply(self, ask: _ModelAsk, reply: _CachedReply, use: CacheUse, start: float) -> JudgeReply:
         paid = reply.usage if use == "miss" else replace(reply.usage, cost_usd=0.0)
+        seconds = self._now() - start if use == "hit" or paid.seconds is None else paid.seconds
         return JudgeReply(
             judgement=unmask_judgement(reply.judgement, ask.question.masks),
             requested=ask.model,
             model=reply.model,
             cache=use,
             usage=paid,
-            latency_ms=round(1_000 * (self._now() - start), 3),
+            latency_ms=round(1_000 * seconds, 3),
             cut=tuple([part.name for part in ask.question.parts if part.cut]),
             instead_of=ask.instead_of,
             route=self.judges.route,

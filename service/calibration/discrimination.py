@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from service.calibration.bench import Bench
-from service.calibration.figures import Resampling, measure_statistics, read_metrics
+from service.calibration.figures import FigureRow, Resampling, compute_judge_figures, read_metrics
 from service.core.judging.fits.usefulness import Discrimination
 from service.stats.corrected import code_groups
 from service.stats.intervals import DRAWS, SEED
-from service.stats.tallies import Floats, TallyRows, auroc, build_confusion_at
+from service.stats.tallies import Floats
 
 
 def measure_discrimination(bench: Bench) -> Discrimination:
@@ -19,14 +19,9 @@ def measure_discrimination(bench: Bench) -> Discrimination:
     items = bench.held_out
     labels, groups = [item.passes for item in items], [item.group for item in items]
     raw = [bench.values[item.key].raw for item in items]
-    scores, verdicts = TallyRows(raw, labels), TallyRows([bench.values[item.key].passed for item in items], labels)
-
-    def statistics(weights: Floats) -> dict[str, float | None]:
-        table = build_confusion_at(verdicts.tally(weights), 1.0)
-        ranking = auroc(scores.tally(weights))
-        return {"auroc": ranking, "balanced_accuracy": table.balanced_accuracy, "kappa": table.kappa}
-
-    metrics = read_metrics(measure_statistics(statistics, groups, Resampling()))
+    verdicts = [bench.values[item.key].passed for item in items]
+    rows = [FigureRow(one[0], "", *one[1:]) for one in zip(groups, raw, labels, verdicts, strict=True)]
+    metrics = read_metrics(compute_judge_figures(rows, Resampling()).measures)
     p_value = compute_ranking_p(raw, labels, groups)
     found = Discrimination.model_construct(
         use="cannot tell",

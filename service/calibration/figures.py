@@ -15,6 +15,9 @@ from service.stats.intervals import DRAWS, SEED, StatisticsFunction, compute_int
 from service.stats.rates import Measure
 from service.stats.tallies import Floats, TallyRows, auroc, auroc_within, brier, build_confusion_at, ece
 
+EDGE = 0.025
+"""The error at one end of a 95 % interval."""
+
 CONFUSION_FIGURES = (
     *("prevalence", "passed", "accuracy", "balanced_accuracy", "kappa", "ac1"),
     *("precision", "recall", "fail_precision", "fail_recall"),
@@ -66,8 +69,26 @@ def measure_statistics(
 
 
 def compute_judge_figures(rows: Sequence[FigureRow], resampling: Resampling) -> Figures:
-    """Compute the figures of values and verdicts against labels. The order of the rows changes no digit."""
-    labels, groups = [row.label for row in rows], [row.group for row in rows]
+    """Compute the figures of values and verdicts against labels. The order of the rows changes no digit.
+
+    A figure that every draw gives alike, because no item differs, still gets an interval: to what it would be if each class held
+    as many opposite verdicts as none in its groups allows at 97.5 % (Clopper and Pearson 1934, Biometrika 26:404).
+    """
+    groups = [row.group for row in rows]
+    measures = measure_statistics(_build_statistics(rows), groups, resampling)
+    if any(one.low is not None and one.low == one.high for one in measures.values()):
+        more = [FigureRow("", rows[0].stratum, float(not label), label, not label) for label in (True, False)]
+        weights = np.array(
+            [*[1.0] * len(rows), *[_weigh_unseen([row for row in rows if row.label == one.label]) for one in more]]
+        )
+        at_worst = _build_statistics([*rows, *more])(weights)
+        measures = {name: _ensure_width(one, at_worst[name]) for name, one in measures.items()}
+    verdicts = TallyRows([row.passed for row in rows], [row.label for row in rows])
+    return Figures(len(rows), len(set(groups)), build_confusion_at(verdicts.tally(), 1.0), measures)
+
+
+def _build_statistics(rows: Sequence[FigureRow]) -> StatisticsFunction:
+    labels = [row.label for row in rows]
     values, verdicts = TallyRows([row.value for row in rows], labels), TallyRows([row.passed for row in rows], labels)
     strata: list[tuple[list[int], TallyRows]] = []
     for name in sorted({row.stratum for row in rows}):
@@ -80,8 +101,20 @@ def compute_judge_figures(rows: Sequence[FigureRow], resampling: Resampling) -> 
         ranking = {"auroc": auroc(tally), "brier": brier(tally), "ece": ece(tally), "auroc_within": within}
         return {**_read_table(confusion), **ranking}
 
-    measures = measure_statistics(statistics, groups, resampling)
-    return Figures(len(rows), len(set(groups)), build_confusion_at(verdicts.tally(), 1.0), measures)
+    return statistics
+
+
+def _weigh_unseen(rows: Sequence[FigureRow]) -> float:
+    """Weigh the items of a class that may be unlike all that were seen, as a number of items."""
+    groups = len({row.group for row in rows})
+    share = 1 - EDGE ** (1 / groups) if groups else 0.0
+    return len(rows) * share / (1 - share)
+
+
+def _ensure_width(measure: Measure, at_worst: float | None) -> Measure:
+    if measure.value is None or measure.low is None or measure.low != measure.high or at_worst is None:
+        return measure
+    return Measure(measure.value, *sorted((measure.value, at_worst)))
 
 
 def _read_table(table: ConfusionTable) -> dict[str, float | None]:
@@ -116,14 +149,14 @@ def compute_human_figures(items: Sequence[LabelledItem], resampling: Resampling)
         len(twice),
         len(set(groups)),
         tabulate(np.ones(len(twice))),
-        {name: _ensure_width(name, measure, len(twice)) for name, measure in measures.items()},
+        {name: _replace_pointlike(name, measure, len(twice)) for name, measure in measures.items()},
     )
 
 
-def _ensure_width(name: str, measure: Measure, n: int) -> Measure:
-    """Return the figure with an interval that has a width, because draws of items that are all alike have none.
+def _replace_pointlike(name: str, measure: Measure, n: int) -> Measure:
+    """Replace an interval without width, which draws of items give that are all alike.
 
-    For a share of items this is Wilson's interval; other figures then have none.
+    A share of items gets Wilson's interval; other figures none.
     """
     if measure.value is None or measure.low is None or measure.low != measure.high:
         return measure

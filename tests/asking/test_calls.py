@@ -13,11 +13,15 @@ from typing import Any
 import pytest
 
 from service.asking.budget.reservations import Spending
+from service.asking.cache.guard import NoCache
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.faults import CallError, NotSentError
+from service.asking.judging import Judges, Judging
 from service.asking.limits import ConcurrencyLimit, ProviderGate
 from service.asking.model import LiteLLM
+from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Completion, Prompt, Turn
+from service.engine import plan
 from service.errors import JudgeError
 from tests.conftest import Run
 from tests.faults.clock import Clock
@@ -282,3 +286,27 @@ def test_faults_leak_neither_tasks_nor_descriptors(run: Run, provider: Provider,
     after = run(quiet())
     assert after[0] <= before[0]
     assert after[1] <= before[1] + 2  # a connection that waits for its next request
+
+
+def test_a_call_takes_what_the_provider_takes(run: Run, provider: Provider, clock: Clock) -> None:
+    """Neither what happens before its price is known, such as loading, nor a pause between attempts counts."""
+
+    async def load(_: Prompt) -> None:
+        await clock.sleep(12.0)
+
+    model = LiteLLM(api_base=provider.base(), api_key="the-key", reply="auto")
+    one = ModelCaller(model, lambda _: ProviderGate(clock), pricing=load)
+    judging = Judging(one, NoCache(), Judges("openai/fault-429-after-2-x1"), now=clock.now)
+    events = [{"user": "?"}, {"call": {"name": "f", "arguments": {}}}]
+    rubric = {"id": "r", "criteria": [CRITERION]}
+    made = plan({"rubric": rubric, "trace": {"format": "callgrade", "tools": [{"name": "f"}], "events": events}})
+    [[vote]] = run(judging.answer(made.asks, made.trace, mode="live", spending=Spending())).values()
+    assert isinstance(vote, JudgeReply)
+    assert (vote.latency_ms, clock.naps[0], len(clock.naps)) == (0, 12.0, 2)
+
+
+CRITERION = {
+    "id": "argument_plausibility",
+    "stage": "arguments",
+    "check": {"kind": "judge", "judge": "argument_plausibility"},
+}

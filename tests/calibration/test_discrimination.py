@@ -48,6 +48,18 @@ def run_judge(name: str, count: int = 200) -> tuple[CalibrationRun, LabelledSet,
     return calibrate(labels, said, QUICK), labels, said
 
 
+def test_a_judge_that_is_always_right_has_intervals_of_some_width() -> None:
+    """29 verdicts of a kind without an error leave up to 12 % of it open at 97.5 % (Clopper and Pearson: 1 - 0.025 ** (1/29))."""
+    items = [item(n, n % 2 == 0, group=f"g{n}") for n in range(58)]
+    labels = build_labelled_set(enumerate(items, 1), source="made")
+    said = [Prediction(id=one.id, criterion="c", raw=float(one.passes), model="m") for one in items]
+    found = calibrate(labels, said, QUICK).report.judges[0].discrimination
+    assert found.use == "useful"
+    assert (found.balanced_accuracy.low, found.balanced_accuracy.high) == (pytest.approx(0.8806, abs=1e-4), 1.0)
+    assert (found.kappa.low, found.kappa.high) == (pytest.approx(0.7612, abs=1e-4), 1.0)
+    assert (found.auroc.low, found.auroc.high) == (pytest.approx(0.8806, abs=1e-4), 1.0)
+
+
 @pytest.mark.parametrize("name", JUDGES)
 def test_what_200_labels_say_of_a_judge(name: str) -> None:
     use = JUDGES[name][0]

@@ -64,26 +64,27 @@ def _find_best(judge: JudgeReport) -> Promise | None:
 
 
 def describe_use(judge: JudgeReport) -> str:
-    """Describe in a sentence or two what the judge may be used for, and on which condition."""
+    """Describe in some sentences what the judge may be used for, on which condition, and which figures say so."""
+    shown = judge.discrimination.explain()
     if judge.discrimination.use != "useful":
-        start = f"{judge.discrimination.explain()}. Use neither its verdicts nor rates from it; it is guaranteed nothing, and "
         return (
-            start
-            + "`callgrade calibrate install` refuses its fit. Without a fit, scores still pass by its own threshold: "
-            "`require_calibration: true` in a rubric leaves them undecided."
+            f"{shown}. Use neither its verdicts nor rates from it; it is guaranteed nothing, and `callgrade calibrate install` "
+            "refuses its fit. Without a fit, scores still pass by its own threshold: `require_calibration: true` in a rubric "
+            "leaves them undecided."
         )
     if not judge.calibrated:
-        return f"not yet, {judge.why or 'it is uncalibrated'}."
+        return f"not yet, {judge.why or 'it is uncalibrated'}. {shown}."
     best = _find_best(judge)
     fit = _describe_fit(judge)
     if best is None:
         low = min((one.guarantee.share for one in judge.promises), default=0.8)
-        return f"use it for rates corrected by labels, not for verdicts: at no threshold would {low:.0%} of them agree. {fit}"
+        rates = "use it for rates corrected by labels, not for verdicts"
+        return f"{shown}; {rates}: at no threshold would {low:.0%} of them agree. {fit}"
     used, terms = best.coverage.value or 0.0, best.guarantee
     passes = "no pass" if terms.passes_from is None else f"passes from raw {terms.passes_from:.2f}"
     fails = "no failure" if terms.fails_to is None else f"failures to raw {terms.fails_to:.2f}"
     return (
-        f"use its verdict on {used:.0%} of items ({passes}, {fails}) if {terms.share:.0%} must agree with the labels "
+        f"{shown}; use its verdict on {used:.0%} of items ({passes}, {fails}) if {terms.share:.0%} must agree with the labels "
         f"({show_number(best.agreement.value)} did), and leave {1 - used:.0%} to people. {fit}"
     )
 

@@ -34,6 +34,7 @@ class JudgeReply:
     usage: Usage
     """The tokens that the original request used, and what this one paid: 0.0 for a cache hit."""
     latency_ms: float | None = None
+    """Milliseconds of the calls alone, without queues, pauses and loading; for a cache hit, of the look-up."""
     cut: tuple[str, ...] = ()
     """The parts that were shortened to fit."""
     instead_of: str | None = None
@@ -171,4 +172,5 @@ def add_usages(one: Usage, other: Usage) -> Usage:
         sum_counts([one.tokens_out, other.tokens_out]),
         sum_costs([one.cost_usd, other.cost_usd]),
         sum_counts([one.tokens_cached, other.tokens_cached]),
+        sum_costs([one.seconds, other.seconds]),
     )

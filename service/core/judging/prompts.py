@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
@@ -51,6 +51,8 @@ class Usage:
     cost_usd: float | None = None
     tokens_cached: int | None = None
     """Those of `tokens_in` that the provider had in its cache, which it bills at a fraction."""
+    seconds: float | None = field(default=None, compare=False)
+    """From sending the request to the last byte of its reply."""
 
 
 @dataclass(frozen=True, slots=True)
