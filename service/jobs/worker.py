@@ -81,6 +81,7 @@ class Worker:
     async def work(self) -> None:
         """Work until `drain`. One part that fails ends the others, and so the process: other workers take its work over."""
         await self._insist(self.chunks.wake)
+        LOG.info("working", extra={"fields": {"worker": self.chunks.owner}})
         async with asyncio.TaskGroup() as group:
             group.create_task(self._tick())
             group.create_task(self._runner.watch())
@@ -214,7 +215,6 @@ async def keep_working(worker: Worker, *, sweep: Callable[[], None], grace: floa
     for thread in threads:
         thread.start()
     try:
-        LOG.info("working", extra={"fields": {"worker": owner}})
         async with asyncio.TaskGroup() as group:
             working = group.create_task(worker.work())
             try:
