@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 Role = Literal["system", "user", "assistant"]
 
@@ -51,8 +51,8 @@ class Usage:
     cost_usd: float | None = None
     tokens_cached: int | None = None
     """Those of `tokens_in` that the provider had in its cache, which it bills at a fraction."""
-    seconds: float | None = field(default=None, compare=False)
-    """From sending the request to the last byte of its reply."""
+    seconds: Annotated[float | None, Field(exclude=True)] = field(default=None, compare=False)
+    """From sending the request to the last byte of its reply; not kept in a cache."""
 
 
 @dataclass(frozen=True, slots=True)
