@@ -77,6 +77,9 @@ class _Aligner:
         self.row_of: dict[int, int] = {}
         """The same the other way round."""
         self.unsettled: dict[int, str] = {}
+        self.made = case.comparisons.steps_by_tool
+        self.wanted = Counter([pattern.tool for one in self.expected_calls for _, pattern in one.options])
+        """How often each tool is expected: where it, or its calls, are several, the arguments decide."""
 
     def build(self) -> Alignment:
         columns = range(len(self.steps))
@@ -127,18 +130,11 @@ class _Aligner:
         gain = (4 * size**3 if wanted.required else 2 * size**2) + (
             STAND_IN_GAIN if wanted.position is not None else 0.0
         )
-        if not (wanted.options[1:] or self._is_contested(self.case.make_name_key(step.call.name))):
+        key = self.case.make_name_key(step.call.name)
+        contested = self.case.matching.fold_names or self.wanted[key] > 1 or len(self.made[key]) > 1
+        if not (contested or wanted.options[1:]):
             return gain
         return gain + need + max([size * self.case.fits(one, step) + compute_worth(one, step) for one in same_name])
-
-    def _is_contested(self, key: str) -> bool:
-        """Whether more than one pair has this name, so that the arguments must decide."""
-        if self.case.matching.fold_names or len(self.case.comparisons.steps_by_tool[key]) > 1:
-            return True
-        return self.case.once("wanted tools", self._count_wanted)[key] > 1
-
-    def _count_wanted(self) -> Counter[str]:
-        return Counter([pattern.tool for wanted in self.expected_calls for _, pattern in wanted.options])
 
     # What many calls need.
 

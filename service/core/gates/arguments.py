@@ -80,14 +80,6 @@ FULL_AGREEMENT = Agreement(0.0, [])
 """All arguments match; their weight does not matter then."""
 
 
-def _weigh_matched(
-    bound: Mapping[str, BoundArgument], actual: Mapping[str, JsonValue], issues: Iterable[ArgumentIssue]
-) -> float:
-    """Return the total weight of the arguments that the call gives and that have no issue."""
-    at_issue = {one.name for one in issues}
-    return fsum([one.weight for name, one in bound.items() if name in actual and name not in at_issue])
-
-
 class ArgumentsGate(Check):
     """Compare the arguments of each aligned pair, each by its critic: the weighted mean of their scores.
 
@@ -211,7 +203,11 @@ class ArgumentsGate(Check):
         issues = self._list_issues(case, pattern, step, actual, bound, schema, aligned=aligned)
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
             issues += self._find_extras(bound, actual, schema, pattern, case.find_tool(step))
-        return Agreement(_weigh_matched(bound, actual, issues), issues) if issues else FULL_AGREEMENT
+        if not issues:
+            return FULL_AGREEMENT
+        at_issue = {one.name for one in issues}
+        matched = [one.weight for name, one in bound.items() if name in actual and name not in at_issue]
+        return Agreement(fsum(matched), issues)
 
     def _list_issues(  # noqa: PLR0913 (one comparison needs them all)
         self,

@@ -65,7 +65,10 @@ class SchemaGate(Check):
             return PERFECT
         base = f"{build_call_path(step)}/arguments"
         findings = [Finding(f"schema_{one.keyword}", one.message, base + one.path) for one in violations]
-        undeclared = [_build_undeclared(name, step, base) for name in sorted(unknown)]
+        undeclared = [
+            Finding("undeclared_argument", f"{name} is no parameter of {tool.name}", f"{base}/{escape_token(name)}")
+            for name in unknown
+        ]
         if findings or self.undeclared == "fail":
             return build_failure(0.0, *findings, *undeclared)
         return PERFECT.add_findings(*undeclared)
@@ -74,11 +77,6 @@ class SchemaGate(Check):
 NO_CALL = Skipped("not_applicable", "no call was made")
 NO_TOOLS = Skipped("not_captured", "the trace does not say which tools were on offer")
 FREE_TEXT = Skipped("not_applicable", "a custom tool takes text, for which there is no schema")
-
-
-def _build_undeclared(name: str, step: Step, base: str) -> Finding:
-    message = f"{name} is no parameter of {step.call.name}"
-    return Finding("undeclared_argument", message, f"{base}/{escape_token(name)}")
 
 
 def build_unknown_tool(case: Case, step: Step) -> Finding:
