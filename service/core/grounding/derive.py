@@ -24,6 +24,8 @@ MAX_STEPS = 300_000
 MAX_PAIRED = 40
 """Groups of more values than this are only added up and averaged: among so many pairs anything fits."""
 _MAX_GROUPS = 200
+_MAX_CHANCE = 1.0
+"""How many of the steps that were tried may be expected to lead to a value by chance, if the one that does is to count."""
 _MAX_GIVEN = 24
 
 
@@ -73,7 +75,7 @@ class Deriver:
 
     def __init__(self, index: FactIndex, today: date | None) -> None:
         self._index = index
-        self._steps = self._numbers = self._dates = self._tables = 0
+        self._steps = self._trials = self._numbers = self._dates = self._tables = 0
         self._columns: _Groups = defaultdict(dict)
         """The numbers of one field of many records."""
         self._records: _Groups = defaultdict(dict)
@@ -116,6 +118,9 @@ class Deriver:
             return Origin("weekday", tuple(filter(None, pointers[:1]))) if pointers else None
         return None
 
+    def _is_rare(self, wanted: _Wanted) -> bool:
+        return self._trials * wanted.spread / max(wanted.size, wanted.spread) <= _MAX_CHANCE
+
     def list_totals(self, dimension: str) -> Iterator[tuple[float, Origin]]:
         """Yield the sums, means and counts that a text may have meant."""
         for one in dict.fromkeys((dimension, "", "share")):
@@ -126,6 +131,7 @@ class Deriver:
                 yield float(count), Origin("count", (pointer,))
 
     def _derive_number(self, reading: Reading, stated: Sequence[Amount]) -> Origin | None:
+        self._trials = 0
         spread = reading.tolerance * 1.001 + abs(reading.number) * 1e-6
         wanted = _Wanted(reading.dimension, abs(reading.number), spread)
         if not reading.dimension and wanted.size in self._counts:
@@ -147,14 +153,21 @@ class Deriver:
         for group in islice(groups.get(wanted.dimension, {}).values(), _MAX_GROUPS):
             self._steps += 4 + 6 * len(group)
             totals = _iter_totals(group, mean=groups is self._columns) if group[1:] else ()
-            found = next((origin for total, origin in totals if wanted.is_near(total)), None)
+            self._trials += 2
+            found = (
+                next((origin for total, origin in totals if wanted.is_near(total)), None)
+                if self._is_rare(wanted)
+                else None
+            )
             if found is None and 1 < len(group) <= MAX_PAIRED:
-                found = _find_pair(group, wanted)
+                self._trials += len(group) ** 2
+                found = _find_pair(group, wanted) if self._is_rare(wanted) else None
             if found is not None or self.exhausted:
                 return found
         for group in [each for one in groups.values() for each in one.values()] if wanted.dimension == "share" else ():
             self._steps += len(group)
-            found = _find_ratio(group, wanted) if 1 < len(group) <= MAX_PAIRED else None
+            self._trials += len(group) ** 2 * 2
+            found = _find_ratio(group, wanted) if 1 < len(group) <= MAX_PAIRED and self._is_rare(wanted) else None
             if found is not None or self.exhausted:
                 return found
         return None
@@ -165,7 +178,8 @@ class Deriver:
             group = [*self._records.get(wanted.dimension, {}).get(record, ()), *bare]
             counts = [one for one in bare if one.value > 1 and one.value == one.value // 1]
             self._steps += len(group) * len(counts)
-            for count, one in product(counts, group) if len(group) <= MAX_PAIRED else ():
+            self._trials += len(counts) * len(group)
+            for count, one in product(counts, group) if len(group) <= MAX_PAIRED and self._is_rare(wanted) else ():
                 if one is not count and wanted.is_near(one.value * count.value):
                     return Origin("product", (one.pointer, count.pointer))
             if self.exhausted:

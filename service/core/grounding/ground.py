@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from service.core.grounding.derive import Amount, Deriver
@@ -13,6 +14,7 @@ from service.core.grounding.nearest import Nearest, list_nearest
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Day
 from service.core.grounding.reading.values import find_values
+from service.core.grounding.steps import build_scene, find_step, list_columns
 from service.core.models.light import light
 
 Origin = Literal["found", "derived", "given", "general", "nowhere", "not_looked_for"]
@@ -69,15 +71,31 @@ def ground_text(
     stated = [Amount(m.readings[0].number, m.dimension, f"{pointer}@{m.start}-{m.end}") for m in numbers]
     spans = {(mention.start, mention.end) for mention in mentions}
     named = [each for each in _list_named(text, mentions, index) if (each[0].start, each[0].end) not in spans]
-    result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in named]
+    held: list[tuple[Mention, Sequence[Near]]] = [*named]
+    rest: list[Mention] = []
     for mention in mentions:
         near = next((near for one in mention.readings if (near := index.find(one))), None) or next(
             (near for one, near in named if one.start <= mention.start and mention.end <= one.end), None
         )
         if near:
-            result.append(Placed(mention, _build_found(mention, pointer, near)))
+            held.append((mention, near))
         else:
-            result.append(Placed(mention, _derive(mention, pointer, index, deriver, stated, mentions)))
+            rest.append(mention)
+    result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in held]
+    columns = list_columns(held) if rest else []
+    for mention in rest:
+        scene = build_scene(text, mention, held, rest, pointer, index, columns)
+        steps = scene.list_steps()
+        step = find_step(mention, steps)
+        if step is not None:
+            grounded = Grounded(
+                mention.text, pointer, "derived", step.sources, step.how, (), mention.start, mention.end
+            )
+        else:
+            grounded = _derive(mention, pointer, index, deriver, stated, mentions)
+        if grounded.origin == "nowhere":
+            grounded = replace(grounded, nearest=list_nearest(mention, scene, steps, index, deriver))
+        result.append(Placed(mention, grounded))
     return sorted(result, key=lambda one: one.mention.start)
 
 
@@ -110,7 +128,7 @@ def _derive(
         return Grounded(mention.text, pointer, "general", (), None, (), *place)
     if index.full or deriver.exhausted:
         return Grounded(mention.text, pointer, "not_looked_for", (), None, (), *place)
-    return Grounded(mention.text, pointer, "nowhere", (), None, list_nearest(mention, index, deriver), *place)
+    return Grounded(mention.text, pointer, "nowhere", (), None, (), *place)
 
 
 def _is_general(mention: Mention, mentions: Iterable[Mention]) -> bool:
