@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
 from typing import NamedTuple
 
 from service.core.grounding.fact_index import LOOSE, FactIndex, Near
-from service.core.grounding.facts import split_plain
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 
 MAX_AROUND = 10
 """The most values on each side of a step that are looked at around one value."""
+_MAX_CHARS = 500
+"""How far a sentence may reach."""
+_MAX_RECORDS = 3
 _MAX_CHANCE = 4.0
+"""How many steps may be expected to lead to a value by chance, if the first that does is to count."""
+_COUNTED = ("number", "day", "time")
 _CALENDAR = (12.0, 7.0, 24.0, 60.0, 30.0, 365.0)
 """What a price per month, day or hour is multiplied by."""
 
 
 class Amount(NamedTuple):
-    """A value with its place: what a step starts from. `text`: whether it is read as the text states it."""
+    """A value with its place: what a step starts from."""
 
     reading: Reading
     pointer: str
-    record: str = ""
 
 
 class Step(NamedTuple):
-    """What values make, and how: `sum`, `mean`, `difference`, `product`, `ratio`, `days between`, `time between`, `time after`, `unit`."""
+    """What values make, and how: `sum`, `mean`, `difference`, `product`, `ratio`, `days between`, `time after`, `unit`, ..."""
 
     how: str
     reading: Reading
@@ -37,49 +41,29 @@ class Step(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What stands around a value: the words of its sentence, the values in it and just before it, those of the records named."""
+    """What stands around a value: in its sentence, before that, and beside it in the records that the sentence names."""
 
-    words: Collection[str]
     inside: Sequence[Amount]
     before: Sequence[Amount]
     beside: Sequence[Amount]
-    columns: Sequence[Sequence[Amount]]
-    """The values of one field of several records that the text states."""
-    told: Collection[str]
-    """The pointers of what the text says."""
+    totals: Sequence[Step]
+    records: Sequence[str]
 
     def list_steps(self) -> list[Step]:
         """List what the values around make: those of the sentence first."""
-        pairs = [*combinations(self.inside, 2)]
-        pairs += [(one, other) for one in self.inside for other in (*self.before, *self.beside)]
-        pairs += [
-            *combinations(self.before, 2),
-            *combinations(self.beside, 2),
-            *((a, b) for a in self.before for b in self.beside),
-        ]
-        found = [
-            Step("unit", one.reading, (one.pointer,))
-            for one in self.inside
-            if one.reading.dimension or one.reading.kind == "time"
-        ]
+        pairs = [*combinations(self.inside, 2), *product(self.inside, (*self.before, *self.beside))]
+        pairs += [*combinations(self.before, 2), *combinations(self.beside, 2), *product(self.before, self.beside)]
+        found = [Step("unit", one.reading, (one.pointer,)) for one in self.inside if one.reading.dimension]
         found += [step for one, other in pairs if one.pointer != other.pointer for step in iter_steps(one, other)]
         for group in (self.inside, self.before):
-            found += [
-                step
-                for n in range(2, len(group))
-                for part in (group[-n - 1 :], group[: n + 1])
-                for step in iter_totals(part)
-            ]
-        found += [step for column in self.columns for step in iter_totals(column)]
-        for one in (*self.inside, *self.before, *self.beside):
-            if one.reading.kind == "number":
-                for factor in _CALENDAR:
-                    found.append(
-                        Step("product", _make(one.reading.number * factor, one.reading.dimension), (one.pointer,))
-                    )
-                    found.append(
-                        Step("ratio", _make(one.reading.number / factor, one.reading.dimension), (one.pointer,))
-                    )
+            parts = [part for n in range(3, len(group) + 1) for part in (group[-n:], group[:n])]
+            found += [step for part in parts for step in iter_totals(part)]
+        found += self.totals
+        numbers = [one for one in (*self.inside, *self.before, *self.beside) if one.reading.kind == "number"]
+        for one, factor in product(numbers, _CALENDAR):
+            value, dimension = one.reading.number, one.reading.dimension
+            found.append(Step("product", _make(value * factor, dimension), (one.pointer,)))
+            found.append(Step("ratio", _make(value / factor, dimension), (one.pointer,)))
         return found
 
 
@@ -160,16 +144,10 @@ def fits(reading: Reading, step: Step) -> bool:
 def find_step(mention: Mention, steps: Sequence[Step]) -> Step | None:
     """Return the first step that leads to what a mention says, unless among so many one could be expected to by chance."""
     for reading in mention.readings:
-        alike = [
-            one
-            for one in steps
-            if one.reading.kind == reading.kind and one.reading.dimension in ("", reading.dimension)
-        ]
+        alike = [one for one in steps if one.reading.kind == reading.kind]
+        alike = [one for one in alike if one.reading.dimension in ("", reading.dimension)]
         n = next((n for n, step in enumerate(alike) if fits(reading, step)), None)
-        share = (
-            reading.tolerance / max(abs(reading.number), reading.tolerance, 1e-9) if reading.kind == "number" else 0.0
-        )
-        if n is not None and n * share <= _MAX_CHANCE:
+        if n is not None and n * reading.tolerance <= _MAX_CHANCE * max(abs(reading.number), reading.tolerance):
             return alike[n]
     return None
 
@@ -179,69 +157,51 @@ _POSITION = re.compile(r"/\d+(?=/|$)")
 Held = tuple[Mention, Sequence[Near]]
 
 
-def list_columns(held: Sequence[Held]) -> list[list[Amount]]:
-    """List the numbers that a text states, by their fields, where it states several of one."""
-    columns: dict[tuple[str, str], dict[str, Amount]] = defaultdict(dict)
-    for mention, near in held:
-        fact = near[0].fact
-        if fact.reading.kind == "number" and fact.source == "result" and mention.kind == "number":
-            columns[_POSITION.sub("/*", fact.pointer), fact.reading.dimension][fact.pointer] = Amount(
-                fact.reading, fact.pointer
-            )
-    return [[*column.values()] for column in columns.values() if len(column) > 1]
+class Surroundings:
+    """The values of one text in their order, for each to find those around it."""
+
+    def __init__(
+        self, text: str, pointer: str, held: Sequence[Held], rest: Sequence[Mention], index: FactIndex
+    ) -> None:
+        """`held`: the values that something holds; `rest`: the others."""
+        self._text, self._index = text, index
+        found = [(one, near, _read_held(one, near)) for one, near in held]
+        found += [(one, (), Amount(one.readings[0], f"{pointer}@{one.start}-{one.end}")) for one in rest]
+        self._found = sorted(found, key=lambda one: one[0].start)
+        self._starts = [one.start for one, _, _ in self._found]
+        columns: dict[tuple[str, str], dict[str, Amount]] = defaultdict(dict)
+        for one, near, amount in self._found:
+            if near and near[0].fact.source == "result" and one.kind == amount.reading.kind == "number":
+                column = _POSITION.sub("/*", amount.pointer), amount.reading.dimension
+                columns[column][amount.pointer] = amount
+        self._totals = [step for column in columns.values() for step in iter_totals([*column.values()])]
+        """Of the fields of which the text states several values."""
+
+    def look_around(self, mention: Mention) -> Scene:
+        """Gather what stands in the sentence of a value, or in its line of a list, and before it."""
+        low = max(0, mention.start - _MAX_CHARS)
+        ends = [match.end() for match in _SENTENCE.finditer(self._text, low, mention.start)]
+        first, before = (ends[-1] if ends else low), (ends[-2] if ends[1:] else low)
+        end = _SENTENCE.search(self._text, mention.end, mention.end + _MAX_CHARS)
+        inside = self._list_between(mention, first, end.start() if end else mention.end + _MAX_CHARS)
+        named = [near[0].fact for _, near, _ in inside if 0 < len(near) <= 2 and near[0].fact.source == "result"]
+        records = [*dict.fromkeys(fact.place.record for fact in named if fact.place.record)]
+        facts = [fact for record in records[:_MAX_RECORDS] for fact in self._index.list_record(record)]
+        beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind in _COUNTED]
+        earlier = [amount for _, _, amount in self._list_between(mention, before, first)]
+        given = [Amount(fact.reading, fact.pointer) for fact in self._index.said[:_MAX_RECORDS]]
+        amounts = [amount for _, _, amount in inside if amount.reading.kind in _COUNTED]
+        return Scene(amounts, [*earlier, *given], beside[:MAX_AROUND], self._totals, records)
+
+    def _list_between(self, mention: Mention, low: int, high: int) -> list[tuple[Mention, Sequence[Near], Amount]]:
+        """List the values of a stretch, but for the one in question: the nearest to it, in their order."""
+        found = self._found[bisect_left(self._starts, low) : bisect_left(self._starts, high)]
+        near = sorted([one for one in found if one[0] != mention], key=lambda one: abs(one[0].start - mention.start))
+        return sorted(near[:MAX_AROUND], key=lambda one: one[0].start)
 
 
-def build_scene(
-    text: str,
-    mention: Mention,
-    held: Sequence[Held],
-    rest: Sequence[Mention],
-    pointer: str,
-    index: FactIndex,
-    columns: Sequence[Sequence[Amount]],
-) -> Scene:
-    """Gather what stands in the sentence of a value, or in its line of a list."""
-    ends = [match.end() for match in _SENTENCE.finditer(text, max(0, mention.start - 500), mention.start)]
-    first = ends[-1] if ends else max(0, mention.start - 500)
-    before = ends[-2] if ends[1:] else max(0, mention.start - 500)
-    end = _SENTENCE.search(text, mention.end)
-    last = end.start() if end else len(text)
-    inside = [near for one, near in held if first <= one.start and one.end <= last]
-    records = {
-        near[0].fact.place.record: 0
-        for near in inside
-        if len(near) <= 2 and near[0].fact.place.record and near[0].fact.source == "result"
-    }
-
-    def amounts(low: int, high: int) -> list[Amount]:
-        found: list[tuple[int, Amount]] = []
-        for one, near in held:
-            if low <= one.start and one.end <= high:
-                fact = next((each.fact for each in near if each.fact.place.record in records), near[0].fact)
-                reading = (
-                    fact.reading
-                    if fact.reading.dimension or one.kind != "number" or not one.dimension
-                    else one.readings[0]
-                )
-                found.append((one.start, Amount(reading, fact.pointer, fact.place.record)))
-        found += [
-            (one.start, Amount(one.readings[0], f"{pointer}@{one.start}-{one.end}"))
-            for one in rest
-            if low <= one.start and one.end <= high and one != mention
-        ]
-        near_by = sorted(
-            [one for one in found if one[1].reading.kind in ("number", "day", "time")],
-            key=lambda one: abs(one[0] - mention.start),
-        )
-        return [amount for _, amount in sorted(near_by[:MAX_AROUND], key=lambda one: one[0])]
-
-    beside = [
-        Amount(fact.reading, fact.pointer, fact.place.record)
-        for record in list(records)[:3]
-        for fact in index.list_record(record)
-        if fact.reading.kind in ("number", "time", "day")
-    ]
-    given = [Amount(fact.reading, fact.pointer) for fact in index.said[:3]]
-    told = {one.fact.pointer for _, near in held if len(near) == 1 for one in near}
-    words = frozenset(split_plain(text[first:last]))
-    return Scene(words, amounts(first, last), [*amounts(before, first), *given], beside[:MAX_AROUND], columns, told)
+def _read_held(mention: Mention, near: Sequence[Near]) -> Amount:
+    """Return what holds a value as an amount, in the unit that the text states where the field names none."""
+    fact = near[0].fact
+    bare = fact.reading.kind == "number" and not fact.reading.dimension and mention.dimension
+    return Amount(mention.readings[0] if bare else fact.reading, fact.pointer)
