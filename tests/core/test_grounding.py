@@ -194,7 +194,7 @@ def test_the_nearest_are_three_of_its_kind_with_their_places() -> None:
     assert all("fee_cents" in near.pointer for near in value.nearest)
 
 
-@pytest.mark.parametrize("rows", [MAX_FACTS + 1, MAX_STEPS // 100])
+@pytest.mark.parametrize("rows", [MAX_FACTS + 1, MAX_STEPS // 50])
 def test_what_is_too_much_is_not_looked_for(rows: int) -> None:
     """Beyond the caps nothing is called `nowhere`: too many facts, or too many steps of a search."""
     index = FactIndex()

@@ -24,17 +24,19 @@ MAX_STEPS = 300_000
 MAX_PAIRED = 40
 """Groups of more values than this are only added up and averaged: among so many pairs anything fits."""
 _MAX_GROUPS = 200
+_MAX_CHANCE = 1.0
+"""How many of the steps that were tried may be expected to lead to a value by chance, if the one that does is to count."""
 _MAX_GIVEN = 24
 
 
-class Origin(NamedTuple):
+class Derived(NamedTuple):
     """How a value comes about (`sum`, `mean`, `difference`, `product`, `ratio`, `count`, `days between`, ...) of what."""
 
     how: str
     sources: tuple[str, ...]
 
 
-class Amount(NamedTuple):
+class _Number(NamedTuple):
     """A number with its place: what a derivation starts from."""
 
     value: float
@@ -64,16 +66,16 @@ def _list_wanted(reading: Reading, wanted: _Wanted) -> list[_Wanted]:
     return found
 
 
-_Groups = dict[str, dict[str, list[Amount]]]
+_Groups = dict[str, dict[str, list[_Number]]]
 """Amounts that belong together: by dimension, then by what they have in common."""
 
 
 class Deriver:
-    """Derives values from one state of an index, and from the values that a text itself states."""
+    """Derives values from one state of an index."""
 
     def __init__(self, index: FactIndex, today: date | None) -> None:
         self._index = index
-        self._steps = self._numbers = self._dates = self._tables = 0
+        self._steps = self._trials = self._numbers = self._dates = self._tables = 0
         self._columns: _Groups = defaultdict(dict)
         """The numbers of one field of many records."""
         self._records: _Groups = defaultdict(dict)
@@ -102,77 +104,86 @@ class Deriver:
         """Whether the search was given up: what it did not find may be derivable all the same."""
         return self._steps > MAX_STEPS
 
-    def derive(self, reading: Reading, stated: Sequence[Amount]) -> Origin | None:
-        """Return one step that leads to a reading, or None. `stated`: other values of the text."""
+    def derive(self, reading: Reading) -> Derived | None:
+        """Return one step that leads to a reading, or None."""
         if self.exhausted:
             return None
         self._refresh()
         if reading.kind == "number":
-            return self._derive_number(reading, stated)
+            return self._derive_number(reading)
         if isinstance(reading.value, Time):
             return self._find_end(reading.value)
         if reading.kind == "weekday":
             pointers = [self._days[day] for day in self._days if (day - 1) % 7 == reading.value]
-            return Origin("weekday", tuple(filter(None, pointers[:1]))) if pointers else None
+            return Derived("weekday", tuple(filter(None, pointers[:1]))) if pointers else None
         return None
 
-    def list_totals(self, dimension: str) -> Iterator[tuple[float, Origin]]:
+    def _is_rare(self, wanted: _Wanted) -> bool:
+        return self._trials * wanted.spread <= _MAX_CHANCE * max(wanted.size, wanted.spread)
+
+    def list_totals(self, dimension: str) -> Iterator[tuple[float, Derived]]:
         """Yield the sums, means and counts that a text may have meant."""
         for one in dict.fromkeys((dimension, "", "share")):
             for column in islice(self._columns.get(one, {}).values(), _MAX_GROUPS):
                 yield from _iter_totals(column, mean=True) if column[1:] else ()
         if not dimension:
             for count, pointer in self._counts.items():
-                yield float(count), Origin("count", (pointer,))
+                yield float(count), Derived("count", (pointer,))
 
-    def _derive_number(self, reading: Reading, stated: Sequence[Amount]) -> Origin | None:
+    def _derive_number(self, reading: Reading) -> Derived | None:
+        self._trials = 0
         spread = reading.tolerance * 1.001 + abs(reading.number) * 1e-6
         wanted = _Wanted(reading.dimension, abs(reading.number), spread)
         if not reading.dimension and wanted.size in self._counts:
-            return Origin("count", (self._counts[int(wanted.size)],))
+            return Derived("count", (self._counts[int(wanted.size)],))
         if reading.dimension == "time" and (found := self._find_span(wanted.size, spread)):
             return found
-        said: _Groups = defaultdict(dict)
-        for one in stated:
-            said[one.dimension].setdefault("", []).append(one)
-        for groups in (self._columns, self._records, said):
+        for groups in (self._columns, self._records):
             for one in _list_wanted(reading, wanted):
                 found = self._derive_in(groups, one)
                 if found is not None or self.exhausted:
                     return found
         return self._find_scaled(reading, wanted.size, spread) or self._find_product(wanted)
 
-    def _derive_in(self, groups: _Groups, wanted: _Wanted) -> Origin | None:
-        """Derive a number within one column, record or text."""
+    def _derive_in(self, groups: _Groups, wanted: _Wanted) -> Derived | None:
+        """Derive a number within one column or record."""
         for group in islice(groups.get(wanted.dimension, {}).values(), _MAX_GROUPS):
             self._steps += 4 + 6 * len(group)
             totals = _iter_totals(group, mean=groups is self._columns) if group[1:] else ()
-            found = next((origin for total, origin in totals if wanted.is_near(total)), None)
+            self._trials += 2
+            found = (
+                next((origin for total, origin in totals if wanted.is_near(total)), None)
+                if self._is_rare(wanted)
+                else None
+            )
             if found is None and 1 < len(group) <= MAX_PAIRED:
-                found = _find_pair(group, wanted)
+                self._trials += len(group) ** 2
+                found = _find_pair(group, wanted) if self._is_rare(wanted) else None
             if found is not None or self.exhausted:
                 return found
         for group in [each for one in groups.values() for each in one.values()] if wanted.dimension == "share" else ():
             self._steps += len(group)
-            found = _find_ratio(group, wanted) if 1 < len(group) <= MAX_PAIRED else None
+            self._trials += len(group) ** 2 * 2
+            found = _find_ratio(group, wanted) if 1 < len(group) <= MAX_PAIRED and self._is_rare(wanted) else None
             if found is not None or self.exhausted:
                 return found
         return None
 
-    def _find_product(self, wanted: _Wanted) -> Origin | None:
+    def _find_product(self, wanted: _Wanted) -> Derived | None:
         """Find a count and another number of a record that multiply to this: pieces and their price."""
         for record, bare in self._records.get("", {}).items() if wanted.dimension else ():
             group = [*self._records.get(wanted.dimension, {}).get(record, ()), *bare]
             counts = [one for one in bare if one.value > 1 and one.value == one.value // 1]
             self._steps += len(group) * len(counts)
-            for count, one in product(counts, group) if len(group) <= MAX_PAIRED else ():
+            self._trials += len(counts) * len(group)
+            for count, one in product(counts, group) if len(group) <= MAX_PAIRED and self._is_rare(wanted) else ():
                 if one is not count and wanted.is_near(one.value * count.value):
-                    return Origin("product", (one.pointer, count.pointer))
+                    return Derived("product", (one.pointer, count.pointer))
             if self.exhausted:
                 break
         return None
 
-    def _find_scaled(self, reading: Reading, target: float, spread: float) -> Origin | None:
+    def _find_scaled(self, reading: Reading, target: float, spread: float) -> Derived | None:
         """Find a held number that a given one multiplies or divides: a price by the nights that the user asked for."""
         for factor, pointer in islice(self._given.items(), _MAX_GIVEN) if reading.dimension else ():
             self._steps += 8
@@ -182,7 +193,7 @@ class Deriver:
                     Reading("number", size, reading.dimension, spread * share, reading.currency, size), limit=1
                 )
                 if near and near[0].fact.pointer != pointer:
-                    return Origin(how, (near[0].fact.pointer, pointer))
+                    return Derived(how, (near[0].fact.pointer, pointer))
         return None
 
     def _list_seconds(self) -> dict[int, str]:
@@ -195,7 +206,7 @@ class Deriver:
             else {}
         )
 
-    def _find_span(self, target: float, spread: float) -> Origin | None:
+    def _find_span(self, target: float, spread: float) -> Derived | None:
         """Find two days, or two times, that are this far apart."""
         self._steps += len(self._days) + 1
         whole = round(target / DAY_S)
@@ -203,15 +214,15 @@ class Deriver:
         for n in filter(None, (whole, whole - 1, whole + 1)) if near else ():
             for one, pointer in sorted(self._days.items()):
                 if one + n in self._days:
-                    return Origin("days between", tuple(filter(None, (pointer, self._days[one + n]))))
+                    return Derived("days between", tuple(filter(None, (pointer, self._days[one + n]))))
         seconds = self._list_seconds()
         for one, pointer in seconds.items() if target else ():
             other = round(one + target) % DAY_S
             if other in seconds:
-                return Origin("time between", (pointer, seconds[other]))
+                return Derived("time between", (pointer, seconds[other]))
         return None
 
-    def _find_end(self, time: Time) -> Origin | None:
+    def _find_end(self, time: Time) -> Derived | None:
         """Find a time and a duration that lead to a time of day."""
         seconds = self._list_seconds()
         durations = [one for column in self._columns.get("time", {}).values() for one in column][:_MAX_GIVEN]
@@ -219,18 +230,18 @@ class Deriver:
             start = (time.seconds - round(one.value)) % DAY_S
             for at in (start,) if time.exact else (start, (start + DAY_S // 2) % DAY_S):
                 if at in seconds:
-                    return Origin("time after", (seconds[at], one.pointer))
+                    return Derived("time after", (seconds[at], one.pointer))
         return None
 
 
-def _iter_totals(group: Sequence[Amount], *, mean: bool) -> Iterator[tuple[float, Origin]]:
+def _iter_totals(group: Sequence[_Number], *, mean: bool) -> Iterator[tuple[float, Derived]]:
     total, pointers = sum(one.value for one in group), tuple([one.pointer for one in group[:8]])
-    yield total, Origin("sum", pointers)
+    yield total, Derived("sum", pointers)
     if mean:
-        yield total / len(group), Origin("mean", pointers)
+        yield total / len(group), Derived("mean", pointers)
 
 
-def _find_pair(group: Sequence[Amount], wanted: _Wanted) -> Origin | None:
+def _find_pair(group: Sequence[_Number], wanted: _Wanted) -> Derived | None:
     """Find two values with this sum or difference."""
     order = sorted([(abs(one.value), n) for n, one in enumerate(group)])
     _, target, spread = wanted
@@ -240,20 +251,20 @@ def _find_pair(group: Sequence[Amount], wanted: _Wanted) -> Origin | None:
             if rest >= 0 and at < len(order) and order[at][0] <= rest + spread:
                 other = order[at][1]
                 if other != n and order[at][0] and size:
-                    return Origin(how, (group[n].pointer, group[other].pointer))
+                    return Derived(how, (group[n].pointer, group[other].pointer))
     return None
 
 
-def _find_ratio(group: Sequence[Amount], wanted: _Wanted) -> Origin | None:
+def _find_ratio(group: Sequence[_Number], wanted: _Wanted) -> Derived | None:
     """Find two values of which one is this share of the other, or this much more or less; or one that is this share of all."""
     total = sum(one.value for one in group)
     for one in group:
         if total and wanted.is_near(one.value / total):
-            return Origin("ratio", (one.pointer, *[each.pointer for each in group[:3]]))
+            return Derived("ratio", (one.pointer, *[each.pointer for each in group[:3]]))
         for other in group:
             ratio = one.value / other.value if other.value and other is not one else 0.0
             if ratio and (wanted.is_near(ratio) or wanted.is_near(ratio - 1)):
-                return Origin("ratio", (one.pointer, other.pointer))
+                return Derived("ratio", (one.pointer, other.pointer))
     return None
 
 
@@ -271,7 +282,7 @@ def _add_to_groups(fact: Fact, columns: _Groups, records: _Groups) -> None:
     if fact.source not in ("result", "argument") or not counted:
         return
     dimension, record = fact.reading.dimension, fact.place.record
-    amount = Amount(fact.reading.number, dimension, fact.pointer)
+    amount = _Number(fact.reading.number, dimension, fact.pointer)
     columns[dimension].setdefault(_POSITION.sub("/*", fact.pointer), []).append(amount)
     records[dimension].setdefault(record, []).append(amount)
     outer, _, member = record.rpartition("/")

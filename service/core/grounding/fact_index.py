@@ -21,7 +21,7 @@ MIN_PART = 4
 _MAX_SLIP_CHARS = 64
 
 _CENT = 0.01
-_LOOSE: dict[str, tuple[tuple[float, float], ...]] = {
+LOOSE: dict[str, tuple[tuple[float, float], ...]] = {
     "money": ((1.0, 0.0), (_CENT, 0.0)),
     "share": ((1.0, 0.0), (0.01, 0.0)),
     "time": ((1.0, 0.0), (0.001, 0.0), (60.0, 0.0), (3_600.0, 0.0), (86_400.0, 0.0)),
@@ -91,15 +91,18 @@ class FactIndex(FactStore):
         for fact in self._iter_between("", reading.number / 100, reading.tolerance / 100):
             if fact.reading.number < 1:
                 yield Near(fact, "unit")
+        if 0 < reading.tolerance < 0.01:  # `544.43` of a count of cents
+            yield from (Near(fact, "unit") for fact in self._iter_between("", reading.number * 100, 0.0))
 
     def _iter_unitless(self, reading: Reading) -> Iterator[Near]:
         """Yield the bare numbers that are meant in this unit, or in a common one of its dimension."""
         value = reading.number
         own = value / reading.written if reading.written else 1.0
         seen: set[str] = set()
-        for factor, shift in (*_LOOSE.get(reading.dimension, ((1.0, 0.0),)), (own, 0.0)):
+        for factor, shift in (*LOOSE.get(reading.dimension, ((1.0, 0.0),)), (own, 0.0)):
             for fact in self._iter_between("", (value - shift) / factor, reading.tolerance / abs(factor)):
-                if fact.pointer not in seen and (factor != _CENT or fact.reading.number == fact.reading.number // 1):
+                whole = reading.dimension != "money" or factor == 1.0 or fact.reading.number == fact.reading.number // 1
+                if fact.pointer not in seen and whole:
                     seen.add(fact.pointer)
                     yield Near(fact, "same" if factor == 1.0 else "unit")
 

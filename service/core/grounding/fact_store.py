@@ -116,6 +116,9 @@ class FactStore:
         self._last: dict[str | int | None, int] = {}
         """The last value of each field of the results, but for the newest."""
         self._with_last = 0
+        self._records: dict[str, list[int]] = defaultdict(list)
+        self._with_records = 0
+        self._with_first: tuple[int, dict[str, list[Fact]]] = (-1, {})
         self._plain_keys: set[str] = set()
         """Keys that are no values themselves."""
         self._unread: list[tuple[str, Source]] = []
@@ -359,3 +362,20 @@ class FactStore:
         for n, (holder, _, _) in enumerate(self._held):
             if f"{holder.pointer}/".startswith(within):
                 yield from self.build_facts(n)
+
+    def list_first(self, kind: str, most: int) -> list[Fact]:
+        """Return the first facts of a kind."""
+        if self._with_first[:1] != (len(self._held),):
+            facts = (fact for n in range(len(self._held)) for fact in self.build_facts(n))
+            first: dict[str, list[Fact]] = defaultdict(list)
+            for fact in islice(facts, 4 * most):
+                first[fact.reading.kind].append(fact)
+            self._with_first = (len(self._held), first)
+        return self._with_first[1].get(kind, [])[:most]
+
+    def list_record(self, record: str) -> list[Fact]:
+        """Return the facts of the members of an object."""
+        for n in range(self._with_records, len(self._held)):
+            self._records[self._held[n][0].record].append(n)
+        self._with_records = len(self._held)
+        return [fact for n in self._records.get(record, ())[:40] for fact in self.build_facts(n)]

@@ -158,7 +158,7 @@ def _find_measure(words: tuple[str, ...], unit_beside: str) -> Unit | None:
         return BASIS_POINT
     counted = words[: words.index("per")] if "per" in words else words
     if words[1:] and words[-1] in _LAST and "per" not in words:
-        return UNITS[_LAST[words[-1]]]
+        return UNITS.get(words[-2] if words[-1] in ("l", "m3") else "") or UNITS[_LAST[words[-1]]]  # `lead_ug_l`
     for word in (*counted[1:], *counted[:1]):
         if word not in _AMBIGUOUS and len(word) > 1 and (word in UNITS or (len(word) > 2 and find_unit(word))):
             unit = UNITS.get(word)

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from service.core.grounding.derive import Amount, Deriver
+from service.core.grounding.derive import Derived, Deriver
 from service.core.grounding.fact_index import FactIndex, Near
 from service.core.grounding.facts import MAX_NAME_WORDS, split_plain
 from service.core.grounding.nearest import Nearest, list_nearest
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Day
 from service.core.grounding.reading.values import find_values
+from service.core.grounding.steps import Step, Surroundings, find_step
 from service.core.models.light import light
 
 Origin = Literal["found", "derived", "given", "general", "nowhere", "not_looked_for"]
@@ -65,19 +66,34 @@ def ground_text(
     """
     mentions = _join_codes(text, find_values(text, index.today) if said is None else said, index)
     deriver = deriver or Deriver(index, index.today)
-    numbers = [m for m in mentions if m.kind == "number"]
-    stated = [Amount(m.readings[0].number, m.dimension, f"{pointer}@{m.start}-{m.end}") for m in numbers]
     spans = {(mention.start, mention.end) for mention in mentions}
     named = [each for each in _list_named(text, mentions, index) if (each[0].start, each[0].end) not in spans]
-    result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in named]
+    held: list[tuple[Mention, Sequence[Near]]] = [*named]
+    rest: list[Mention] = []
     for mention in mentions:
         near = next((near for one in mention.readings if (near := index.find(one))), None) or next(
             (near for one, near in named if one.start <= mention.start and mention.end <= one.end), None
         )
         if near:
-            result.append(Placed(mention, _build_found(mention, pointer, near)))
+            held.append((mention, near))
         else:
-            result.append(Placed(mention, _derive(mention, pointer, index, deriver, stated, mentions)))
+            rest.append(mention)
+    result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in held]
+    around = Surroundings(text, pointer, held, rest, index)
+    for mention in rest:
+        scene = around.look_around(mention)
+        steps = scene.list_steps()
+        origin, place = _derive(mention, steps, deriver), (mention.start, mention.end)
+        if origin is not None:
+            found = Grounded(mention.text, pointer, "derived", origin.sources, origin.how, (), *place)
+        elif mention.ordinal or _is_general(mention, mentions):
+            found = Grounded(mention.text, pointer, "general", (), None, (), *place)
+        elif index.full or deriver.exhausted:
+            found = Grounded(mention.text, pointer, "not_looked_for", (), None, (), *place)
+        else:
+            nearest = list_nearest(mention, scene, steps, index, deriver)
+            found = Grounded(mention.text, pointer, "nowhere", (), None, nearest, *place)
+        result.append(Placed(mention, found))
     return sorted(result, key=lambda one: one.mention.start)
 
 
@@ -88,29 +104,9 @@ def _build_found(mention: Mention, pointer: str, near: Sequence[Near]) -> Ground
     return Grounded(mention.text, pointer, "found" if held else "given", sources, how, (), mention.start, mention.end)
 
 
-def _derive(
-    mention: Mention,
-    pointer: str,
-    index: FactIndex,
-    deriver: Deriver,
-    stated: Sequence[Amount],
-    mentions: Sequence[Mention],
-) -> Grounded:
-    place = mention.start, mention.end
-    for reading in mention.readings:
-        others = (
-            [one for one in stated if abs(one.value - reading.number) > reading.tolerance]
-            if reading.kind == "number"
-            else []
-        )
-        derived = deriver.derive(reading, others)
-        if derived is not None:
-            return Grounded(mention.text, pointer, "derived", derived.sources, derived.how, (), *place)
-    if mention.ordinal or _is_general(mention, mentions):
-        return Grounded(mention.text, pointer, "general", (), None, (), *place)
-    if index.full or deriver.exhausted:
-        return Grounded(mention.text, pointer, "not_looked_for", (), None, (), *place)
-    return Grounded(mention.text, pointer, "nowhere", (), None, list_nearest(mention, index, deriver), *place)
+def _derive(mention: Mention, steps: Sequence[Step], deriver: Deriver) -> Step | Derived | None:
+    """Return the step that leads to a value, from what stands around it or from one column or record."""
+    return find_step(mention, steps) or next(filter(None, map(deriver.derive, mention.readings)), None)
 
 
 def _is_general(mention: Mention, mentions: Iterable[Mention]) -> bool:

@@ -1,21 +1,28 @@
-"""List the held values that come closest to one that stands nowhere."""
+"""List the held values that a value which stands nowhere may be meant for: those nearest in spelling, size and place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import combinations, takewhile
+from math import log, log10
+from typing import NamedTuple
 
 from service.core.grounding.derive import Deriver
-from service.core.grounding.fact_index import FactIndex
-from service.core.grounding.facts import Fact
+from service.core.grounding.fact_index import LOOSE, FactIndex
 from service.core.grounding.reading.mentions import Mention, Reading
-from service.core.grounding.reading.moments import Day, Time
+from service.core.grounding.reading.moments import DAY_S, Day, Time
 from service.core.grounding.slips import is_slip, list_digits
+from service.core.grounding.steps import Amount, Scene, Step, iter_steps
 from service.core.models.light import light
 
 MAX_NEAREST = 3
-_SLIP = 0.0001
-"""How far away a value is whose digits are a slip apart."""
-_SCALES = (1.0, 100.0, 0.01, 10.0, 0.1, 1000.0, 0.001)
+_MAX_CANDIDATES = 200
+_MAX_TIMES = 12
+_PART_CHARS = 4
+"""The fewest characters that may stand for a longer code."""
+_NO_UNIT = 0.15
+_SPELLING, _SIZE, _UNIT, _DERIVED, _ELSEWHERE = 5.0, 2.0, 3.5, 0.5, 0.5
+"""What it costs to be spelled otherwise, of another size or unit, derived, and of a record that the sentence does not name."""
 
 
 @light
@@ -27,59 +34,129 @@ class Nearest:
     how: str | None = None
 
 
-def list_nearest(mention: Mention, index: FactIndex, deriver: Deriver) -> tuple[Nearest, ...]:
-    """Return the three held values of its kind that are closest: by their digits first, then by size."""
-    ordered = sorted(_iter_near(mention, index, deriver), key=lambda one: (one[0], one[1].pointer))
+class _Candidate(NamedTuple):
+    """A held or derived value."""
+
+    reading: Reading
+    text: str
+    pointer: str
+    record: str = ""
+    how: str | None = None
+
+
+def list_nearest(
+    mention: Mention, scene: Scene, steps: Sequence[Step], index: FactIndex, deriver: Deriver
+) -> tuple[Nearest, ...]:
+    """Return the three values of its kind that cost least: by spelling, size and unit, and by whether their record is named."""
+    costs: list[tuple[float, str, _Candidate]] = []
+    for one in (*_iter_held(mention, index), *_iter_made(mention, scene, steps, index, deriver)):
+        spelling, size, unit = min(_compare(mention, reading, one.reading, one.text) for reading in mention.readings)
+        named = one.record and any(one.record.startswith(each) or each.startswith(one.record) for each in scene.records)
+        cost = _SPELLING * spelling + _SIZE * size + _UNIT * unit + _DERIVED * (one.how is not None)
+        costs.append((cost + _ELSEWHERE * (not named), one.pointer, one))
     kept: dict[str, Nearest] = {}
-    for _, near in ordered:
-        kept.setdefault(near.value, near)
-    return tuple(kept.values())[:MAX_NEAREST]
+    for _, _, one in sorted(costs, key=lambda each: each[:2]):
+        kept.setdefault(one.text, Nearest(one.text, one.pointer, one.how))
+        if len(kept) == MAX_NEAREST:
+            break
+    return tuple(kept.values())
 
 
-def _iter_near(mention: Mention, index: FactIndex, deriver: Deriver) -> Iterator[tuple[float, Nearest]]:
-    """Yield held values, each with its distance."""
-    reading = mention.readings[0]
-    facts: list[tuple[float, Fact]] = []
-    if isinstance(reading.value, Day):
-        facts += [(_measure_days(reading.value, fact.reading.value), fact) for fact in index.list_days()]
-    elif isinstance(reading.value, Time):
-        facts += [(_measure_times(reading.value, fact.reading.value), fact) for fact in index.list_times()]
-    elif reading.kind == "number":
-        facts += _iter_numbers(mention, reading, index)
-        for total, origin in deriver.list_totals(reading.dimension):
-            far = _relate(total, reading.number) + 10 * _SLIP
-            yield far, Nearest(f"{total:.10g}", origin.sources[0], origin.how)
-    code = next((one.value for one in mention.readings if one.kind == "code"), None)
-    facts += [(_SLIP, fact) for _, fact in index.list_code_slips(code)] if isinstance(code, str) else []
-    yield from [(far, Nearest(fact.text, fact.pointer)) for far, fact in facts]
+def _iter_held(mention: Mention, index: FactIndex) -> Iterator[_Candidate]:
+    """Yield what the trace holds of the kinds of a value: of many, the first, those next in size and those a slip away."""
+    reading, digits = mention.readings[0], list_digits(mention.text)
+    kinds = {reading.kind for reading in mention.readings}
+    if reading.kind == "number" and not reading.dimension and len(digits) >= _PART_CHARS:
+        kinds.add("code")
+    facts = [fact for kind in sorted(kinds) for fact in index.list_first(kind, _MAX_CANDIDATES)]
+    if reading.kind == "number":
+        facts += index.list_number_slips(digits, reading.dimension)
+        facts += index.list_around(reading.dimension, abs(reading.number))
+    elif isinstance(reading.value, str):
+        facts += [fact for _, fact in index.list_code_slips(reading.value)]
+    for fact in facts:
+        if fact.reading.kind != "code" or fact.whole:
+            yield _Candidate(fact.reading, fact.text, fact.pointer, fact.place.record)
 
 
-def _iter_numbers(mention: Mention, reading: Reading, index: FactIndex) -> Iterator[tuple[float, Fact]]:
-    """Yield the numbers next to a number, those with its digits but for a slip, and those with its decimal point moved."""
-    size, digits = abs(reading.number), list_digits(mention.text)
-    for dimension in dict.fromkeys((reading.dimension, "", "money" if not reading.dimension else "")):
-        facts = index.list_number_slips(digits, dimension) if len(digits) > 2 else []
-        for scale in _SCALES:
-            near = index.list_around(dimension, size * scale, 3 if scale == 1 else 1)
-            facts += [one for one in near if scale == 1 or _relate(one.reading.number, size * scale) < 1e-6]
-        for fact in facts:
-            far, held = _relate(fact.reading.number, size), list_digits(fact.text)
-            like = len(digits) > 2 and (held == digits or is_slip(held, digits))
-            yield min(far, _SLIP * (held != digits)) if like else far, fact
+def _iter_made(
+    mention: Mention, scene: Scene, steps: Sequence[Step], index: FactIndex, deriver: Deriver
+) -> Iterator[_Candidate]:
+    """Yield what may be made of what the trace holds: by a step from what stands around, of a column, of any two times."""
+    kinds = {reading.kind for reading in mention.readings}
+    dimension = mention.dimension
+    days = (
+        [Amount(fact.reading, fact.pointer) for fact in index.list_days()[:MAX_NEAREST]] if "weekday" in kinds else []
+    )
+    for one in (*scene.inside, *scene.before, *scene.beside, *days) if "weekday" in kinds else ():
+        if isinstance(one.reading.value, Day) and (day := one.reading.value.date):
+            yield _Candidate(Reading("weekday", float(day.weekday())), f"{day:%A}", one.pointer, "", "weekday")
+    times = (
+        [Amount(fact.reading, fact.pointer) for fact in index.list_times()[:_MAX_TIMES]] if dimension == "time" else []
+    )
+    between = [step for one, other in combinations(times, 2) for step in iter_steps(one, other)]
+    for step in (*steps, *between):
+        value = step.reading.value
+        if step.reading.kind in kinds and isinstance(value, float):
+            yield _Candidate(step.reading, f"{value:.10g}", step.sources[0], "", step.how)
+        elif step.reading.kind in kinds and isinstance(value, Time):
+            text = f"{value.seconds // 3_600:02}:{value.seconds // 60 % 60:02}"
+            yield _Candidate(step.reading, text, step.sources[0], "", step.how)
+    for total, origin in deriver.list_totals(dimension) if mention.kind == "number" else ():
+        yield _Candidate(Reading("number", total, dimension), f"{total:.10g}", origin.sources[0], "", origin.how)
 
 
-def _relate(one: float, other: float) -> float:
-    return abs(abs(one) - abs(other)) / max(abs(one), abs(other), 1e-9)
+def _compare(mention: Mention, reading: Reading, other: Reading, text: str) -> tuple[float, float, float]:
+    """Return how far apart a reading and a held one, written as `text`, are: in spelling, size and unit, from 0 to 1."""
+    said, held = reading.value, other.value
+    if isinstance(said, Day) and isinstance(held, Day):
+        swapped = (said.month, said.day) == (held.day, held.month)
+        differ = sum(a != b for a, b in zip(said, held, strict=True) if a and b)
+        years = bool(said.year and held.year and said.year != held.year)
+        apart = abs((said.month - held.month) * 30.5 + said.day - held.day) + 366 * years
+        return min(differ, 1 if swapped else 3) / 3, 0.3 if swapped else apart / (apart + 15), 0.0
+    if isinstance(said, Time) and isinstance(held, Time):
+        apart = abs(said.seconds - held.seconds)
+        apart = min(apart, DAY_S - apart)
+        a, b = (f"{one.seconds // 3_600 % 12:02}{one.seconds // 60 % 60:02}" for one in (said, held))
+        return _differ(a, b), apart / (apart + 7_200) if a != b else 0.1, 0.0
+    if isinstance(held, str):
+        code = said if isinstance(said, str) else list_digits(mention.text)
+        n = len(code)
+        ends = (held, held[:n], held[-n:]) if len(held) > n >= _PART_CHARS else (held,)
+        return min(_differ(code, end) for end in ends), 0.5, _NO_UNIT
+    if reading.kind == other.kind == "number":
+        return _compare_numbers(reading, other, text)
+    return (0.5, 0.5, 0.0) if reading.kind == other.kind else (1.0, 1.0, 1.0)
 
 
-def _measure_days(day: Day, held: object) -> float:
-    if not isinstance(held, Day):
-        return 9.0
-    if day.year and held.year and day.year != held.year:
-        return 1.0 if (day.month, day.day) != (held.month, held.day) else 0.1
-    return abs((day.month - held.month) * 30.5 + day.day - held.day) / 100
+def _compare_numbers(reading: Reading, other: Reading, text: str) -> tuple[float, float, float]:
+    said, held, apart = abs(reading.number), abs(other.number), 0.0
+    written, as_held = abs(reading.written) or said, abs(other.written) or held
+    unit = said / written if written else 1.0
+    if reading.dimension == other.dimension:
+        sizes = {as_held} if reading.dimension == "temperature" else {held / unit, as_held}
+    elif other.dimension:
+        sizes, apart = {as_held}, 1.0 if reading.dimension else _NO_UNIT
+    else:  # in whatever unit a field that names none may be
+        sizes, apart = {held, *(held * factor / unit for factor, _ in LOOSE.get(reading.dimension, ()))}, _NO_UNIT
+    places = max(0, round(-log10(2 * reading.tolerance / unit))) if reading.tolerance else 0
+    digits, raw = (each.replace(".", "").strip("0") for each in (f"{written:.{places}f}", list_digits(text)))
+    found: list[tuple[float, float]] = []
+    for size in sizes:
+        like = f"{size:.{places}f}".replace(".", "").strip("0")
+        far = abs(log(max(size, 1e-9) / max(written, 1e-9)))
+        found.append((min(_differ(digits, like), _differ(digits, raw)), far / (far + 0.5)))
+    return *min(found, key=sum), apart
 
 
-def _measure_times(time: Time, held: object) -> float:
-    apart = abs(time.seconds - held.seconds) if isinstance(held, Time) else 43_199
-    return min(apart, abs(apart - 43_200) + 60, 86_400 - apart) / 86_400
+def _differ(one: str, other: str) -> float:
+    """Return which share of two texts is neither the same at their beginning nor at their end."""
+    most, least = max(len(one), len(other)), min(len(one), len(other))
+    if one == other:
+        return 0.0
+    if is_slip(one, other):
+        return min(0.5, 1 / most)
+    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    end = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one[::-1], other[::-1], strict=False)))
+    return 1 - min(start + end, least, most - 1) / most if most else 1.0

@@ -164,7 +164,7 @@ class _Argument:
         moved = self._find_moved(reading, minor=unit.minor, major=major, unclear=unclear)
         if moved is not None:
             return moved
-        derived = self._sources.deriver.derive(reading, ())
+        derived = self._sources.deriver.derive(reading)
         if derived is not None:
             return self._build("derived", derived.sources, derived.how)
         other = self._index.find_last(self._leaf.key) if MONEY_WORDS & words else None
@@ -209,7 +209,7 @@ class _Argument:
         squeezed = self._sources.find_squeezed(normalize_code(text)) if _TINY < len(text) < 1_000 else None
         if squeezed is not None and squeezed[1] in STRONG:
             return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "as words")
-        derivations = (self._sources.deriver.derive(reading, ()) for reading in readings)
+        derivations = (self._sources.deriver.derive(reading) for reading in readings)
         derived = next(filter(None, derivations), None)
         if derived is not None:
             return self._build("derived", derived.sources, derived.how)

@@ -28,7 +28,7 @@ length 1609.344 mi mile miles meile meilen milla millas mille
 length 1852 nmi nm
 mass 1 g gram grams gramm gramo gramos gramme grammes
 mass .001 mg milligram milligrams milligramm
-mass .000001 µg mcg
+mass .000001 µg ug mcg
 mass 1000 kg kilo kilos kilogram kilograms kilogramm kilogramos kilogrammes
 mass 1000000 t tonne tonnes tonnen toneladas
 mass 28.349523125 oz ounce ounces
@@ -37,8 +37,9 @@ area 1 m² sqm m2
 area .09290304 sqft ft²
 area 10000 ha hectare hectares hektar hectáreas
 area 1000000 km²
-volume 1 l liter litre liters litres litro litros
-volume .001 ml milliliter millilitre
+volume 1 l L liter litre liters litres litro litros
+volume .001 ml mL milliliter millilitre
+volume 3.785411784 gal gallon gallons
 volume 1000 m³ m3
 speed 1 m/s mps
 speed .2777777777777778 km/h kmh kph
@@ -53,8 +54,8 @@ data 1000000 MB mb megabyte megabytes
 data 1000000000 GB gb gigabyte gigabytes Go
 data 1000000000000 TB tb terabyte terabytes
 data 1024 KiB kib
-data 1048576 MiB mib
-data 1073741824 GiB gib
+data 1048576 MiB mib Mio
+data 1073741824 GiB gib Gio
 data 1099511627776 TiB tib
 rate 1 bps bit/s
 rate 1000 kbps kbit/s

@@ -1,0 +1,207 @@
+"""One step of arithmetic between values that stand close together: what a text may have worked out itself."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+from typing import NamedTuple
+
+from service.core.grounding.fact_index import LOOSE, FactIndex, Near
+from service.core.grounding.reading.mentions import Mention, Reading
+from service.core.grounding.reading.moments import DAY_S, Day, Time
+
+MAX_AROUND = 10
+"""The most values on each side of a step that are looked at around one value."""
+_MAX_CHARS = 500
+"""How far a sentence may reach."""
+_MAX_RECORDS = 3
+_MAX_CHANCE = 4.0
+"""How many steps may be expected to lead to a value by chance, if the first that does is to count."""
+_COUNTED = ("number", "day", "time")
+_CALENDAR = (12.0, 7.0, 24.0, 60.0, 30.0, 365.0)
+"""What a price per month, day or hour is multiplied by."""
+
+
+class Amount(NamedTuple):
+    """A value with its place: what a step starts from."""
+
+    reading: Reading
+    pointer: str
+
+
+class Step(NamedTuple):
+    """What values make, and how: `sum`, `mean`, `difference`, `product`, `ratio`, `days between`, `time after`, `unit`, ..."""
+
+    how: str
+    reading: Reading
+    sources: tuple[str, ...]
+
+
+class Scene(NamedTuple):
+    """What stands around a value: in its sentence, before that, and beside it in the records that the sentence names."""
+
+    inside: Sequence[Amount]
+    before: Sequence[Amount]
+    beside: Sequence[Amount]
+    totals: Sequence[Step]
+    records: Sequence[str]
+
+    def list_steps(self) -> list[Step]:
+        """List what the values around make: those of the sentence first."""
+        pairs = [*combinations(self.inside, 2), *product(self.inside, (*self.before, *self.beside))]
+        pairs += [*combinations(self.before, 2), *combinations(self.beside, 2), *product(self.before, self.beside)]
+        found = [Step("unit", one.reading, (one.pointer,)) for one in self.inside if one.reading.dimension]
+        found += [step for one, other in pairs if one.pointer != other.pointer for step in iter_steps(one, other)]
+        for group in (self.inside, self.before):
+            parts = [part for n in range(3, len(group) + 1) for part in (group[-n:], group[:n])]
+            found += [step for part in parts for step in iter_totals(part)]
+        found += self.totals
+        numbers = [one for one in (*self.inside, *self.before, *self.beside) if one.reading.kind == "number"]
+        for one, factor in product(numbers, _CALENDAR):
+            value, dimension = one.reading.number, one.reading.dimension
+            found.append(Step("product", _make(value * factor, dimension), (one.pointer,)))
+            found.append(Step("ratio", _make(value / factor, dimension), (one.pointer,)))
+        return found
+
+
+def _make(value: float, dimension: str) -> Reading:
+    return Reading("number", value, dimension)
+
+
+def iter_totals(group: Sequence[Amount]) -> Iterator[Step]:
+    """Yield the sum and the mean of three numbers or more of one dimension."""
+    numbers = [one for one in group if one.reading.kind == "number"]
+    if numbers[1:] and len({one.reading.dimension for one in numbers}) == 1:
+        total, pointers = sum(one.reading.number for one in numbers), tuple([one.pointer for one in numbers[:8]])
+        yield Step("sum", _make(total, numbers[0].reading.dimension), pointers)
+        yield Step("mean", _make(total / len(numbers), numbers[0].reading.dimension), pointers)
+
+
+def iter_steps(one: Amount, other: Amount) -> Iterator[Step]:
+    """Yield what two values make."""
+    sources = (one.pointer, other.pointer)
+    a, b = one.reading.value, other.reading.value
+    if isinstance(a, Day) and isinstance(b, Day):
+        first, last = a.date, b.date
+        days = abs((last - first).days) if first and last else 0
+        for n in (days, days + 1) if days else ():
+            yield Step("days between", _make(float(n * DAY_S), "time"), sources)
+    elif isinstance(a, Time) and isinstance(b, Time):
+        for apart in {abs(a.seconds - b.seconds), DAY_S - abs(a.seconds - b.seconds)} if a.seconds != b.seconds else ():
+            yield Step("time between", _make(float(apart), "time"), sources)
+    elif isinstance(a, float) and isinstance(b, float) and one.reading.kind == other.reading.kind == "number":
+        yield from _iter_of_numbers(one.reading, other.reading, sources)
+    elif isinstance(a, Time) and isinstance(b, float) and other.reading.dimension == "time":
+        for seconds in (a.seconds + b, a.seconds - b):
+            yield Step("time after", Reading("time", Time(round(seconds) % DAY_S)), sources)
+    elif isinstance(b, Time) and isinstance(a, float):
+        yield from iter_steps(other, one)
+
+
+def _iter_of_numbers(one: Reading, other: Reading, sources: tuple[str, str]) -> Iterator[Step]:
+    a, b, kinds = abs(one.number), abs(other.number), {one.dimension, other.dimension}
+    if len(kinds) == 2 and "" in kinds and "share" not in kinds:  # `from 41 to 68 cm`
+        bare, told = (one, other) if not one.dimension else (other, one)
+        unit = abs(told.number / told.written) if told.written else 1.0
+        x, y = abs(bare.number) * unit, abs(told.number)
+        yield Step("difference", _make(abs(x - y), told.dimension), sources)
+        yield Step("sum", _make(x + y, told.dimension), sources)
+    if len(kinds) == 1:
+        yield Step("difference", _make(abs(a - b), one.dimension), sources)
+        yield Step("sum", _make(a + b, one.dimension), sources)
+    if a and b and len(kinds) == 1:
+        less, more = sorted((a, b))
+        for share in (less / more, more / less - 1, 1 - less / more):
+            yield Step("ratio", _make(share, "share"), sources)
+        yield Step("ratio", _make(more / less, ""), sources)
+    if kinds & {"", "share"}:
+        yield Step("product", _make(a * b, max(kinds - {"share"}, default="")), sources)
+    if a and b and len(kinds) == 2:
+        yield Step("ratio", _make(a / b, one.dimension), sources)
+        yield Step("ratio", _make(b / a, other.dimension), sources)
+
+
+def fits(reading: Reading, step: Step) -> bool:
+    """Whether a step leads to what a reading says."""
+    said, made = reading.value, step.reading.value
+    if isinstance(said, Time) and isinstance(made, Time):
+        return said.seconds == made.seconds or (not said.exact and (said.seconds - made.seconds) % (DAY_S // 2) == 0)
+    if not isinstance(said, float) or not isinstance(made, float) or reading.kind != "number":
+        return False
+    spread, size = reading.tolerance * 1.001 + abs(said) * 1e-6, abs(said)
+    if reading.dimension == step.reading.dimension:
+        return abs(size - abs(made)) <= spread
+    if reading.dimension and not step.reading.dimension:
+        unit = abs(said / reading.written) if reading.written else 1.0
+        factors = {unit, *(factor for factor, shift in LOOSE.get(reading.dimension, ()) if not shift)}
+        return any(abs(size - abs(made) * factor) <= spread for factor in factors)
+    return False
+
+
+def find_step(mention: Mention, steps: Sequence[Step]) -> Step | None:
+    """Return the first step that leads to what a mention says, unless among so many one could be expected to by chance."""
+    for reading in mention.readings:
+        alike = [one for one in steps if one.reading.kind == reading.kind]
+        alike = [one for one in alike if one.reading.dimension in ("", reading.dimension)]
+        n = next((n for n, step in enumerate(alike) if fits(reading, step)), None)
+        if n is not None and n * reading.tolerance <= _MAX_CHANCE * max(abs(reading.number), reading.tolerance):
+            return alike[n]
+    return None
+
+
+_SENTENCE = re.compile(r"\n|[.!?;](?=\s)")
+_POSITION = re.compile(r"/\d+(?=/|$)")
+Held = tuple[Mention, Sequence[Near]]
+
+
+class Surroundings:
+    """The values of one text in their order, for each to find those around it."""
+
+    def __init__(
+        self, text: str, pointer: str, held: Sequence[Held], rest: Sequence[Mention], index: FactIndex
+    ) -> None:
+        """`held`: the values that something holds; `rest`: the others."""
+        self._text, self._index = text, index
+        found = [(one, near, _read_held(one, near)) for one, near in held]
+        found += [(one, (), Amount(one.readings[0], f"{pointer}@{one.start}-{one.end}")) for one in rest]
+        self._found = sorted(found, key=lambda one: one[0].start)
+        self._starts = [one.start for one, _, _ in self._found]
+        columns: dict[tuple[str, str], dict[str, Amount]] = defaultdict(dict)
+        for one, near, amount in self._found:
+            if near and near[0].fact.source == "result" and one.kind == amount.reading.kind == "number":
+                column = _POSITION.sub("/*", amount.pointer), amount.reading.dimension
+                columns[column][amount.pointer] = amount
+        self._totals = [step for column in columns.values() for step in iter_totals([*column.values()])]
+        """Of the fields of which the text states several values."""
+
+    def look_around(self, mention: Mention) -> Scene:
+        """Gather what stands in the sentence of a value, or in its line of a list, and before it."""
+        low = max(0, mention.start - _MAX_CHARS)
+        ends = [match.end() for match in _SENTENCE.finditer(self._text, low, mention.start)]
+        first, before = (ends[-1] if ends else low), (ends[-2] if ends[1:] else low)
+        end = _SENTENCE.search(self._text, mention.end, mention.end + _MAX_CHARS)
+        inside = self._list_between(mention, first, end.start() if end else mention.end + _MAX_CHARS)
+        named = [near[0].fact for _, near, _ in inside if 0 < len(near) <= 2 and near[0].fact.source == "result"]
+        records = [*dict.fromkeys(fact.place.record for fact in named if fact.place.record)]
+        facts = [fact for record in records[:_MAX_RECORDS] for fact in self._index.list_record(record)]
+        beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind in _COUNTED]
+        earlier = [amount for _, _, amount in self._list_between(mention, before, first)]
+        given = [Amount(fact.reading, fact.pointer) for fact in self._index.said[:_MAX_RECORDS]]
+        amounts = [amount for _, _, amount in inside if amount.reading.kind in _COUNTED]
+        return Scene(amounts, [*earlier, *given], beside[:MAX_AROUND], self._totals, records)
+
+    def _list_between(self, mention: Mention, low: int, high: int) -> list[tuple[Mention, Sequence[Near], Amount]]:
+        """List the values of a stretch, but for the one in question: the nearest to it, in their order."""
+        found = self._found[bisect_left(self._starts, low) : bisect_left(self._starts, high)]
+        near = sorted([one for one in found if one[0] != mention], key=lambda one: abs(one[0].start - mention.start))
+        return sorted(near[:MAX_AROUND], key=lambda one: one[0].start)
+
+
+def _read_held(mention: Mention, near: Sequence[Near]) -> Amount:
+    """Return what holds a value as an amount, in the unit that the text states where the field names none."""
+    fact = near[0].fact
+    bare = fact.reading.kind == "number" and not fact.reading.dimension and mention.dimension
+    return Amount(mention.readings[0] if bare else fact.reading, fact.pointer)
