@@ -53,15 +53,24 @@ def _read(record: Cursor) -> Trace:
     entries, aliases = read_dialogue(carriers, missing, agents)
     calls = [call for entry in entries for call in entry.message.calls]
     matches, unmatched = match_runs(calls, runs)
-    known = _collect_calls(calls, matches, unmatched, aliases)
+    others = defaultdict[str | None, list[str]](list)
+    for alias, made in aliases.items():
+        others[made].append(alias)
+    known = KnownCalls(run.call for run in unmatched)
+    for place, call in enumerate(calls):  # each with its mentions in the model's message and the tool's span
+        ran = [matches[place].call] if place in matches else []
+        known.add(call, *ran, *[replace(call, id=alias) for alias in others[call.id]])
     read_orders = {carrier.span.order for carrier in carriers} | {span.order for span in models}
     leftovers = list_unread_calls(spans, known, read_orders)
     dialogue = sorted([*entries, *leftovers], key=lambda entry: entry.moment)
     tools = read_tools(raw.get("tools"))
     writer = _Writer(record.out, unmatched, agents)
     writer.write(dialogue, matches)
-    answer = _find_agent_output(spans)
-    if answer is not None and record.out.is_calling() and not missing:  # an argument of the last call
+    outermost = min(
+        [one for one in spans if read_kind(one) == "AGENT"], key=lambda one: (one.start, -one.end), default=None
+    )
+    answer = as_text(outermost and outermost.get("output.value")) or "{"  # of OpenInference's agent
+    if not answer.startswith(("{", "[")) and record.out.is_calling() and not missing:  # an argument of the last call
         record.out.say("assistant", answer)
     stated = [span.get(name) for name in ("gen_ai.conversation.id", "session.id") for span in spans]
     stated += [span.trace for span in spans]
@@ -92,28 +101,6 @@ def _add_offers(trace: Trace, models: Sequence[Span], writer: _Writer, agents: A
         alone = add_offers(alone, writer.list_requests(own, trace.steps), writer.list_unrecorded_tools(steps))
         catalogues[agent] = Catalogue(alone.tools, alone.offers)
     return add_catalogues(trace, catalogues)
-
-
-def _collect_calls(
-    calls: Sequence[ToolCall], matches: Mapping[int, Run], unmatched: Sequence[Run], aliases: Mapping[str, str]
-) -> KnownCalls:
-    """Collect the calls of a trace, each with its mentions in the model's message and the tool's span."""
-    aliases_of: defaultdict[str | None, list[str]] = defaultdict(list)
-    for alias, made in aliases.items():
-        aliases_of[made].append(alias)
-    known = KnownCalls(run.call for run in unmatched)
-    for place, call in enumerate(calls):
-        run = matches.get(place)
-        known.add(call, *([] if run is None else [run.call]), *[replace(call, id=one) for one in aliases_of[call.id]])
-    return known
-
-
-def _find_agent_output(spans: Sequence[Span]) -> str | None:
-    """Return the text that OpenInference's outermost agent gave."""
-    agents = [span for span in spans if read_kind(span) == "AGENT"]
-    outermost = min(agents, key=lambda span: (span.start, -span.end), default=None)
-    text = outermost and outermost.get("output.value")
-    return text if isinstance(text, str) and text and not text.startswith(("{", "[")) else None
 
 
 class _Writer:

@@ -69,7 +69,9 @@ class KnownCalls:
         for one in found:
             while self._waiting:
                 self.add(self._waiting.pop())
-            call, keys = one.call, self._list_lookup_keys(one.call)
+            call, number = one.call, self._number(one.call) if one.call.name else _NO_ARGUMENTS
+            keys = [(call.name, number), (call.name, _NO_ARGUMENTS)]  # a known call with any of them is the same call
+            keys = [(call.name, _ANY_ARGUMENTS)] if number == _NO_ARGUMENTS else keys
             if call.id and (call.id, keys[0]) in seen:
                 continue
             seen.add((call.id or "", keys[0]))
@@ -86,13 +88,6 @@ class KnownCalls:
         for one in new:
             self.add(one.call)
         return new
-
-    def _list_lookup_keys(self, call: ToolCall) -> list[_Key]:
-        """List the keys to look a call up by: a known call with any of them is the same call."""
-        number = self._number(call) if call.name else _NO_ARGUMENTS
-        if number == _NO_ARGUMENTS:
-            return [(call.name, _ANY_ARGUMENTS)]
-        return [(call.name, number), (call.name, _NO_ARGUMENTS)]
 
     def _number(self, call: ToolCall) -> int:
         given = call.raw if call.raw is None or call.arguments is None else dict(call.arguments)
