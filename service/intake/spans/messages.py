@@ -118,7 +118,9 @@ def _normalise(message: JsonObject, *, spoken: bool) -> JsonObject:
     """
     content = message.get("content")
     content = "" if content == '""' else content  # OpenLLMetry writes an empty one as JSON
-    blocks = _parse_blocks(content) if isinstance(content, str) and spoken else []
+    packed = isinstance(content, str) and spoken and content.startswith("[{")
+    blocks = [_name_part(part) for part in read_items(content)] if packed else []  # parts that a text spells
+    blocks = blocks if all(to_snake(read_type(part)) in _KNOWN and len(part) > 1 for part in blocks) else []
     listed = read_items(message.get("parts")) or read_items(message.get("contents")) or blocks
     if not (listed or isinstance(content, str)) and spoken:
         listed = read_items(content)
@@ -156,12 +158,6 @@ def _mark_missing(call: JsonObject) -> dict[str, JsonValue]:
     if inner:
         return {**call, "function": {"arguments": HIDDEN, **inner}}
     return dict(call) if any(name in call for name in ARGUMENTS) else {**call, "arguments": HIDDEN}
-
-
-def _parse_blocks(text: str) -> list[JsonObject]:
-    """Parse the parts that a message's text spells as JSON; none if it is ordinary text."""
-    parts = [_name_part(part) for part in read_items(text)] if text.startswith("[{") else []
-    return parts if all(to_snake(read_type(part)) in _KNOWN and len(part) > 1 for part in parts) else []
 
 
 def _list_unread(left: Iterable[Leftover], message: JsonObject) -> Iterator[UnreadPart]:
