@@ -30,12 +30,11 @@ from service.errors import InputError
 from service.intake.build import Record, Request, Transcript, add_catalogues, add_offers
 from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.spans.conventions import is_genai_span, read_kind
 from service.intake.spans.dialogue import Agents, DialogueEntry, Moment, list_unread_calls, read_dialogue
 from service.intake.spans.exports import Span, read_spans, split_export
 from service.intake.spans.messages import read_tools_on_offer
 from service.intake.spans.runs import Run, match_runs, read_runs
-from service.intake.spans.selection import select_spans
+from service.intake.spans.selection import is_genai_span, read_kind, select_spans
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.repeated_calls import KnownCalls
