@@ -24,7 +24,7 @@ from service.intake.build import Sink, Speech
 from service.intake.cursor import Cursor
 from service.intake.texts import build_tool_call, read_result_content, to_snake
 from service.intake.tools import read_tools
-from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
+from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
 from service.intake.unread_parts.suspects import clip, guess_kind, looks_like_call
 
 TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", "speech", "text_content"})
@@ -94,7 +94,7 @@ def take_text(part: Cursor) -> str:
     return part.raw if isinstance(part.raw, str) else part.text("text", "refusal", "content")
 
 
-class CallsBeside(KnownCalls):
+class CallsBeside(TraceCalls):
     """The calls that stand beside the parts of a message. One with the id and name of one of them repeats it."""
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
@@ -135,7 +135,7 @@ def leave_part(part: Cursor, kind: str, body: Cursor, *, of_user: bool = False) 
 
     One that names no type is named by the objects in it.
     """
-    if kind in THOUGHTS or kind in _IDLE or kind.startswith("data_") or _is_approval(part):
+    if kind in THOUGHTS or kind in _IDLE or str(part.peek("type")).startswith("data-") or _is_approval(part):
         part.leave("a thought" if kind in THOUGHTS else "a part")
         return
     called = looks_like_call(body.members)

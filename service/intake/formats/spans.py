@@ -65,12 +65,10 @@ def _read(record: Cursor) -> Trace:
     tools = read_tools(raw.get("tools"))
     writer = _Writer(record.out, unmatched, agents)
     writer.write(dialogue, matches)
-    outermost = min(
-        [one for one in spans if read_kind(one) == "AGENT"], key=lambda one: (one.start, -one.end), default=None
-    )
-    answer = as_text(outermost and outermost.get("output.value")) or "{"  # of OpenInference's agent
-    if not answer.startswith(("{", "[")) and record.out.is_calling() and not missing:  # an argument of the last call
-        record.out.say("assistant", answer)
+    tops = sorted([one for one in spans if read_kind(one) == "AGENT"], key=lambda one: (one.start, -one.end))
+    answer = as_text(tops[0].get("output.value")) if tops else None  # of OpenInference's outermost agent
+    if answer and not answer.startswith(("{", "[")) and record.out.is_calling() and not missing:
+        record.out.say("assistant", answer)  # an argument of the last call
     stated = [span.get(name) for name in ("gen_ai.conversation.id", "session.id") for span in spans]
     stated += [span.trace for span in spans]
     trace = record.out.build_trace(
