@@ -33,7 +33,7 @@ from service.core.trace import (
 from service.intake.pairing import Answers, ResultEntry, pair
 from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_arguments, is_lost, list_endings, may_be_lost
 from service.intake.unread_parts.leftovers import Leftover, ReplyEnd, Rest, sort_leftovers
-from service.intake.unread_parts.repeated_calls import KnownCalls
+from service.intake.unread_parts.repeated_calls import TraceCalls
 from service.intake.unread_parts.suspects import Known
 from service.intake.unread_parts.text_calls import MAY_CALL, Offered, find_text_calls
 
@@ -213,7 +213,7 @@ class Transcript:
         ids = {call.id: index for index, call in enumerate(calls) if call.id}
         results = map(answers.get, range(len(calls)))
         waits = any(result is None or result.content in (None, "", [], {}) for result in results)
-        return sort_leftovers(self.left, KnownCalls(calls), Known(named, ids, frozenset(answers), waits))
+        return sort_leftovers(self.left, TraceCalls(calls), Known(named, ids, frozenset(answers), waits))
 
     def _note_text_calls(self, tools: Sequence[ToolDef] | None) -> None:
         offered, asked = None, ""

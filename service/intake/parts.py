@@ -24,7 +24,7 @@ from service.intake.build import Sink, Speech
 from service.intake.cursor import Cursor
 from service.intake.texts import build_tool_call, read_result_content, to_snake
 from service.intake.tools import read_tools
-from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
+from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
 from service.intake.unread_parts.suspects import clip, guess_kind, looks_like_call
 
 TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", "speech", "text_content"})
@@ -94,7 +94,7 @@ def take_text(part: Cursor) -> str:
     return part.raw if isinstance(part.raw, str) else part.text("text", "refusal", "content")
 
 
-class CallsBeside(KnownCalls):
+class CallsBeside(TraceCalls):
     """The calls that stand beside the parts of a message. One with the id and name of one of them repeats it."""
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
@@ -135,7 +135,7 @@ def leave_part(part: Cursor, kind: str, body: Cursor, *, of_user: bool = False) 
 
     One that names no type is named by the objects in it.
     """
-    if kind in THOUGHTS or kind in _IDLE or kind.startswith("data_") or _is_approval(part):
+    if kind in THOUGHTS or kind in _IDLE or str(part.peek("type")).startswith("data-") or _is_approval(part):
         part.leave("a thought" if kind in THOUGHTS else "a part")
         return
     called = looks_like_call(body.members)
@@ -240,8 +240,11 @@ def read_returned(part: Cursor, error_prefix: str | None = None) -> ToolResult |
     if isinstance(fault, (str, dict)) and fault:
         failed, _ = True, part.take("error")
         value = fault if value in (None, "") else value
-    if name == "response" and isinstance(value, dict) and "type" not in part:
-        return _read_response(value, failed=failed)
+    if name == "response" and isinstance(value, dict) and "type" not in part:  # Gemini's `functionResponse`
+        if value.get("error") is not None:
+            return ToolResult(read_result_content(value["error"] if len(value) == 1 else value), True)
+        lone = len(value) == 1 and next(iter(value)) in ("output", "result")
+        return ToolResult(read_result_content(next(iter(value.values())) if lone else value), failed)
     if "toolCallId" in part and isinstance(value, dict) and "value" in value | {"value": 0} and "type" in value:
         failed = failed or value["type"] in ("error-text", "error-json", "execution-denied")
         value = value.get("value", value.get("reason"))
@@ -249,14 +252,6 @@ def read_returned(part: Cursor, error_prefix: str | None = None) -> ToolResult |
     failed = failed or read_type(value).endswith("_tool_result_error")
     marked = error_prefix is not None and isinstance(content, str) and content.startswith(error_prefix)
     return ToolResult(content, failed or marked)
-
-
-def _read_response(value: Mapping[str, JsonValue], *, failed: bool) -> ToolResult:
-    """Read Gemini's `functionResponse`: an `error` in it says that the call failed; a lone output is what was returned."""
-    if value.get("error") is not None:
-        return ToolResult(read_result_content(value["error"] if len(value) == 1 else dict(value)), True)
-    lone = len(value) == 1 and next(iter(value)) in ("output", "result")
-    return ToolResult(read_result_content(next(iter(value.values())) if lone else dict(value)), failed)
 
 
 def _read_code(sink: Sink, kind: str, part: Cursor) -> None:

@@ -129,16 +129,12 @@ def join_messages(
         yield from waiting  # not all are messages, so each stands alone
         waiting = []
         yield record
-    yield from _join(waiting)
-
-
-def _join(records: list[TraceRecord]) -> list[TraceRecord]:
-    """Return the records as one trace; as they are if they are no more than steps without an action."""
-    names = {_name_list(record.value) for record in records}
+    names = {_name_list(record.value) for record in waiting}
     name = next((name for name in ("chunks", "items", "steps") if name in names), "messages")
-    if not records or (name == "steps" and not any("step_number" in record.value for record in records)):
-        return records
-    return [TraceRecord(replace(records[0].place, pointer=""), {name: [record.value for record in records]})]
+    if not waiting or (name == "steps" and not any("step_number" in record.value for record in waiting)):
+        yield from waiting  # no more than steps without an action
+    else:
+        yield TraceRecord(replace(waiting[0].place, pointer=""), {name: [record.value for record in waiting]})
 
 
 def _name_list(value: Record) -> str | None:

@@ -167,7 +167,7 @@ class _RecordReader:
             yield from self._read_list(first)
         elif first.startswith(EVENT_STARTS):
             data, place = first + self._stream.read(max(0, self._max_document + 1 - len(first))), self._locate()
-            self._check_size(len(data), "a JSON document")
+            self._check_size(len(data))
             yield from read_events(data, place, self._parse)
         else:
             yield from self._read_objects(first)
@@ -214,7 +214,7 @@ class _RecordReader:
                 before = line
             lines.append(line)
             size += len(line)
-            self._check_size(size, "a JSON document")
+            self._check_size(size)
             if depth == 0:
                 return lines, True, self._read_next_line()
         return lines, False, line
@@ -234,9 +234,9 @@ class _RecordReader:
     def _is_too_long(self, line: bytes) -> bool:
         return len(line.strip()) > self._limits.max_bytes
 
-    def _check_size(self, size: int, what: str) -> None:
+    def _check_size(self, size: int) -> None:
         if size > self._max_document:
-            raise TooLargeError.at("", f"{what} of more than {self._max_document} bytes; {AS_LINES}")
+            raise TooLargeError.at("", f"a JSON document of more than {self._max_document} bytes; {AS_LINES}")
 
     def _read_record(self, line: bytes, place: RecordPlace) -> Iterator[TraceRecord | BadRecord]:
         """Read a line: a record, several that follow one another, or a page of them, which may be as long as a document."""

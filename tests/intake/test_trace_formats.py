@@ -169,6 +169,12 @@ def test_of_two_formats_the_one_that_loses_nothing_is_guessed() -> None:
     assert guess_format({"lines": [header, *rollout]}) == "codex"
 
 
+def test_a_type_that_is_no_text_is_of_no_known_kind() -> None:
+    span = {"object": "trace.span", "trace_id": "t", "span_data": {"type": ["agent"]}}
+    trace = load({"format": "openai_agents", "lines": [{"object": "trace", "id": "t"}, span]})
+    assert [(part.kind, part.path) for part in trace.unread] == [("call", "/lines/1/span_data")]
+
+
 CHAT = {"format": "openai", "messages": []}
 MISFITS = [
     (CHAT | {"tools": "f"}, "/tools", "a list of tools"),

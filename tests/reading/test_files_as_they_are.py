@@ -215,7 +215,15 @@ def zipkin(number: int, name: str, tags: dict[str, Any]) -> dict[str, Any]:
     return {"traceId": "a", "id": str(number), "name": name, "timestamp": 1_780_000_000_000_000 + number, "tags": tags}
 
 
+SPANS = [
+    {"traceId": "a", "spanId": str(number), "name": name, "startTimeUnixNano": str(number), "attributes": tags}
+    for number, (name, tags) in enumerate([("chat", TAGS), ("execute_tool", RAN)], 1)
+]
+SCOPES = [{"scopeSpans": [{"spans": SPANS}]}]
 SEVERAL: list[tuple[str, Any, list[str]]] = [
+    ("Tempo", {"batches": SCOPES}, ["a"]),
+    ("Tempo's second API", {"trace": {"resourceSpans": SCOPES}, "metrics": {}}, ["a"]),
+    ("AgentCore", {"evaluationLevel": "SESSION", "evaluationInput": {"sessionSpans": SPANS}}, ["a"]),
     (
         "an Inspect log",
         {"eval": {"task": "t"}, "samples": [{"id": 1, **RUN}, {"id": "b", **RUN}]},

@@ -1,1 +1,1 @@
-"""The trace formats. Each is a module named after the format, with its shape, its `read` and its `FORMAT`."""
+"""The trace formats. A module holds a family: the readers of its formats, and their entries in `FORMATS`."""

@@ -9,7 +9,7 @@ from functools import partial
 
 from pydantic import JsonValue
 
-from service.core.json.members import as_text, list_objects
+from service.core.json.members import as_text, find_object, list_objects
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
@@ -54,14 +54,13 @@ def _read_adk(record: Cursor) -> Tools:
 def _list_withdrawn(record: Cursor) -> set[str]:
     """Return the pointers of the events that a later rewind withdrew: all from the invocation that it names."""
     events = list(list_objects(record.peek("events")))
+    names = [event.get("invocationId", event.get("invocation_id")) for event in events]
     withdrawn: set[str] = set()
     for index, event in enumerate(events):
-        actions = event.get("actions")
-        before = actions if isinstance(actions, dict) else {}
-        target = before.get("rewindBeforeInvocationId", before.get("rewind_before_invocation_id"))
-        named = [event.get("invocationId", event.get("invocation_id")) for event in events[:index]]
-        if target is not None and target in named:
-            withdrawn |= {f"/events/{place}" for place in range(named.index(target), index)}
+        actions = find_object(event, "actions")
+        target = actions.get("rewindBeforeInvocationId", actions.get("rewind_before_invocation_id"))
+        if target is not None and target in names[:index]:
+            withdrawn |= {f"/events/{place}" for place in range(names.index(target), index)}
     return withdrawn
 
 

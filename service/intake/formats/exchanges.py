@@ -52,7 +52,7 @@ _OPERATION: tuple[Ways, Ways] = ("inputs",), ("output",)
 
 def _read_exchange(record: Cursor) -> WrapperContents:
     raw = record.members
-    requests, responses = _list_ways(raw)
+    requests, responses = _OPERATION if "op_name" in raw else (_REQUESTS, _RESPONSES)
     reply, way = _find_body(raw, responses)
     if not reply:
         raise InputError.at("", 'expected {"request": {...}, "response": {...}}, or a line of a batch\'s results')
@@ -67,10 +67,6 @@ def _read_exchange(record: Cursor) -> WrapperContents:
         request = {name: record.take(name) for name in record.list_untaken()}
     exchange = Exchange((request, f"/{request_way}" if request_way else ""), (reply, f"/{way}"), sample=sample)
     return WrapperContents([exchange], id=trace_id, notes=record.out)
-
-
-def _list_ways(raw: JsonObject) -> tuple[Ways, Ways]:
-    return _OPERATION if "op_name" in raw else (_REQUESTS, _RESPONSES)
 
 
 def _leave_beside(record: Cursor, names: tuple[str, ...], chosen: str, responses: Ways) -> None:
@@ -94,7 +90,7 @@ def _find_body(record: JsonObject, ways: Ways) -> tuple[dict[str, JsonValue], st
 
 
 def _is_exchange(record: JsonObject) -> bool:
-    requests, responses = _list_ways(record)
+    requests, responses = _OPERATION if "op_name" in record else (_REQUESTS, _RESPONSES)
     paired = bool(find_object(record, "request") or "custom_id" in record or _find_body(record, requests)[0])
     return (paired or _is_request(record)) and bool(_find_body(record, responses)[0])
 

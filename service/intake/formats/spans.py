@@ -30,12 +30,11 @@ from service.errors import InputError
 from service.intake.build import Record, Request, Transcript, add_catalogues, add_offers
 from service.intake.cursor import Cursor
 from service.intake.format import Format
-from service.intake.spans.conventions import is_genai_span, read_kind
 from service.intake.spans.dialogue import Agents, DialogueEntry, Moment, list_unread_calls, read_dialogue
 from service.intake.spans.exports import Span, read_spans, split_export
 from service.intake.spans.messages import read_tools_on_offer
 from service.intake.spans.runs import Run, match_runs, read_runs
-from service.intake.spans.selection import select_spans
+from service.intake.spans.selection import is_genai_span, read_kind, select_spans
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.repeated_calls import KnownCalls
@@ -53,16 +52,23 @@ def _read(record: Cursor) -> Trace:
     entries, aliases = read_dialogue(carriers, missing, agents)
     calls = [call for entry in entries for call in entry.message.calls]
     matches, unmatched = match_runs(calls, runs)
-    known = _collect_calls(calls, matches, unmatched, aliases)
+    others = defaultdict[str | None, list[str]](list)
+    for alias, made in aliases.items():
+        others[made].append(alias)
+    known = KnownCalls(run.call for run in unmatched)
+    for place, call in enumerate(calls):  # each with its mentions in the model's message and the tool's span
+        ran = [matches[place].call] if place in matches else []
+        known.add(call, *ran, *[replace(call, id=alias) for alias in others[call.id]])
     read_orders = {carrier.span.order for carrier in carriers} | {span.order for span in models}
     leftovers = list_unread_calls(spans, known, read_orders)
     dialogue = sorted([*entries, *leftovers], key=lambda entry: entry.moment)
     tools = read_tools(raw.get("tools"))
     writer = _Writer(record.out, unmatched, agents)
     writer.write(dialogue, matches)
-    answer = _find_agent_output(spans)
-    if answer is not None and record.out.is_calling() and not missing:  # an argument of the last call
-        record.out.say("assistant", answer)
+    tops = sorted([one for one in spans if read_kind(one) == "AGENT"], key=lambda one: (one.start, -one.end))
+    answer = as_text(tops[0].get("output.value")) if tops else None  # of OpenInference's outermost agent
+    if answer and not answer.startswith(("{", "[")) and record.out.is_calling() and not missing:
+        record.out.say("assistant", answer)  # an argument of the last call
     stated = [span.get(name) for name in ("gen_ai.conversation.id", "session.id") for span in spans]
     stated += [span.trace for span in spans]
     trace = record.out.build_trace(
@@ -92,28 +98,6 @@ def _add_offers(trace: Trace, models: Sequence[Span], writer: _Writer, agents: A
         alone = add_offers(alone, writer.list_requests(own, trace.steps), writer.list_unrecorded_tools(steps))
         catalogues[agent] = Catalogue(alone.tools, alone.offers)
     return add_catalogues(trace, catalogues)
-
-
-def _collect_calls(
-    calls: Sequence[ToolCall], matches: Mapping[int, Run], unmatched: Sequence[Run], aliases: Mapping[str, str]
-) -> KnownCalls:
-    """Collect the calls of a trace, each with its mentions in the model's message and the tool's span."""
-    aliases_of: defaultdict[str | None, list[str]] = defaultdict(list)
-    for alias, made in aliases.items():
-        aliases_of[made].append(alias)
-    known = KnownCalls(run.call for run in unmatched)
-    for place, call in enumerate(calls):
-        run = matches.get(place)
-        known.add(call, *([] if run is None else [run.call]), *[replace(call, id=one) for one in aliases_of[call.id]])
-    return known
-
-
-def _find_agent_output(spans: Sequence[Span]) -> str | None:
-    """Return the text that OpenInference's outermost agent gave."""
-    agents = [span for span in spans if read_kind(span) == "AGENT"]
-    outermost = min(agents, key=lambda span: (span.start, -span.end), default=None)
-    text = outermost and outermost.get("output.value")
-    return text if isinstance(text, str) and text and not text.startswith(("{", "[")) else None
 
 
 class _Writer:

@@ -255,7 +255,7 @@ def _read_agents(record: Cursor) -> Tools | WrapperContents:
     record.out.id = next((name for line in lines if (name := _name_agents_trace(line.members))), None)
     spans = [line for line in lines if line.peek("object") == "trace.span"]
     spans.sort(key=lambda span: as_text(span.peek("started_at")) or "")
-    typed = [(span, span.child("span_data", of="a span"), _peek(span, "span_data/type")) for span in spans]
+    typed = [(span, span.child("span_data", of="a span"), as_text(_peek(span, "span_data/type"))) for span in spans]
     exchanges = any(kind == "generation" for *_, kind in typed)
     for span, body, kind in typed:
         if kind == "response":

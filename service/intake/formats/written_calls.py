@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, as_text, find_object, find_text, list_items, list_objects
+from service.core.json.members import JsonObject, as_text, find_text, list_items, list_objects
 from service.core.json.parsing import parse_or_none
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
@@ -16,6 +16,7 @@ from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages
+from service.intake.parts import take_call
 from service.intake.texts import (
     build_tool_call,
     drop_thoughts,
@@ -251,12 +252,9 @@ def _read_calls(out: Transcript, value: JsonValue, path: str) -> int:
     raw = parse_or_none(value) if isinstance(value, str) else value
     calls = raw if isinstance(raw, list) else [raw]
     for item in calls:
-        call = item if isinstance(item, dict) else {}
-        function = find_object(call, "function") or call
-        key = next((key for key in ("arguments", "parameters", "args") if key in function), "")
-        if name := find_text(function, "name"):
-            out.call(build_tool_call(find_text(call, "id"), name, function.get(key)), parallel=True)
-        else:
+        try:
+            out.call(take_call(Cursor(item, out, path)), parallel=True)
+        except InputError:
             out.note_unread("call", path, "a call that is no JSON object with a name")
     return len(calls)
 

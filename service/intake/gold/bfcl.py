@@ -12,7 +12,7 @@ from service.core.gates.published import get_list, get_mapping, list_properties
 from service.core.models.kinds import Several
 from service.core.trace import ToolDef
 from service.errors import InputError
-from service.intake.gold.base import GoldForm, match_words
+from service.intake.gold import GoldForm, match_words
 
 
 class BfclGold(GoldForm):

@@ -12,7 +12,7 @@ from service.core.json.parsing import read_structure
 from service.core.models.kinds import FrozenModel, Several
 from service.core.trace import ToolDef
 from service.errors import InputError
-from service.intake.gold.base import GoldForm, match_exactly
+from service.intake.gold import GoldForm, match_exactly
 from service.intake.texts import build_tool_call, parse_calls
 
 

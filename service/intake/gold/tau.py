@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from service.core.expectations.expectation import Expectation
 from service.core.models.kinds import FrozenModel, Several
 from service.core.trace import ToolDef
-from service.intake.gold.base import GoldForm, match_exactly, match_words
+from service.intake.gold import GoldForm, match_exactly, match_words
 
 
 class TauGoldAction(FrozenModel):

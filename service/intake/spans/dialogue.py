@@ -17,11 +17,26 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject
 from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall
-from service.intake.spans.conventions import SOURCES, Enclosing, classify_span, is_copy, is_genai_span, read_agent
 from service.intake.spans.exports import Span, get_leaf
-from service.intake.spans.messages import CallResult, SpanMessage, UnreadPart, read_output, read_span_input, spell_call
+from service.intake.spans.messages import (
+    SOURCES,
+    CallResult,
+    SpanMessage,
+    UnreadPart,
+    read_output,
+    read_span_input,
+    spell_call,
+)
 from service.intake.spans.runs import PAYLOADS
-from service.intake.spans.selection import MessageCarrier, MissingReply
+from service.intake.spans.selection import (
+    Enclosing,
+    MessageCarrier,
+    MissingReply,
+    classify_span,
+    is_copy,
+    is_genai_span,
+    read_agent,
+)
 from service.intake.unread_parts.repeated_calls import KnownCalls
 from service.intake.unread_parts.suspects import clip, list_possible_calls, looks_like_call
 

@@ -14,9 +14,9 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse, parse_or_none
 from service.core.trace import ToolCall, ToolResult
-from service.intake.spans.conventions import Enclosing, classify_span, is_copy, read_tool_name
 from service.intake.spans.exports import Span, get_leaf
 from service.intake.spans.messages import HIDDEN, drop_hidden, read_content
+from service.intake.spans.selection import Enclosing, classify_span, is_copy, read_tool_name
 from service.intake.texts import build_tool_call, read_literal
 
 _ARGUMENTS = (

@@ -18,7 +18,7 @@ from service.core.json.pointers import escape_token
 from service.core.json.walk import list_leaves
 from service.core.trace import ToolCall, UnreadablePart, UnreadKind
 from service.intake.unread_parts.endings import EMPTY, Ending, list_missing
-from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
+from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
 from service.intake.unread_parts.suspects import Hint, Known, classify, list_suspects
 from service.intake.unread_parts.text_calls import Offered, find_thought_calls
 
@@ -79,7 +79,7 @@ Leftover = UnreadablePart | Rest | ReplyEnd
 
 
 def sort_leftovers(
-    left: Sequence[Leftover], calls: KnownCalls, known: Known
+    left: Sequence[Leftover], calls: TraceCalls, known: Known
 ) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
     """Return what is unread of what readers left, and what is ignored, given the calls of the trace."""
     unread: list[UnreadablePart] = []
@@ -108,7 +108,7 @@ def sort_leftovers(
     return list(_drop_second_losses([*ends, *unread])), ignored
 
 
-def _judge_rest(rest: Rest, calls: KnownCalls, known: Known) -> list[UnreadablePart]:
+def _judge_rest(rest: Rest, calls: TraceCalls, known: Known) -> list[UnreadablePart]:
     """List what a part may hold; one that holds nothing of a trace is of the kind "other"."""
     suspects = [*list_suspects(rest.value, rest.path, known, rest.name)] if rest.calls else []
     if known.tools and _MEASURES.search(rest.name):

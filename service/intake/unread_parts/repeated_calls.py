@@ -1,18 +1,23 @@
-"""Calls that a source contains twice: a repetition of a call that was read is not another call.
+"""Calls that a source contains twice: an exact repetition of a call that was read is not another call.
 
-Two calls are the same if their tools and arguments are equal and their ids do not differ; a mention without arguments, where
-another has them, is of the same call. Among calls found together, each call that was read accounts for one: two equal entries
-repeat two equal calls, but beside a single such call one of them is new.
+Two calls are the same if their tools and arguments are equal and their ids do not differ. Among calls found together,
+each call that was read accounts for one: two equal entries repeat two equal calls, but beside a single such call one
+of them is new.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from pydantic import JsonValue
+
 from service.core.json.values import Contents
+from service.core.models.light import lazy
 from service.core.trace import ToolCall
+
+Key = tuple[Hashable, ...]
 
 
 class PossibleCall(NamedTuple):
@@ -22,6 +27,49 @@ class PossibleCall(NamedTuple):
     path: str
 
 
+class TraceCalls:
+    """The calls of a trace.
+
+    >>> known = TraceCalls([ToolCall("a", "f", {"x": 1})])
+    >>> twice = [PossibleCall(ToolCall(None, "f", {"x": 1.0}), "/0"), PossibleCall(ToolCall("a", "f", {"x": 1}), "/1")]
+    >>> [found.path for found in known.drop_repeated(twice)], [found.path for found in known.drop_repeated(twice[1:])]
+    (['/1'], [])
+    >>> [found.path for found in known.drop_repeated(twice, by_id=True)]
+    ['/0']
+    """
+
+    def __init__(self, calls: Iterable[ToolCall]) -> None:
+        self._contents = Contents()
+        self._calls = tuple(calls)
+
+    @lazy
+    def _counts(self) -> Counter[Key]:
+        return Counter([key for call in self._calls for key in self._list_keys(call)])
+
+    def drop_repeated(self, found: Iterable[PossibleCall], *, by_id: bool = False) -> Sequence[PossibleCall]:
+        """Return those of the calls found together that repeat no call.
+
+        `by_id`: only one with a call's id may be its repetition.
+        """
+        used: Counter[Key] = Counter()
+        return [one for one in found if not self._take(used, one.call, by_id=by_id)]
+
+    def _take(self, used: Counter[Key], call: ToolCall, *, by_id: bool) -> bool:
+        every, own = self._list_keys(call)
+        keys = [own] if call.id and by_id else [own, (*every, None)] if call.id else [] if by_id else [every]
+        key = next((key for key in keys if self._counts[key] > used[key]), None)
+        if key is None or self._counts[every] <= used[every]:
+            return False
+        used.update({every, key})
+        return True
+
+    def _list_keys(self, call: ToolCall) -> tuple[Key, Key]:
+        """Return the keys that identify a call, without its id and with it."""
+        raw: JsonValue | Mapping[str, JsonValue] = call.raw if call.arguments is None else call.arguments
+        every = (call.name, self._contents.number(raw))
+        return every, (*every, call.id)
+
+
 _Key = tuple[str, int]
 """A call's name and the number of its arguments' content."""
 _ANY_ARGUMENTS = -1
@@ -29,28 +77,19 @@ _NO_ARGUMENTS = -2
 
 
 class KnownCalls:
-    """The calls of a trace, and those found missing from it.
-
-    >>> known = KnownCalls([ToolCall("a", "f", {"x": 1})])
-    >>> twice = [PossibleCall(ToolCall(None, "f", {"x": 1.0}), "/0"), PossibleCall(ToolCall(None, "f", {"x": 1}), "/1")]
-    >>> [found.path for found in known.drop_repeated(twice)], known.drop_repeated(twice[1:])
-    (['/1'], [])
-    >>> [found.path for found in known.drop_repeated(twice, by_id=True)]
-    ['/0', '/1']
-    """
+    """The calls of a trace, and those found missing from it."""
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
         self._contents = Contents()
-        self._waiting = [*calls]
-        """Calls that are looked at once something is found that may repeat one."""
         self._by_id: defaultdict[str, set[_Key]] = defaultdict(set)
         self._counts: Counter[_Key] = Counter()
         self._without_id: Counter[_Key] = Counter()
+        for call in calls:
+            self.add(call)
 
     def add(self, *mention: ToolCall) -> None:
         """Add one call of the trace, given every mention of it in the source."""
-        keys = {(name, _ANY_ARGUMENTS) for one in mention for name in (one.name, "")}
-        keys |= {(one.name, self._number(one)) for one in mention}
+        keys = {key for one in mention for key in self._list_keys(one)}
         ids = {one.id for one in mention if one.id}
         for name in ids:
             self._by_id[name] |= keys
@@ -58,41 +97,33 @@ class KnownCalls:
         if not ids:
             self._without_id.update(keys)
 
-    def drop_repeated(self, found: Iterable[PossibleCall], *, by_id: bool = False) -> Sequence[PossibleCall]:
-        """Return those of the calls found together that repeat no call.
-
-        `by_id`: only one with a call's id may be its repetition.
-        """
+    def take_new(self, mentions: Iterable[PossibleCall]) -> Iterator[PossibleCall]:
+        """Iterate over the unknown calls among those that one value mentions. Each is known from then on."""
         used: Counter[_Key] = Counter()
         seen: set[tuple[str, _Key]] = set()
-        new: list[PossibleCall] = []
-        for one in found:
-            while self._waiting:
-                self.add(self._waiting.pop())
+        for one in mentions:
             call, keys = one.call, self._list_lookup_keys(one.call)
             if call.id and (call.id, keys[0]) in seen:
                 continue
             seen.add((call.id or "", keys[0]))
-            same = bool(self._by_id.get(call.id or "", set()).intersection(keys))
-            used[keys[0]] += not same
+            used[keys[0]] += not (by_id := self._by_id.get(call.id or "", set()).intersection(keys))
             counts = self._without_id if call.id else self._counts
-            accounted = not by_id and bool(call.name) and used[keys[0]] <= sum(counts[key] for key in keys)
-            new += [] if same or accounted else [one]
-        return new
+            if not by_id and not (call.name and used[keys[0]] <= sum(counts[key] for key in keys)):
+                self.add(call)
+                yield one
 
-    def take_new(self, found: Iterable[PossibleCall]) -> Sequence[PossibleCall]:
-        """Return those of the calls found together that repeat no call; they are known from now on."""
-        new = self.drop_repeated(found)
-        for one in new:
-            self.add(one.call)
-        return new
+    def _list_keys(self, call: ToolCall) -> list[_Key]:
+        """List the keys under which a call is found."""
+        return [(call.name, self._number(call)), (call.name, _ANY_ARGUMENTS), ("", _ANY_ARGUMENTS)]
 
     def _list_lookup_keys(self, call: ToolCall) -> list[_Key]:
         """List the keys to look a call up by: a known call with any of them is the same call."""
         number = self._number(call) if call.name else _NO_ARGUMENTS
-        if number == _NO_ARGUMENTS:
-            return [(call.name, _ANY_ARGUMENTS)]
-        return [(call.name, number), (call.name, _NO_ARGUMENTS)]
+        return (
+            [(call.name, _ANY_ARGUMENTS)]
+            if number == _NO_ARGUMENTS
+            else [(call.name, number), (call.name, _NO_ARGUMENTS)]
+        )
 
     def _number(self, call: ToolCall) -> int:
         given = call.raw if call.raw is None or call.arguments is None else dict(call.arguments)

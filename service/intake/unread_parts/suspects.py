@@ -86,11 +86,7 @@ _RETURNED = re.compile(
 )
 """Members that hold what something returned."""
 _REFERENCE = re.compile(r"few_?shot|(?:^|_)examples?(?:$|_)|^(?:expected|golden|gold|references?)(?:$|_)|ground_?truth")
-
-
-def is_reference(name: str) -> bool:
-    """Whether a member holds what was done elsewhere, or should have been done: calls in it were not made here."""
-    return _REFERENCE.search(to_snake(name)) is not None
+"""Spellings of members that hold what was done elsewhere, or should have been done: calls in them were not made here."""
 
 
 @lru_cache(maxsize=8192)
@@ -359,6 +355,6 @@ class _Search(NamedTuple):
             else:  # not what a result returned, nor a tool's schema
                 returned = value.get("role") in ("tool", "function") or guess_kind(str(value.get("type"))) == "result"
                 for name, item in value.items():
-                    skipped = is_reference(name) or (name in _SCHEMAS and _is_definition(value))
+                    skipped = _REFERENCE.search(to_snake(name)) or (name in _SCHEMAS and _is_definition(value))
                     if not skipped and not (returned and Hint.RESULT in classify(name)):
                         yield from self.walk(item, f"{path}/{escape_token(name)}", name, value, level + 1)

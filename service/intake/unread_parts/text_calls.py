@@ -315,6 +315,7 @@ def _read_after(after: str, listed: frozenset[str]) -> tuple[dict[str, JsonValue
     return None, 0
 
 
+_BRACKET = re.compile(r"[\[{]|[\]}]")
 _BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*):")
 
 
@@ -337,18 +338,14 @@ def _decode(text: str, at: int) -> tuple[JsonValue, int]:
     try:
         value, end = json.JSONDecoder().raw_decode(text, at)
     except (ValueError, RecursionError):
-        end = _find_bracket_end(text, at)
+        depth = end = 0
+        for bracket in _BRACKET.finditer(text, at):
+            depth += 1 if bracket[0] in "[{" else -1
+            if not depth:
+                end = bracket.end()
+                break
         value = read_literal(text[at:end]) if end else None
     return value, end
-
-
-def _find_bracket_end(text: str, at: int) -> int:
-    depth = 0
-    for found in re.compile(r"[\[{]|[\]}]").finditer(text, at):
-        depth += 1 if found[0] in "[{" else -1
-        if not depth:
-            return found.end()
-    return 0
 
 
 _CALL_KEYS = ("tool_calls", "function_call", "tool_call", "tool_uses", "calls")

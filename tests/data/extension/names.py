@@ -8,7 +8,7 @@ from typing import Literal
 from service.core.expectations.expectation import Expectation
 from service.core.models.kinds import Several
 from service.core.trace import ToolDef
-from service.intake.gold.base import GoldForm
+from service.intake.gold import GoldForm
 
 
 class NamesGold(GoldForm):
