@@ -98,6 +98,10 @@ class Deriver:
         """Whether the search was given up: what it did not find may be derivable all the same."""
         return self._steps > MAX_STEPS
 
+    def spend(self, steps: int) -> None:
+        """Count steps that were tried elsewhere, for the same text."""
+        self._steps += steps
+
     def derive(self, reading: Reading) -> Derivation | None:
         """Return one step that leads to a reading, or None."""
         if self.exhausted:

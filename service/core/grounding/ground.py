@@ -79,10 +79,11 @@ def ground_text(
         else:
             rest.append(mention)
     result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in held]
-    around = Surroundings(text, pointer, held, rest, index)
-    for mention in rest:
+    around = Surroundings(text, pointer, held, rest, index) if rest else None
+    for mention in rest if around is not None else ():
         scene = around.look_around(mention)
-        steps = scene.list_steps()
+        steps = [] if deriver.exhausted else scene.list_steps()
+        deriver.spend(len(steps))
         origin, place = _derive(mention, steps, deriver), (mention.start, mention.end)
         if origin is not None:
             found = Grounded(mention.text, pointer, "derived", origin.sources, origin.how, (), *place)
