@@ -75,6 +75,7 @@ class Deriver:
         self._records: _Groups = defaultdict(dict)
         """The numbers of a record and of its members."""
         self._given: dict[float, str] = {}
+        """Small whole numbers that somebody gave and that results count: nights, pieces, people."""
         self._counts: dict[int, str] = {}
         self._days: dict[int, str] = {} if today is None else {today.toordinal(): ""}
 
@@ -82,7 +83,10 @@ class Deriver:
         """Take in what the index has taken in since."""
         for fact in self._index.iter_kind("number", self._numbers):
             _add_to_groups(fact, self._columns, self._records)
-            _add_to_given(fact, self._given)
+            number = fact.reading.number / (DAY_S if fact.reading.dimension else 1)
+            given = fact.source in ("user", "argument") and fact.reading.dimension in ("", "time")
+            if given and 1 < number <= 400 and number == number // 1:
+                self._given.setdefault(number, fact.pointer)
         for fact in self._index.iter_kind("day", self._dates):
             held = cast("Day", fact.reading.value).date
             if held is not None:
@@ -256,14 +260,6 @@ def _add_to_groups(fact: Fact, columns: _Groups, records: _Groups) -> None:
     outer, _, member = record.rpartition("/")
     if record.count("/") > 4 and not member.isdecimal():
         records[dimension].setdefault(outer, []).append(amount)
-
-
-def _add_to_given(fact: Fact, given: dict[float, str]) -> None:
-    """Add a small whole number that somebody gave and that results count: nights, pieces, people."""
-    if fact.source in ("user", "argument") and fact.reading.dimension in ("", "time"):
-        number = fact.reading.number / (DAY_S if fact.reading.dimension else 1)
-        if 1 < number <= 400 and number == number // 1:
-            given.setdefault(number, fact.pointer)
 
 
 def _iter_counts(items: Sequence[JsonValue]) -> Iterator[int]:

@@ -79,9 +79,8 @@ def ground_text(
         else:
             rest.append(mention)
     result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in held]
-    around = Surroundings(text, pointer, held, rest, index) if rest else None
-    for mention in rest if around is not None else ():
-        scene = around.look_around(mention)
+    scenes = map(Surroundings(text, pointer, held, rest, index).look_around, rest) if rest else ()
+    for mention, scene in zip(rest, scenes, strict=True):
         steps = [] if deriver.exhausted else scene.list_steps()
         deriver.spend(len(steps))
         origin, place = _derive(mention, steps, deriver), (mention.start, mention.end)
