@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from itertools import islice, product
+from itertools import islice
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -18,6 +18,7 @@ from service.core.grounding.fields import split_name
 from service.core.grounding.reading.languages import split_words
 from service.core.grounding.reading.mentions import Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
+from service.core.grounding.steps import Derivation
 
 MAX_STEPS = 300_000
 """How many steps the search for all texts of a trace may take; then values are no longer looked for."""
@@ -27,13 +28,6 @@ _MAX_GROUPS = 200
 _MAX_CHANCE = 1.0
 """How many of the steps that were tried may be expected to lead to a value by chance, if the one that does is to count."""
 _MAX_GIVEN = 24
-
-
-class Derived(NamedTuple):
-    """How a value comes about (`sum`, `mean`, `difference`, `product`, `ratio`, `count`, `days between`, ...) of what."""
-
-    how: str
-    sources: tuple[str, ...]
 
 
 class _Number(NamedTuple):
@@ -81,6 +75,7 @@ class Deriver:
         self._records: _Groups = defaultdict(dict)
         """The numbers of a record and of its members."""
         self._given: dict[float, str] = {}
+        """Small whole numbers that somebody gave and that results count: nights, pieces, people."""
         self._counts: dict[int, str] = {}
         self._days: dict[int, str] = {} if today is None else {today.toordinal(): ""}
 
@@ -88,7 +83,10 @@ class Deriver:
         """Take in what the index has taken in since."""
         for fact in self._index.iter_kind("number", self._numbers):
             _add_to_groups(fact, self._columns, self._records)
-            _add_to_given(fact, self._given)
+            number = fact.reading.number / (DAY_S if fact.reading.dimension else 1)
+            given = fact.source in ("user", "argument") and fact.reading.dimension in ("", "time")
+            if given and 1 < number <= 400 and number == number // 1:
+                self._given.setdefault(number, fact.pointer)
         for fact in self._index.iter_kind("day", self._dates):
             held = cast("Day", fact.reading.value).date
             if held is not None:
@@ -104,38 +102,40 @@ class Deriver:
         """Whether the search was given up: what it did not find may be derivable all the same."""
         return self._steps > MAX_STEPS
 
-    def derive(self, reading: Reading) -> Derived | None:
+    def spend(self, steps: int) -> None:
+        """Count steps that were tried elsewhere, for the same text."""
+        self._steps += steps
+
+    def derive(self, reading: Reading) -> Derivation | None:
         """Return one step that leads to a reading, or None."""
         if self.exhausted:
             return None
         self._refresh()
         if reading.kind == "number":
             return self._derive_number(reading)
-        if isinstance(reading.value, Time):
-            return self._find_end(reading.value)
         if reading.kind == "weekday":
             pointers = [self._days[day] for day in self._days if (day - 1) % 7 == reading.value]
-            return Derived("weekday", tuple(filter(None, pointers[:1]))) if pointers else None
+            return Derivation("weekday", tuple(filter(None, pointers[:1]))) if pointers else None
         return None
 
     def _is_rare(self, wanted: _Wanted) -> bool:
         return self._trials * wanted.spread <= _MAX_CHANCE * max(wanted.size, wanted.spread)
 
-    def list_totals(self, dimension: str) -> Iterator[tuple[float, Derived]]:
+    def list_totals(self, dimension: str) -> Iterator[tuple[float, Derivation]]:
         """Yield the sums, means and counts that a text may have meant."""
         for one in dict.fromkeys((dimension, "", "share")):
             for column in islice(self._columns.get(one, {}).values(), _MAX_GROUPS):
                 yield from _iter_totals(column, mean=True) if column[1:] else ()
         if not dimension:
             for count, pointer in self._counts.items():
-                yield float(count), Derived("count", (pointer,))
+                yield float(count), Derivation("count", (pointer,))
 
-    def _derive_number(self, reading: Reading) -> Derived | None:
+    def _derive_number(self, reading: Reading) -> Derivation | None:
         self._trials = 0
         spread = reading.tolerance * 1.001 + abs(reading.number) * 1e-6
         wanted = _Wanted(reading.dimension, abs(reading.number), spread)
         if not reading.dimension and wanted.size in self._counts:
-            return Derived("count", (self._counts[int(wanted.size)],))
+            return Derivation("count", (self._counts[int(wanted.size)],))
         if reading.dimension == "time" and (found := self._find_span(wanted.size, spread)):
             return found
         for groups in (self._columns, self._records):
@@ -143,19 +143,16 @@ class Deriver:
                 found = self._derive_in(groups, one)
                 if found is not None or self.exhausted:
                     return found
-        return self._find_scaled(reading, wanted.size, spread) or self._find_product(wanted)
+        return self._find_scaled(reading, wanted.size, spread)
 
-    def _derive_in(self, groups: _Groups, wanted: _Wanted) -> Derived | None:
+    def _derive_in(self, groups: _Groups, wanted: _Wanted) -> Derivation | None:
         """Derive a number within one column or record."""
         for group in islice(groups.get(wanted.dimension, {}).values(), _MAX_GROUPS):
             self._steps += 4 + 6 * len(group)
             totals = _iter_totals(group, mean=groups is self._columns) if group[1:] else ()
             self._trials += 2
-            found = (
-                next((origin for total, origin in totals if wanted.is_near(total)), None)
-                if self._is_rare(wanted)
-                else None
-            )
+            near = (origin for total, origin in totals if wanted.is_near(total) and self._is_rare(wanted))
+            found = next(near, None)
             if found is None and 1 < len(group) <= MAX_PAIRED:
                 self._trials += len(group) ** 2
                 found = _find_pair(group, wanted) if self._is_rare(wanted) else None
@@ -169,21 +166,7 @@ class Deriver:
                 return found
         return None
 
-    def _find_product(self, wanted: _Wanted) -> Derived | None:
-        """Find a count and another number of a record that multiply to this: pieces and their price."""
-        for record, bare in self._records.get("", {}).items() if wanted.dimension else ():
-            group = [*self._records.get(wanted.dimension, {}).get(record, ()), *bare]
-            counts = [one for one in bare if one.value > 1 and one.value == one.value // 1]
-            self._steps += len(group) * len(counts)
-            self._trials += len(counts) * len(group)
-            for count, one in product(counts, group) if len(group) <= MAX_PAIRED and self._is_rare(wanted) else ():
-                if one is not count and wanted.is_near(one.value * count.value):
-                    return Derived("product", (one.pointer, count.pointer))
-            if self.exhausted:
-                break
-        return None
-
-    def _find_scaled(self, reading: Reading, target: float, spread: float) -> Derived | None:
+    def _find_scaled(self, reading: Reading, target: float, spread: float) -> Derivation | None:
         """Find a held number that a given one multiplies or divides: a price by the nights that the user asked for."""
         for factor, pointer in islice(self._given.items(), _MAX_GIVEN) if reading.dimension else ():
             self._steps += 8
@@ -193,7 +176,7 @@ class Deriver:
                     Reading("number", size, reading.dimension, spread * share, reading.currency, size), limit=1
                 )
                 if near and near[0].fact.pointer != pointer:
-                    return Derived(how, (near[0].fact.pointer, pointer))
+                    return Derivation(how, (near[0].fact.pointer, pointer))
         return None
 
     def _list_seconds(self) -> dict[int, str]:
@@ -206,7 +189,7 @@ class Deriver:
             else {}
         )
 
-    def _find_span(self, target: float, spread: float) -> Derived | None:
+    def _find_span(self, target: float, spread: float) -> Derivation | None:
         """Find two days, or two times, that are this far apart."""
         self._steps += len(self._days) + 1
         whole = round(target / DAY_S)
@@ -214,34 +197,23 @@ class Deriver:
         for n in filter(None, (whole, whole - 1, whole + 1)) if near else ():
             for one, pointer in sorted(self._days.items()):
                 if one + n in self._days:
-                    return Derived("days between", tuple(filter(None, (pointer, self._days[one + n]))))
+                    return Derivation("days between", tuple(filter(None, (pointer, self._days[one + n]))))
         seconds = self._list_seconds()
         for one, pointer in seconds.items() if target else ():
             other = round(one + target) % DAY_S
             if other in seconds:
-                return Derived("time between", (pointer, seconds[other]))
-        return None
-
-    def _find_end(self, time: Time) -> Derived | None:
-        """Find a time and a duration that lead to a time of day."""
-        seconds = self._list_seconds()
-        durations = [one for column in self._columns.get("time", {}).values() for one in column][:_MAX_GIVEN]
-        for one in durations:
-            start = (time.seconds - round(one.value)) % DAY_S
-            for at in (start,) if time.exact else (start, (start + DAY_S // 2) % DAY_S):
-                if at in seconds:
-                    return Derived("time after", (seconds[at], one.pointer))
+                return Derivation("time between", (pointer, seconds[other]))
         return None
 
 
-def _iter_totals(group: Sequence[_Number], *, mean: bool) -> Iterator[tuple[float, Derived]]:
+def _iter_totals(group: Sequence[_Number], *, mean: bool) -> Iterator[tuple[float, Derivation]]:
     total, pointers = sum(one.value for one in group), tuple([one.pointer for one in group[:8]])
-    yield total, Derived("sum", pointers)
+    yield total, Derivation("sum", pointers)
     if mean:
-        yield total / len(group), Derived("mean", pointers)
+        yield total / len(group), Derivation("mean", pointers)
 
 
-def _find_pair(group: Sequence[_Number], wanted: _Wanted) -> Derived | None:
+def _find_pair(group: Sequence[_Number], wanted: _Wanted) -> Derivation | None:
     """Find two values with this sum or difference."""
     order = sorted([(abs(one.value), n) for n, one in enumerate(group)])
     _, target, spread = wanted
@@ -251,20 +223,20 @@ def _find_pair(group: Sequence[_Number], wanted: _Wanted) -> Derived | None:
             if rest >= 0 and at < len(order) and order[at][0] <= rest + spread:
                 other = order[at][1]
                 if other != n and order[at][0] and size:
-                    return Derived(how, (group[n].pointer, group[other].pointer))
+                    return Derivation(how, (group[n].pointer, group[other].pointer))
     return None
 
 
-def _find_ratio(group: Sequence[_Number], wanted: _Wanted) -> Derived | None:
+def _find_ratio(group: Sequence[_Number], wanted: _Wanted) -> Derivation | None:
     """Find two values of which one is this share of the other, or this much more or less; or one that is this share of all."""
     total = sum(one.value for one in group)
     for one in group:
         if total and wanted.is_near(one.value / total):
-            return Derived("ratio", (one.pointer, *[each.pointer for each in group[:3]]))
+            return Derivation("ratio", (one.pointer, *[each.pointer for each in group[:3]]))
         for other in group:
             ratio = one.value / other.value if other.value and other is not one else 0.0
             if ratio and (wanted.is_near(ratio) or wanted.is_near(ratio - 1)):
-                return Derived("ratio", (one.pointer, other.pointer))
+                return Derivation("ratio", (one.pointer, other.pointer))
     return None
 
 
@@ -288,14 +260,6 @@ def _add_to_groups(fact: Fact, columns: _Groups, records: _Groups) -> None:
     outer, _, member = record.rpartition("/")
     if record.count("/") > 4 and not member.isdecimal():
         records[dimension].setdefault(outer, []).append(amount)
-
-
-def _add_to_given(fact: Fact, given: dict[float, str]) -> None:
-    """Add a small whole number that somebody gave and that results count: nights, pieces, people."""
-    if fact.source in ("user", "argument") and fact.reading.dimension in ("", "time"):
-        number = fact.reading.number / (DAY_S if fact.reading.dimension else 1)
-        if 1 < number <= 400 and number == number // 1:
-            given.setdefault(number, fact.pointer)
 
 
 def _iter_counts(items: Sequence[JsonValue]) -> Iterator[int]:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from service.core.grounding.derive import Derived, Deriver
+from service.core.grounding.derive import Deriver
 from service.core.grounding.fact_index import FactIndex, Near
 from service.core.grounding.facts import MAX_NAME_WORDS, split_plain
 from service.core.grounding.nearest import Nearest, list_nearest
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Day
 from service.core.grounding.reading.values import find_values
-from service.core.grounding.steps import Step, Surroundings, find_step
+from service.core.grounding.steps import Derivation, Surroundings, find_derivation
 from service.core.models.light import light
 
 Origin = Literal["found", "derived", "given", "general", "nowhere", "not_looked_for"]
@@ -79,10 +79,10 @@ def ground_text(
         else:
             rest.append(mention)
     result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in held]
-    around = Surroundings(text, pointer, held, rest, index)
-    for mention in rest:
-        scene = around.look_around(mention)
-        steps = scene.list_steps()
+    scenes = map(Surroundings(text, pointer, held, rest, index).look_around, rest) if rest else ()
+    for mention, scene in zip(rest, scenes, strict=True):
+        steps = [] if deriver.exhausted else scene.list_steps()
+        deriver.spend(len(steps))
         origin, place = _derive(mention, steps, deriver), (mention.start, mention.end)
         if origin is not None:
             found = Grounded(mention.text, pointer, "derived", origin.sources, origin.how, (), *place)
@@ -104,9 +104,9 @@ def _build_found(mention: Mention, pointer: str, near: Sequence[Near]) -> Ground
     return Grounded(mention.text, pointer, "found" if held else "given", sources, how, (), mention.start, mention.end)
 
 
-def _derive(mention: Mention, steps: Sequence[Step], deriver: Deriver) -> Step | Derived | None:
+def _derive(mention: Mention, steps: Sequence[Derivation], deriver: Deriver) -> Derivation | None:
     """Return the step that leads to a value, from what stands around it or from one column or record."""
-    return find_step(mention, steps) or next(filter(None, map(deriver.derive, mention.readings)), None)
+    return find_derivation(mention, steps) or next(filter(None, map(deriver.derive, mention.readings)), None)
 
 
 def _is_general(mention: Mention, mentions: Iterable[Mention]) -> bool:

@@ -12,7 +12,7 @@ from service.core.grounding.fact_index import LOOSE, FactIndex
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 from service.core.grounding.slips import is_slip, list_digits
-from service.core.grounding.steps import Amount, Scene, Step, iter_steps
+from service.core.grounding.steps import Amount, Derivation, Scene, iter_steps
 from service.core.models.light import light
 
 MAX_NEAREST = 3
@@ -45,7 +45,7 @@ class _Candidate(NamedTuple):
 
 
 def list_nearest(
-    mention: Mention, scene: Scene, steps: Sequence[Step], index: FactIndex, deriver: Deriver
+    mention: Mention, scene: Scene, steps: Sequence[Derivation], index: FactIndex, deriver: Deriver
 ) -> tuple[Nearest, ...]:
     """Return the three values of its kind that cost least: by spelling, size and unit, and by whether their record is named."""
     costs: list[tuple[float, str, _Candidate]] = []
@@ -80,7 +80,7 @@ def _iter_held(mention: Mention, index: FactIndex) -> Iterator[_Candidate]:
 
 
 def _iter_made(
-    mention: Mention, scene: Scene, steps: Sequence[Step], index: FactIndex, deriver: Deriver
+    mention: Mention, scene: Scene, steps: Sequence[Derivation], index: FactIndex, deriver: Deriver
 ) -> Iterator[_Candidate]:
     """Yield what may be made of what the trace holds: by a step from what stands around, of a column, of any two times."""
     kinds = {reading.kind for reading in mention.readings}

@@ -21,8 +21,6 @@ _MAX_RECORDS = 3
 _MAX_CHANCE = 4.0
 """How many steps may be expected to lead to a value by chance, if the first that does is to count."""
 _COUNTED = ("number", "day", "time")
-_CALENDAR = (12.0, 7.0, 24.0, 60.0, 30.0, 365.0)
-"""What a price per month, day or hour is multiplied by."""
 
 
 class Amount(NamedTuple):
@@ -32,12 +30,12 @@ class Amount(NamedTuple):
     pointer: str
 
 
-class Step(NamedTuple):
+class Derivation(NamedTuple):
     """What values make, and how: `sum`, `mean`, `difference`, `product`, `ratio`, `days between`, `time after`, `unit`, ..."""
 
     how: str
-    reading: Reading
     sources: tuple[str, ...]
+    reading: Reading = Reading("number", 0.0)
 
 
 class Scene(NamedTuple):
@@ -46,24 +44,19 @@ class Scene(NamedTuple):
     inside: Sequence[Amount]
     before: Sequence[Amount]
     beside: Sequence[Amount]
-    totals: Sequence[Step]
+    totals: Sequence[Derivation]
     records: Sequence[str]
 
-    def list_steps(self) -> list[Step]:
+    def list_steps(self) -> list[Derivation]:
         """List what the values around make: those of the sentence first."""
         pairs = [*combinations(self.inside, 2), *product(self.inside, (*self.before, *self.beside))]
         pairs += [*combinations(self.before, 2), *combinations(self.beside, 2), *product(self.before, self.beside)]
-        found = [Step("unit", one.reading, (one.pointer,)) for one in self.inside if one.reading.dimension]
+        found = [Derivation("unit", (one.pointer,), one.reading) for one in self.inside if one.reading.dimension]
         found += [step for one, other in pairs if one.pointer != other.pointer for step in iter_steps(one, other)]
         for group in (self.inside, self.before):
             parts = [part for n in range(3, len(group) + 1) for part in (group[-n:], group[:n])]
             found += [step for part in parts for step in iter_totals(part)]
         found += self.totals
-        numbers = [one for one in (*self.inside, *self.before, *self.beside) if one.reading.kind == "number"]
-        for one, factor in product(numbers, _CALENDAR):
-            value, dimension = one.reading.number, one.reading.dimension
-            found.append(Step("product", _make(value * factor, dimension), (one.pointer,)))
-            found.append(Step("ratio", _make(value / factor, dimension), (one.pointer,)))
         return found
 
 
@@ -71,16 +64,16 @@ def _make(value: float, dimension: str) -> Reading:
     return Reading("number", value, dimension)
 
 
-def iter_totals(group: Sequence[Amount]) -> Iterator[Step]:
+def iter_totals(group: Sequence[Amount]) -> Iterator[Derivation]:
     """Yield the sum and the mean of three numbers or more of one dimension."""
     numbers = [one for one in group if one.reading.kind == "number"]
     if numbers[1:] and len({one.reading.dimension for one in numbers}) == 1:
         total, pointers = sum(one.reading.number for one in numbers), tuple([one.pointer for one in numbers[:8]])
-        yield Step("sum", _make(total, numbers[0].reading.dimension), pointers)
-        yield Step("mean", _make(total / len(numbers), numbers[0].reading.dimension), pointers)
+        yield Derivation("sum", pointers, _make(total, numbers[0].reading.dimension))
+        yield Derivation("mean", pointers, _make(total / len(numbers), numbers[0].reading.dimension))
 
 
-def iter_steps(one: Amount, other: Amount) -> Iterator[Step]:
+def iter_steps(one: Amount, other: Amount) -> Iterator[Derivation]:
     """Yield what two values make."""
     sources = (one.pointer, other.pointer)
     a, b = one.reading.value, other.reading.value
@@ -88,43 +81,43 @@ def iter_steps(one: Amount, other: Amount) -> Iterator[Step]:
         first, last = a.date, b.date
         days = abs((last - first).days) if first and last else 0
         for n in (days, days + 1) if days else ():
-            yield Step("days between", _make(float(n * DAY_S), "time"), sources)
+            yield Derivation("days between", sources, _make(float(n * DAY_S), "time"))
     elif isinstance(a, Time) and isinstance(b, Time):
         for apart in {abs(a.seconds - b.seconds), DAY_S - abs(a.seconds - b.seconds)} if a.seconds != b.seconds else ():
-            yield Step("time between", _make(float(apart), "time"), sources)
+            yield Derivation("time between", sources, _make(float(apart), "time"))
     elif isinstance(a, float) and isinstance(b, float) and one.reading.kind == other.reading.kind == "number":
         yield from _iter_of_numbers(one.reading, other.reading, sources)
     elif isinstance(a, Time) and isinstance(b, float) and other.reading.dimension == "time":
         for seconds in (a.seconds + b, a.seconds - b):
-            yield Step("time after", Reading("time", Time(round(seconds) % DAY_S)), sources)
+            yield Derivation("time after", sources, Reading("time", Time(round(seconds) % DAY_S)))
     elif isinstance(b, Time) and isinstance(a, float):
         yield from iter_steps(other, one)
 
 
-def _iter_of_numbers(one: Reading, other: Reading, sources: tuple[str, str]) -> Iterator[Step]:
+def _iter_of_numbers(one: Reading, other: Reading, sources: tuple[str, str]) -> Iterator[Derivation]:
     a, b, kinds = abs(one.number), abs(other.number), {one.dimension, other.dimension}
     if len(kinds) == 2 and "" in kinds and "share" not in kinds:  # `from 41 to 68 cm`
         bare, told = (one, other) if not one.dimension else (other, one)
         unit = abs(told.number / told.written) if told.written else 1.0
         x, y = abs(bare.number) * unit, abs(told.number)
-        yield Step("difference", _make(abs(x - y), told.dimension), sources)
-        yield Step("sum", _make(x + y, told.dimension), sources)
+        yield Derivation("difference", sources, _make(abs(x - y), told.dimension))
+        yield Derivation("sum", sources, _make(x + y, told.dimension))
     if len(kinds) == 1:
-        yield Step("difference", _make(abs(a - b), one.dimension), sources)
-        yield Step("sum", _make(a + b, one.dimension), sources)
+        yield Derivation("difference", sources, _make(abs(a - b), one.dimension))
+        yield Derivation("sum", sources, _make(a + b, one.dimension))
     if a and b and len(kinds) == 1:
         less, more = sorted((a, b))
         for share in (less / more, more / less - 1, 1 - less / more):
-            yield Step("ratio", _make(share, "share"), sources)
-        yield Step("ratio", _make(more / less, ""), sources)
+            yield Derivation("ratio", sources, _make(share, "share"))
+        yield Derivation("ratio", sources, _make(more / less, ""))
     if kinds & {"", "share"}:
-        yield Step("product", _make(a * b, max(kinds - {"share"}, default="")), sources)
+        yield Derivation("product", sources, _make(a * b, max(kinds - {"share"}, default="")))
     if a and b and len(kinds) == 2:
-        yield Step("ratio", _make(a / b, one.dimension), sources)
-        yield Step("ratio", _make(b / a, other.dimension), sources)
+        yield Derivation("ratio", sources, _make(a / b, one.dimension))
+        yield Derivation("ratio", sources, _make(b / a, other.dimension))
 
 
-def fits(reading: Reading, step: Step) -> bool:
+def fits(reading: Reading, step: Derivation) -> bool:
     """Whether a step leads to what a reading says."""
     said, made = reading.value, step.reading.value
     if isinstance(said, Time) and isinstance(made, Time):
@@ -141,7 +134,7 @@ def fits(reading: Reading, step: Step) -> bool:
     return False
 
 
-def find_step(mention: Mention, steps: Sequence[Step]) -> Step | None:
+def find_derivation(mention: Mention, steps: Sequence[Derivation]) -> Derivation | None:
     """Return the first step that leads to what a mention says, unless among so many one could be expected to by chance."""
     for reading in mention.readings:
         alike = [one for one in steps if one.reading.kind == reading.kind]
