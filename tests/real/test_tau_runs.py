@@ -46,7 +46,7 @@ def test_every_run_is_scored(runs, reports):
     assert {name for name, cause in causes if cause in ("not_captured", "unread")} == {"result_groundedness"}
     suspected = {name: n for (name, cause), n in causes.items() if cause == "not_asked"}
     whole = {"result_groundedness": 3, "argument_plausibility": 3}
-    assert suspected == (whole if WHOLE else {"argument_plausibility": 1})
+    assert suspected == (whole if WHOLE else {"result_groundedness": 1, "argument_plausibility": 1})
     assert {name: n for (name, _), n in causes.items() if name in ("tool_name", "schema", "arguments")} == {
         "tool_name": 29 if WHOLE else 6,
         "arguments": 79 if WHOLE else 20,

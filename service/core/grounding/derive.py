@@ -69,6 +69,8 @@ class Deriver:
 
     def __init__(self, index: FactIndex, today: date | None) -> None:
         self._index = index
+        self.met_by_chance = False
+        """Whether a step led to a number that was looked for, among so many that some step would; whoever asks resets it."""
         self._steps = self._trials = self._numbers = self._dates = self._tables = 0
         self._columns: _Groups = defaultdict(dict)
         """The numbers of one field of many records."""
@@ -121,6 +123,12 @@ class Deriver:
     def _is_rare(self, wanted: _Wanted) -> bool:
         return self._trials * wanted.spread <= _MAX_CHANCE * max(wanted.size, wanted.spread)
 
+    def _admit(self, found: Derivation | None, wanted: _Wanted) -> Derivation | None:
+        if found is None or self._is_rare(wanted):
+            return found
+        self.met_by_chance = True
+        return None
+
     def list_totals(self, dimension: str) -> Iterator[tuple[float, Derivation]]:
         """Yield the sums, means and counts that a text may have meant."""
         for one in dict.fromkeys((dimension, "", "share")):
@@ -151,11 +159,10 @@ class Deriver:
             self._steps += 4 + 6 * len(group)
             totals = _iter_totals(group, mean=groups is self._columns) if group[1:] else ()
             self._trials += 2
-            near = (origin for total, origin in totals if wanted.is_near(total) and self._is_rare(wanted))
-            found = next(near, None)
+            found = self._admit(next((origin for total, origin in totals if wanted.is_near(total)), None), wanted)
             if found is None and 1 < len(group) <= MAX_PAIRED:
                 self._trials += len(group) ** 2
-                found = _find_pair(group, wanted) if self._is_rare(wanted) else None
+                found = self._admit(_find_pair(group, wanted), wanted)
             if found is not None or self.exhausted:
                 return found
         for group in [each for one in groups.values() for each in one.values()] if wanted.dimension == "share" else ():

@@ -149,7 +149,7 @@ def find_slips(placed: Sequence[Placed], index: FactIndex) -> Iterator[TextFindi
     """
     stated = {source for one in placed for source in one.grounded.sources}
     for one in placed:
-        if one.grounded.origin == "nowhere" and not one.mention.hedged:
+        if one.grounded.origin == "nowhere" and not (one.mention.hedged or one.may_be_derived):
             fact = _find_like(one.mention, index)
             if fact is not None and fact.pointer not in stated:
                 note = (

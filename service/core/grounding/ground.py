@@ -45,6 +45,8 @@ class Placed(NamedTuple):
 
     mention: Mention
     grounded: Grounded
+    may_be_derived: bool = False
+    """Whether a step leads to it that may do so by chance: it counts as found nowhere, and is not suspected."""
 
 
 _GENERAL = {
@@ -83,6 +85,7 @@ def ground_text(
     for mention, scene in zip(rest, scenes, strict=True):
         steps = [] if deriver.exhausted else scene.list_steps()
         deriver.spend(len(steps))
+        deriver.met_by_chance = False
         origin, place = _derive(mention, steps, deriver), (mention.start, mention.end)
         if origin is not None:
             found = Grounded(mention.text, pointer, "derived", origin.sources, origin.how, (), *place)
@@ -93,7 +96,7 @@ def ground_text(
         else:
             nearest = list_nearest(mention, scene, steps, index, deriver)
             found = Grounded(mention.text, pointer, "nowhere", (), None, nearest, *place)
-        result.append(Placed(mention, found))
+        result.append(Placed(mention, found, deriver.met_by_chance))
     return sorted(result, key=lambda one: one.mention.start)
 
 
