@@ -117,7 +117,7 @@ def _build_fit_row(fit: Fit, state: str, checks: Sequence[FitCheck]) -> tuple[st
         promise += "; certified" if fit.certified else "; not certified"
     if checks:
         last = checks[-1]
-        outcome = f"drifted: {', '.join(last.drifted)}" if last.drifted else "held"
+        outcome = f"drifted: {', '.join(last.drifted)}" if last.drifted else "no drift"
         count = pluralize(len(checks), "check")
         since = f"{last.day}: kappa {show_number(last.kappa)} on {last.items} items, {outcome} ({count})"
     made = "-" if fit.made is None else fit.made.isoformat()
@@ -216,8 +216,8 @@ def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> 
     for one in check.judges:
         rows = [(name, show_number(one.then[name]), show_number(one.now[name])) for name in ("kappa", "accuracy")]
         title = f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')}"
-        held = f"{'drifted' if one.drifted else 'held'}: {_describe_fall(one)}"
-        sections += build_section(title, ("", "then", "now"), rows, held)
+        change = f"{'drifted' if one.drifted else 'no drift'}: {_describe_fall(one)}"
+        sections += build_section(title, ("", "then", "now"), rows, change)
     print_document(sections, output_format, check)
     for one in check.judges:
         name = f"{one.judge} on {one.criterion}"
@@ -246,5 +246,6 @@ def _build_check(one: JudgeDrift) -> FitCheck:
 
 def _describe_fall(one: JudgeDrift) -> str:
     nights = "tonight" if one.fall.nights == 1 else f"on the latest {one.fall.nights} nights"
-    change = f"lower by {one.fall.value:.3f}" if one.fall.value > 0 else f"higher by {-one.fall.value:.3f}"
-    return f"agreement {nights} is {change} than then (drift: lower by more than {one.fall.limit:.3f})"
+    side = "lower" if one.fall.value > 0 else "higher"
+    change = f"{side} by {abs(one.fall.value):.3f} than then" if one.fall.value else "the same as then"
+    return f"agreement {nights} is {change} (drift: lower by more than {one.fall.limit:.3f})"

@@ -79,7 +79,7 @@ def describe_use(judge: JudgeReport) -> str:
     if best is None:
         low = min((one.guarantee.share for one in judge.promises), default=0.8)
         rates = "use it for rates corrected by labels, not for verdicts"
-        return f"{shown}; {rates}: at no threshold would {low:.0%} of them agree. {fit}"
+        return f"{shown}; {rates}: no threshold promises, with 95 % confidence, that {low:.0%} of them agree. {fit}"
     used, terms = best.coverage.value or 0.0, best.guarantee
     passes = "no pass" if terms.passes_from is None else f"passes from raw {terms.passes_from:.2f}"
     fails = "no failure" if terms.fails_to is None else f"failures to raw {terms.fails_to:.2f}"
