@@ -292,4 +292,4 @@ class ProviderGate:
 
 def _build_refusal(left: float, why: JudgeError) -> NotSentError:
     cause = "provider_error" if why.cause == "timeout" else why.cause
-    return NotSentError(cause, f"no request for {left:.0f} s after: {why.reason}", retry_after=left)
+    return NotSentError(cause, f"{why.reason}; not asked again for {left:.0f} s", retry_after=left)

@@ -199,7 +199,7 @@ class JobProgress:
 
 def _describe_change(job: AnyJob, before: str) -> str:
     if job.status.startswith("paused"):
-        when = f"; tried again at {_render_time(job.resume_at).partition(' ')[2]}" if job.resume_at else ""
+        when = f"; next try at {_render_time(job.resume_at).partition(' ')[2]}" if job.resume_at else ""
         return f"paused: {job.reason or job.status}{when}"
     if job.status == "cancelling":
         return "cancelling: items under way will finish"

@@ -212,7 +212,7 @@ def test_a_watch_goes_on_where_its_connection_broke(run: Run) -> None:
         ran = run("jobs", "watch", ID, "--server", server.url)
     assert ran.code == 0
     assert server.asked == [f"GET /v1/batches/{ID}"] * 5
-    told = ["paused: 429 of the provider; tried again at 10:00:30 UTC", "resumed", "completed; 10 items: 10 scored"]
+    told = ["paused: 429 of the provider; next try at 10:00:30 UTC", "resumed", "completed; 10 items: 10 scored"]
     places = [ran.err.index(text) for text in told]
     assert places == sorted(places)
 

@@ -252,7 +252,12 @@ def test_what_cannot_go_on_stays_as_it_is(batches: Batches, database: Database) 
         batches.resume("t", capped, budget_usd=0.25)
     with pytest.raises(InputError, match="more than the 0 already asked"):
         batches.resume("t", capped, max_questions=0)
-    assert {batches.find("t", one).status for one in (free, capped)} == {"paused_provider", "paused_budget"}
+    spent = batches.submit(submission(budget_usd=0.25), chunks(2)).id
+    recorded(database, spent, [0])
+    paused(database, spent, "paused_budget")
+    with pytest.raises(InputError, match=r"more than the \$0\.250000"):
+        batches.resume("t", spent)
+    assert {batches.find("t", one).status for one in (free, capped, spent)} == {"paused_provider", "paused_budget"}
 
 
 # The end.

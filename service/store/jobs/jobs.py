@@ -219,7 +219,8 @@ class Jobs(ABC, Generic[J]):
     ) -> J:
         """Resume a paused job, with new limits where given. Raises JobStateError if it is not paused.
 
-        Raises InputError for a limit no higher than what was spent or asked, and for one where the job had none.
+        Raises InputError for a limit no higher than what was spent or asked, the one that the job has included, and for one where
+        the job had none.
         """
         with self._change(tenant, job_id, PAUSED_STATUSES, "only a paused one can be resumed") as (connection, row):
             job = self._read_job(connection, tenant, job_id)
@@ -229,14 +230,15 @@ class Jobs(ABC, Generic[J]):
                 limits["budget_usd"] = budget_usd
                 if job.budget_usd is None:
                     raise InputError.at("/budget_usd", "the batch was made without a budget")
-                if budget_usd <= spent:
-                    raise InputError.at("/budget_usd", f"expected more than the ${spent:.6f} already spent")
             if max_questions is not None:
                 limits["max_questions"] = max_questions
                 if job.max_questions is None:
                     raise InputError.at("/max_questions", "the batch was made without a limit of questions")
-                if max_questions <= job.questions:
-                    raise InputError.at("/max_questions", f"expected more than the {job.questions} already asked")
+            budget, most = limits.get("budget_usd", job.budget_usd), limits.get("max_questions", job.max_questions)
+            if isinstance(budget, int | float) and budget <= spent:
+                raise InputError.at("/budget_usd", f"expected more than the ${spent:.6f} already spent")
+            if isinstance(most, int) and most <= job.questions:
+                raise InputError.at("/max_questions", f"expected more than the {job.questions} already asked")
             _update(connection, job_id, status="in_progress", **limits)
             later = sa.update(CHUNKS).where(CHUNKS.c.batch == job_id, CHUNKS.c.state == "ready", CHUNKS.c.due_at > 0)
             connection.execute(later.values(due_at=0.0))
