@@ -61,7 +61,8 @@ def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
     counts, never_run = job.request_counts, job.request_counts.cancelled + job.request_counts.expired
     done, scored = f"{_count_done(job)} of {counts.total} done", f"{counts.completed} scored, {counts.failed} failed"
     cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
-    asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
+    most = "" if job.max_questions is None else f" of at most {job.max_questions}"
+    asked = f"; {job.questions}{most} questions"
     asking = f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
     rows = [
         ("batch" if isinstance(job, Batch) else "calibration", job.id),
