@@ -113,6 +113,7 @@ def list_doubled_names(modules: Sequence[Module], discovered: Sequence[str]) -> 
                 isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
                 and not node.name.startswith("_")
                 and (isinstance(node, ast.ClassDef) or module.folder not in discovered)
+                and "overload" not in map(ast.unparse, node.decorator_list)
             ):
                 places.setdefault(node.name, []).append(module.path)
     return [f"{name}: {', '.join(paths)}" for name, paths in sorted(places.items()) if len(paths) > 1]

@@ -42,7 +42,7 @@ def find_status(error: CallgradeError) -> int:
     return _find_type(error).status
 
 
-def describe_error(error: CallgradeError) -> ProblemDetails:
+def build_problem(error: CallgradeError) -> ProblemDetails:
     """Build the problem document of an error."""
     if isinstance(error, BadLinesError):
         return _build(_find_type(error), error.message, [Place(one.path, one.message) for one in error.problems])

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from service.errors import AllowanceSpentError, CallgradeError, DiskFullError, QueueFullError
-from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
+from service.problems import PROBLEM, ProblemDetails, build_details, build_problem
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -26,4 +26,4 @@ def render_refusal(error: HTTPException | CallgradeError) -> Response:
     wait = 30 if isinstance(error, QueueFullError | DiskFullError) else 1
     if isinstance(error, AllowanceSpentError):
         wait = max(1, ceil(error.retry_after))
-    return render_problem(describe_error(error), {"retry-after": str(wait)} if error.retryable else None)
+    return render_problem(build_problem(error), {"retry-after": str(wait)} if error.retryable else None)

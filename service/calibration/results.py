@@ -218,11 +218,11 @@ _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 _REPORT: TypeAdapter[CalibrationReport] = TypeAdapter(CalibrationReport)
 
 
-def render_json(value: object) -> bytes:
+def render_report_json(value: object) -> bytes:
     """Render a report, fits or rates as JSON with a final newline; equal values give the same bytes."""
     return _JSON.dump_json(value, indent=1) + b"\n"
 
 
-def read_report(text: str | bytes) -> CalibrationReport:
+def parse_calibration_report(text: str | bytes) -> CalibrationReport:
     """Read a report from JSON; raises pydantic's ValidationError for anything else."""
     return _REPORT.validate_json(text)

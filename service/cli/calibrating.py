@@ -21,10 +21,10 @@ from service.calibration.report.rendering import render_report_markdown, render_
 from service.calibration.report.usefulness import build_usefulness
 from service.calibration.report.wording import FIGURE_NAMES, show_measure
 from service.calibration.report_predictions import UnansweredItem
-from service.calibration.results import CalibrationReport, CalibrationRun, read_report, render_json
+from service.calibration.results import CalibrationReport, CalibrationRun, parse_calibration_report, render_report_json
 from service.calibration.run import calibrate
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
-from service.cli.inputs import read_text
+from service.cli.inputs import read_option_text
 from service.cli.options import read_settings
 from service.cli.progress import ProgressLine, describe_judging
 from service.cli.screen import build_console, pluralize, print_document, say, show
@@ -47,7 +47,7 @@ REPORT = "report.json"
 
 def read_labelled(file: Path) -> JudgedSet:
     """Read the labelled set, with any judge predictions it contains."""
-    text = read_text(file, "--labels")
+    text = read_option_text(file, "--labels")
     with _naming_file(file):
         if file.name.removesuffix(".gz").endswith(".csv"):
             return JudgedSet(read_csv(text, source=file.name))
@@ -59,16 +59,16 @@ def read_prediction_files(files: Sequence[Path]) -> tuple[Prediction, ...]:
     found: list[Prediction] = []
     for file in files:
         with _naming_file(file):
-            found += read_predictions(read_text(file, "--predictions").split("\n"))
+            found += read_predictions(read_option_text(file, "--predictions").split("\n"))
     return tuple(found)
 
 
 def read_run(path: Path) -> CalibrationReport:
     """Read the report of a run: `path` is its report.json or the folder that holds it."""
     file = path / REPORT if path.is_dir() else path
-    text = read_text(file, "RUN")
+    text = read_option_text(file, "RUN")
     try:
-        return read_report(text)
+        return parse_calibration_report(text)
     except ValidationError as error:
         raise InputError([find_problems(error, text)[0]]).in_file(str(file)) from None
 
@@ -111,7 +111,7 @@ def write_run(run: CalibrationRun, out: Path) -> None:
         earlier = _list_earlier(out)
         write_report(run.report, out)
         for fit in run.fits:
-            (fits / build_file_name(fit)).write_bytes(render_json(fit))
+            (fits / build_file_name(fit)).write_bytes(render_report_json(fit))
         for name in earlier - {build_file_name(fit) for fit in run.fits}:  # installing this run would install them too
             (fits / name).unlink(missing_ok=True)
     except OSError as error:
@@ -124,7 +124,7 @@ def write_run(run: CalibrationRun, out: Path) -> None:
 
 def write_report(report: CalibrationReport, out: Path) -> None:
     """Write the report in its three forms; OSError where the folder cannot be written."""
-    (out / REPORT).write_bytes(render_json(report))
+    (out / REPORT).write_bytes(render_report_json(report))
     (out / "report.md").write_text(render_report_markdown(report), "utf-8")
     (out / "report.html").write_text(render_report_page(report), "utf-8")
 
@@ -132,7 +132,7 @@ def write_report(report: CalibrationReport, out: Path) -> None:
 def _list_earlier(out: Path) -> set[str]:
     """List the fit files that an earlier run wrote into this folder, according to its report."""
     try:
-        written = {judge.fit_id for judge in read_report((out / REPORT).read_bytes()).all_judges}
+        written = {judge.fit_id for judge in parse_calibration_report((out / REPORT).read_bytes()).all_judges}
         return {build_file_name(fit) for fit in read_fits([out / "fits"]) if fit.id in written}
     except (FileNotFoundError, ValueError, SettingsError):
         return set()

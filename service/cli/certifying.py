@@ -11,7 +11,7 @@ from typing import Literal
 import typer
 
 from service.calibration.certifying import certify, digest_labels, digest_set, judge_fresh
-from service.calibration.results import JudgeReport, render_json
+from service.calibration.results import JudgeReport, render_report_json
 from service.cli.calibrating import read_labelled, read_prediction_files, read_run, write_report
 from service.cli.exits import ExitCode
 from service.cli.fitted import find_folder
@@ -61,7 +61,7 @@ def certify_run(  # noqa: PLR0913 (the options of a command)
         found = certify(judges, tpr=tpr, tnr=tnr, look=look, made=get_today())
         for name, certificate in found.items():
             fits[name] = fits[name].model_copy(update={"certificates": (*fits[name].certificates, certificate)})
-            (folder / "fits" / build_file_name(fits[name])).write_bytes(render_json(fits[name]))
+            (folder / "fits" / build_file_name(fits[name])).write_bytes(render_report_json(fits[name]))
 
         def note(one: JudgeReport) -> JudgeReport:
             return replace(one, certificates=fits[one.fit_id].certificates) if one.fit_id in fits else one

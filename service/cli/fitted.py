@@ -13,7 +13,7 @@ from service.calibration.drift import CHECK_VERSION, CheckReport, JudgeDrift, ch
 from service.calibration.labels import LabelledItem, LabelledSet
 from service.calibration.report.wording import show_number
 from service.calibration.report_predictions import UnansweredItem, find_check
-from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_json
+from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_report_json
 from service.calibration.splits import SEED
 from service.cli.calibrating import build_judging_engine, collect_answers, read_labelled, read_run
 from service.cli.commands.keys import find_user
@@ -61,7 +61,7 @@ def install_fits(run: Path) -> ExitCode:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for fit in fits:  # written whole or not at all, because a service may be reading the folder
             draft = folder / f"{build_file_name(fit)}.new"
-            draft.write_bytes(render_json(fit))
+            draft.write_bytes(render_report_json(fit))
             draft.replace(folder / build_file_name(fit))
     except OSError as error:
         raise typer.BadParameter(f"{folder}: {error.strerror}", param_hint="CALLGRADE_HOME") from None

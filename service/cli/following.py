@@ -238,7 +238,7 @@ def fetch_calibration(client: CalibrationClient, name: str, out: Path, *, wait: 
     """Write a completed calibration as `callgrade calibrate run` would."""
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 (only calibrations need these)
 
-    from service.calibration.results import CalibrationRun, read_report  # noqa: PLC0415
+    from service.calibration.results import CalibrationRun, parse_calibration_report  # noqa: PLC0415
     from service.cli.calibrating import write_run  # noqa: PLC0415
     from service.core.judging.fits.fit import Fit  # noqa: PLC0415
 
@@ -247,7 +247,7 @@ def fetch_calibration(client: CalibrationClient, name: str, out: Path, *, wait: 
     report, fits, form = client.report(name), client.fits(name), TypeAdapter[Fit](Fit)
     try:
         read = [form.validate_json(json.dumps(file["fit"])) for file in json.loads(fits)["data"]]
-        run = CalibrationRun(read_report(report), tuple(read))
+        run = CalibrationRun(parse_calibration_report(report), tuple(read))
     except (ValidationError, ValueError, LookupError, TypeError):
         raise ForeignError from None
     write_run(run, out)

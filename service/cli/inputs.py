@@ -251,14 +251,14 @@ def _leave_out(prefix: str, error: InputError) -> InputError:
 
 def read_document(file: Path, option: str, read: Callable[[JsonValue], T]) -> T:
     """Read a document, YAML or JSON, from a file that an option names. InputError with the place in the file if it is invalid."""
-    text = read_text(file, option)
+    text = read_option_text(file, option)
     try:
         return read(read_yaml(text, source=""))
     except InputError as error:
         raise error.in_file(str(file)) from None
 
 
-def read_text(path: Path, option: str) -> str:
+def read_option_text(path: Path, option: str) -> str:
     """Read a text file, gzipped or not, that an option names; a usage error if it cannot be read."""
     try:
         data = path.read_bytes()
@@ -274,7 +274,7 @@ def _read_expected(path: Path, limits: Limits) -> object:
         raise typer.BadParameter(f"{path}: expected one expectation for all records; {advice}", param_hint="--expected")
     if path.suffix in {".yaml", ".yml"}:
         return read_document(path, "--expected", lambda value: validate(EXPECTED, value))
-    text = read_text(path, "--expected")
+    text = read_option_text(path, "--expected")
     try:
         return validate(EXPECTED, parse_strictly(text.encode(), limits))
     except InputError as error:

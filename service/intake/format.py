@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from service.core.json.members import JsonObject, list_items, list_objects
+from service.core.json.members import JsonObject, list_elements, list_objects
 from service.core.trace import ToolDef, Trace
 from service.intake.build import Record, Transcript
 from service.intake.cursor import Cursor, Located
@@ -134,7 +134,7 @@ def list_at(record: JsonObject, *paths: str) -> Iterator[JsonValue]:
     """
     for path in paths:
         name, _, rest = path.partition("/")
-        for one in list_items(record.get(name)) or [record[name]] if name in record else ():
+        for one in list_elements(record.get(name)) or [record[name]] if name in record else ():
             if not rest:
                 yield one
             elif isinstance(one, dict):
@@ -148,7 +148,7 @@ def holds(record: JsonObject, path: str, *names: str) -> bool:
 
 def split_list(record: JsonObject, names: Sequence[str]) -> list[tuple[str, JsonObject]] | None:
     """Return the objects of the first of these members that is a list, each with its pointer; None if none has any."""
-    name = next((name for name in names if list_items(record.get(name))), "")
+    name = next((name for name in names if list_elements(record.get(name))), "")
     return [(f"/{name}/{place}", one) for place, one in enumerate(list_objects(record.get(name)))] or None
 
 

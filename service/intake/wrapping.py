@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeGuard
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, find_object, find_text, list_items, read_type
+from service.core.json.members import JsonObject, find_object, find_text, list_elements, read_type
 from service.core.json.pointers import escape_token
 from service.core.trace import Trace
 from service.errors import InputError, Problem
@@ -171,7 +171,7 @@ def _enclose(messages: Sequence[_Message]) -> InnerRecord:
 
 def _is_item(message: JsonObject) -> bool:
     """Whether a message is an item of the Responses API."""
-    kind, parts = read_type(message), map(read_type, list_items(message.get("content")))
+    kind, parts = read_type(message), map(read_type, list_elements(message.get("content")))
     return kind == "reasoning" or kind.endswith(("_call", "_call_output")) or not _ITEM_PARTS.isdisjoint(parts)
 
 

@@ -18,7 +18,7 @@ from service.calibration.labels import LabelledItem, build_labelled_set, parse_l
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction, read_predictions
 from service.calibration.report_predictions import UnansweredItem, read_prediction
-from service.calibration.results import render_json
+from service.calibration.results import render_report_json
 from service.calibration.run import calibrate
 from service.core.rubric import Rubric
 from service.engine import REPORT
@@ -47,8 +47,8 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
         run = calibrate(labels, answered, _read_options(job["options"]))
     except InputError as error:
         return replace(outcome, problem=str(error))
-    files = [{"name": build_file_name(fit), "fit": json.loads(render_json(fit))} for fit in run.fits]
-    return replace(outcome, report=render_json(run.report).decode(), fits=json.dumps(files))
+    files = [{"name": build_file_name(fit), "fit": json.loads(render_report_json(fit))} for fit in run.fits]
+    return replace(outcome, report=render_report_json(run.report).decode(), fits=json.dumps(files))
 
 
 def _read_options(raw_options: Mapping[str, Any]) -> ReportOptions:

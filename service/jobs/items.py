@@ -29,7 +29,7 @@ from service.errors import (
 )
 from service.jobs.pauses import describe_pause
 from service.problem_types import NO_REPORT
-from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
+from service.problems import PROBLEM, ProblemDetails, build_details, build_problem
 from service.reading.request import ScoreRequest, read_request
 from service.reading.strict_json import Limits, parse_strictly
 from service.reporting.breaks import describe_break
@@ -141,7 +141,7 @@ class ItemScorer:
         except ScoringProcessError:
             return build_quarantined_row(item, "down the process that scores large items")
         if isinstance(answer, ProcessRefusal):
-            return build_error_row(item.position, _read_name(item), describe_error(answer.error(answer.problems)))
+            return build_error_row(item.position, _read_name(item), build_problem(answer.error(answer.problems)))
         if answer is None:
             return None
         custom_id = _read_name(item)
@@ -215,7 +215,7 @@ def _render_line(position: int, custom_id: str, **outcome: bytes) -> str:
 
 def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> OutcomeRow:
     if isinstance(error, InputError | JudgeDownError):
-        return build_error_row(item.position, custom_id, describe_error(error))
+        return build_error_row(item.position, custom_id, build_problem(error))
     if not isinstance(error, CallgradeError):
         LOG.error("unhandled error in item %d of a batch", item.position, exc_info=error)
     return build_error_row(item.position, custom_id, build_details(500, OUR_FAULT))

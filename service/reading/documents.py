@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.members import find_object, find_text, list_items, list_objects
+from service.core.json.members import find_object, find_text, list_elements, list_objects
 from service.core.json.parsing import parse_or_none
 from service.errors import TooLargeError
 from service.reading.places import BadRecord, RecordPlace, TraceRecord
@@ -219,6 +219,6 @@ def _join_candidates(values: Sequence[Record]) -> Record:
     candidate: Record = {}
     for value in values:
         for piece in [*list_objects(value.get("candidates"))][:1]:
-            parts += list_items(find_object(piece, "content").get("parts"))
+            parts += list_elements(find_object(piece, "content").get("parts"))
             candidate |= piece
     return {**values[-1], "candidates": [{**candidate, "content": {"role": "model", "parts": parts}}]}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from service.core.json.members import find_object, list_items
+from service.core.json.members import find_object, list_elements
 from service.core.json.values import name_type
 from service.errors import InputError, TooLargeError
 from service.intake.format import list_at
@@ -91,7 +91,7 @@ def split_pages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRec
             yield record
             continue
         if name is not None:
-            items = [(f"/{name}/{index}", item) for index, item in enumerate(list_items(record.value[name]))]
+            items = [(f"/{name}/{index}", item) for index, item in enumerate(list_elements(record.value[name]))]
         for path, item in items:
             place = replace(record.place, pointer=record.place.pointer + path)
             if isinstance(item, dict):

@@ -34,17 +34,17 @@ class ConfusionTable(NamedTuple):
     @property
     def prevalence(self) -> float | None:
         """The share of items that the labels pass."""
-        return compute_ratio(self.tp + self.fn, self.n)
+        return divide(self.tp + self.fn, self.n)
 
     @property
     def passed(self) -> float | None:
         """The share of items that the judge passes."""
-        return compute_ratio(self.tp + self.fp, self.n)
+        return divide(self.tp + self.fp, self.n)
 
     @property
     def accuracy(self) -> float | None:
         """The share of items on which judge and label agree."""
-        return compute_ratio(self.tp + self.tn, self.n)
+        return divide(self.tp + self.tn, self.n)
 
     @property
     def balanced_accuracy(self) -> float | None:
@@ -55,22 +55,22 @@ class ConfusionTable(NamedTuple):
     @property
     def precision(self) -> float | None:
         """The share of the judge's passes that the labels pass too."""
-        return compute_ratio(self.tp, self.tp + self.fp)
+        return divide(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> float | None:
         """The share of the labels' passes that the judge passes too."""
-        return compute_ratio(self.tp, self.tp + self.fn)
+        return divide(self.tp, self.tp + self.fn)
 
     @property
     def fail_precision(self) -> float | None:
         """The share of the judge's failures that the labels fail too."""
-        return compute_ratio(self.tn, self.tn + self.fn)
+        return divide(self.tn, self.tn + self.fn)
 
     @property
     def fail_recall(self) -> float | None:
         """The share of the labels' failures that the judge fails too."""
-        return compute_ratio(self.tn, self.tn + self.fp)
+        return divide(self.tn, self.tn + self.fp)
 
     @property
     def kappa(self) -> float | None:
@@ -101,7 +101,7 @@ class ConfusionTable(NamedTuple):
         return None if self.accuracy is None or chance >= 1 else (self.accuracy - chance) / (1 - chance)
 
 
-def compute_ratio(part: float, whole: float) -> float | None:
+def divide(part: float, whole: float) -> float | None:
     """Return part / whole, or None where `whole` is not above 0."""
     return part / whole if whole > 0 else None
 

@@ -204,7 +204,7 @@ class Page(Generic[T, P]):
     next: P | None
 
 
-def build_page(
+def cut_page(
     rows: Sequence[sa.RowMapping], limit: int, build: Callable[[sa.RowMapping], T], name: Callable[[T], P]
 ) -> Page[T, P]:
     """Build the page of `limit` objects from the rows that were found, one more if there are so many."""

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from service.errors import UnknownItemError
 from service.store.access.audit import Actor, record
-from service.store.database import Database, Page, build_from_row, build_page
+from service.store.database import Database, Page, build_from_row, cut_page
 from service.store.jobs.items import ALL_ITEMS, FailureGroup, ItemChoice, build_facts, count_rows, group_rows
 from service.store.labelling.drafts import ScoreDraft
 from service.store.labelling.items import insert_items, name_score, read_kept
@@ -80,7 +80,7 @@ class KeptScores:
         if after is not None:
             chosen = chosen.where(SCORES.c.id < after)
         rows = self.database.read_rows(chosen.order_by(SCORES.c.id.desc()).limit(limit + 1))
-        return build_page(rows, limit, _build_score, lambda score: score.id)
+        return cut_page(rows, limit, _build_score, lambda score: score.id)
 
     def count_outcomes(self, tenant: str) -> Counter[tuple[str, str, str]]:
         """Count the scores with each combination of verdict, stages and cluster."""

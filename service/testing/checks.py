@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
-from service.cli.inputs import find_rubric, names_file, read_text
+from service.cli.inputs import find_rubric, names_file, read_option_text
 from service.cli.options import read_settings
 from service.cli.screen import build_console
 from service.cli.views import show_steps
@@ -131,7 +131,7 @@ def _build_request(trace: TraceForm) -> dict[str, object]:
 
 def _read_expected(expected: Mapping[str, object] | str | Path | None) -> object:
     if isinstance(expected, str | Path):
-        document = read_yaml(read_text(Path(expected), "expected"), source=str(expected))
+        document = read_yaml(read_option_text(Path(expected), "expected"), source=str(expected))
         if document is None:
             raise InputError.at("", f"{expected}: expected an object, not null")
         return document

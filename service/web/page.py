@@ -21,7 +21,7 @@ from service.api.page_route import PageHandler, PageRoute, make_csrf, read_cooki
 from service.api.parts import ApiParts
 from service.core.models.validation import validate
 from service.errors import CallgradeError
-from service.problems import ProblemDetails, build_details, describe_error
+from service.problems import ProblemDetails, build_details, build_problem
 from service.store.access.keys import UNKNOWN, Scope
 from service.web.forms import MAX_PUBLIC_BYTES, MAX_SIGNED_BYTES, read_fields
 from service.web.rendering import render_template
@@ -134,7 +134,7 @@ def guard(route: PageRoute, handler: PageHandler) -> PageHandler:
         except HTTPException as error:
             response = render_problem_page(request, build_details(error.status_code, str(error.detail)))
         except CallgradeError as error:
-            response = render_problem_page(request, describe_error(error))
+            response = render_problem_page(request, build_problem(error))
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         return response

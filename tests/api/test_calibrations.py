@@ -18,7 +18,7 @@ from service.calibration.labels import read_labels
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import read_predictions
 from service.calibration.report_predictions import find_check
-from service.calibration.results import render_json
+from service.calibration.results import render_report_json
 from service.calibration.run import calibrate
 from service.core.judging.fits.fit import Binding, Fit, calibrate_value
 from service.engine import Engine
@@ -170,7 +170,7 @@ def test_two_judges_with_a_guarantee_are_fitted_as_without_a_service(ask: Ask, s
     options = ReportOptions(guarantee=0.8, made=get_today())
     labels, predictions = read_labels(map(json.dumps, listed)), read_predictions(map(json.dumps, [*cheap, *dear]))
     ours = calibrate(labels, predictions, options)
-    assert [file["fit"] for file in files] == [json.loads(render_json(fit)) for fit in ours.fits]
+    assert [file["fit"] for file in files] == [json.loads(render_report_json(fit)) for fit in ours.fits]
     assert len(ours.fits) > 1
     assert all(fit.guarantee is not None for fit in ours.fits)
 

@@ -14,7 +14,7 @@ from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgedSet, Prediction
 from service.calibration.report.held_out import measure_retest
 from service.calibration.report.rendering import render_report_markdown, render_report_page
-from service.calibration.results import read_report, render_json
+from service.calibration.results import parse_calibration_report, render_report_json
 from service.calibration.run import calibrate
 from tests.calibration.label_sets import drawn, item
 
@@ -29,8 +29,8 @@ def test_the_order_of_labels_and_predictions_changes_no_byte() -> None:
     rng.shuffle(rows)
     rng.shuffle(said)
     again = calibrate(build_labelled_set(rows, source=labels.source), said, QUICK)
-    assert render_json(again.report) == render_json(first.report)
-    assert render_json(again.fits) == render_json(first.fits)
+    assert render_report_json(again.report) == render_report_json(first.report)
+    assert render_report_json(again.fits) == render_report_json(first.fits)
 
 
 def test_all_labels_are_fitted_and_all_are_held_out_once() -> None:
@@ -204,8 +204,8 @@ def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:
     run = calibrate(
         build_labelled_set(enumerate(nasty, 1), source="<i>"), predictions, replace(QUICK, max_disagreements=1000)
     )
-    data = render_json(run.report)
-    assert render_json(read_report(data)) == data
+    data = render_report_json(run.report)
+    assert render_report_json(parse_calibration_report(data)) == data
     assert "NaN" not in data.decode()
     html, text = render_report_page(run.report), render_report_markdown(run.report)
     assert "<script" not in html

@@ -104,7 +104,7 @@ class CalibrationRoutes(JobRoutes[Calibration]):
 
 def _render_report(report: str, form: str) -> str:
     from service.calibration.report import rendering  # noqa: PLC0415 (it loads scipy, and few requests need it)
-    from service.calibration.results import read_report  # noqa: PLC0415
+    from service.calibration.results import parse_calibration_report  # noqa: PLC0415
 
     render = rendering.render_report_markdown if form == "markdown" else rendering.render_report_page
-    return render(read_report(report))
+    return render(parse_calibration_report(report))

@@ -18,7 +18,7 @@ from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.free_texts import TextSoftener
 from service.core.gates.schema import score_unread
 from service.core.gates.tool_name import NO_CALLS, score_all_missing, score_name, settle_pair
-from service.core.json.members import list_items, list_objects
+from service.core.json.members import list_elements, list_objects
 from service.core.json.pointers import escape_token
 from service.core.json.values import SCALARS, equals
 from service.core.models.kinds import TaggedUnion
@@ -327,7 +327,7 @@ def _takes_null(tool: ToolDef | None, name: str) -> bool:
     if not isinstance(one, Mapping):
         return False
     options = [one, *[each for key in ("anyOf", "oneOf") for each in list_objects(one.get(key))]]
-    types = [kind for each in options for kind in (each.get("type"), *list_items(each.get("type")))]
+    types = [kind for each in options for kind in (each.get("type"), *list_elements(each.get("type")))]
     return "null" in types or one.get("nullable") is True
 
 

@@ -38,11 +38,11 @@ def find_object(raw: JsonObject, *names: str) -> dict[str, JsonValue]:
     return {}
 
 
-def list_items(value: JsonValue) -> list[JsonValue]:
+def list_elements(value: JsonValue) -> list[JsonValue]:
     """Return the items of a list; an empty list for any other value."""
     return value if isinstance(value, list) else []
 
 
 def list_objects(value: JsonValue) -> Iterator[JsonObject]:
     """Iterate over the objects in a list."""
-    return (item for item in list_items(value) if isinstance(item, dict))
+    return (item for item in list_elements(value) if isinstance(item, dict))

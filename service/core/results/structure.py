@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.members import list_items, read_type
+from service.core.json.members import list_elements, read_type
 from service.core.json.parsing import parse_or_none
 from service.core.json.pointers import escape_token
 from service.core.results.forms import FORMS, Form
@@ -328,4 +328,4 @@ def has_media(content: JsonValue) -> bool:
     (True, False)
     """
     parts = content.get("content") if isinstance(content, dict) else content
-    return any(read_type(part) in MEDIA for part in list_items(parts))
+    return any(read_type(part) in MEDIA for part in list_elements(parts))

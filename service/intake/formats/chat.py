@@ -13,7 +13,7 @@ from functools import partial
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, find_object, list_items, list_objects
+from service.core.json.members import JsonObject, find_object, list_elements, list_objects
 from service.core.trace import ToolDef
 from service.errors import InputError
 from service.intake.cursor import Cursor
@@ -201,8 +201,8 @@ def _read_gemini(record: Cursor) -> Tools:
 
 def _read_contents(record: Cursor) -> None:
     """Read what was said before the reply: the history, if the client made calls automatically."""
-    history = next((name for name in _HISTORY if list_items(record.peek(name))), "")
-    longer = len(list_items(record.peek(history))) >= max(1, len(list_items(record.peek("contents"))))
+    history = next((name for name in _HISTORY if list_elements(record.peek(name))), "")
+    longer = len(list_elements(record.peek(history))) >= max(1, len(list_elements(record.peek("contents"))))
     name = history if history and longer else "contents"
     if text := record.text(name):
         record.out.say("user", text)

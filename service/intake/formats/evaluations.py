@@ -7,7 +7,7 @@ from typing import NotRequired, cast
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, find_object, find_text, list_items, list_objects
+from service.core.json.members import JsonObject, find_object, find_text, list_elements, list_objects
 from service.core.trace import ToolResult
 from service.errors import InputError
 from service.intake.build import Speech
@@ -97,7 +97,7 @@ def _find_tau2_gold(record: JsonObject) -> dict[str, JsonValue] | None:
         return None
     own = [one for one in list_objects(actions) if one.get("requestor", "assistant") == "assistant"]
     plain = _pick(own, "name", "arguments", "compare_args", "action_id")
-    return {"format": "tau", "actions": plain, "outputs": list_items(criteria.get("communicate_info"))}
+    return {"format": "tau", "actions": plain, "outputs": list_elements(criteria.get("communicate_info"))}
 
 
 def _split_tau2(record: JsonObject) -> list[tuple[str, JsonObject]] | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
-from service.core.json.members import find_object, find_text, list_items, read_type
+from service.core.json.members import find_object, find_text, list_elements, read_type
 from service.core.trace import ToolDef, ToolResult
 from service.errors import InputError
 from service.intake.build import Sink, Speech
@@ -36,7 +36,7 @@ def _read_langchain(record: Cursor) -> Tools:
 def _list_messages(holder: Cursor) -> Iterator[tuple[Cursor, Speaker | None]]:
     for message in holder.items("messages", of="a message"):
         if "lc" in message:
-            names = list_items(message.take("id"))
+            names = list_elements(message.take("id"))
             message.take("lc", "type")
             message.take("type")
             yield message.child("kwargs", of="a message"), name_speaker(names[-1] if names else None)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, as_text, find_text, list_items, list_objects
+from service.core.json.members import JsonObject, as_text, find_text, list_elements, list_objects
 from service.core.json.parsing import parse_or_none
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
@@ -176,7 +176,7 @@ def _find_bfcl_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     dotted = record.get("underscore_to_dot") is True
     answers: list[JsonValue] = [
         {_show_name(name, dotted=dotted): one for name, one in call.items()} if isinstance(call, dict) else call
-        for call in list_items(answer)
+        for call in list_elements(answer)
     ]
     return {"format": "bfcl", "category": category, "possible_answer": None if answer is None else answers}
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, as_text, find_object, list_items, list_objects
+from service.core.json.members import JsonObject, as_text, find_object, list_elements, list_objects
 from service.core.json.parsing import parse_or_none
 from service.errors import InputError, MalformedError
 from service.intake.texts import Tree, unflatten
@@ -318,7 +318,7 @@ def _read_jaeger(trace: JsonObject) -> Iterator[Plain]:
             "status": _read_status(tags),
             "attributes": tags,
             "events": events,
-            "dropped_attributes_count": len(list_items(lost)),
+            "dropped_attributes_count": len(list_elements(lost)),
         }
 
 

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, find_object, list_items, read_type
+from service.core.json.members import JsonObject, find_object, list_elements, read_type
 from service.core.json.parsing import parse_or_none
 from service.core.json.pointers import split_pointer
 from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadablePart, UnreadKind
@@ -185,7 +185,7 @@ def _list_unread(left: Iterable[Leftover], message: JsonObject) -> Iterator[Unre
         elif isinstance(one, UnreadablePart) and one.kind != "other":
             here: JsonValue = dict(message)
             for token in split_pointer(one.path):
-                here = list_items(here)[int(token)] if token.isdecimal() else find_object({"": here}, "").get(token)
+                here = list_elements(here)[int(token)] if token.isdecimal() else find_object({"": here}, "").get(token)
             if one.kind != "call" or not any(list_possible_calls(here, one.path)):
                 yield one.kind, one.reason.removesuffix(" is not read")
     content = message.get("content")

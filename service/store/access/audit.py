@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import sqlalchemy as sa
 from pydantic import JsonValue
 
-from service.store.database import Database, Page, build_from_row, build_page
+from service.store.database import Database, Page, build_from_row, cut_page
 from service.store.tables import AUDIT
 from service.store.times import DAY_S, format_rfc3339
 
@@ -102,7 +102,7 @@ class Audit:
             chosen = chosen.where(AUDIT.c.id < after)
         if act is not None:
             chosen = chosen.where(AUDIT.c.act == act)
-        return build_page(self._database.read_rows(chosen), limit, _build_entry, lambda entry: entry.id)
+        return cut_page(self._database.read_rows(chosen), limit, _build_entry, lambda entry: entry.id)
 
     def note_files(self, actor: Actor, act: Act, files: Mapping[str, str]) -> bool:
         """Record the current files, by name with their digests, unless the last entry of this act lists the same.

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 
 from service.core.rubric import STAGES, Stage
-from service.store.database import Database, Page, build_from_row, build_page
+from service.store.database import Database, Page, build_from_row, cut_page
 from service.store.labelling.items import select_batch_item, unpack_line
 from service.store.tables import ITEMS
 
@@ -118,7 +118,7 @@ def list_items(
     """List at most `limit` of the chosen items, after the index `after`."""
     own = (ITEMS.c.batch == batch, *choice.match(), ITEMS.c.position > (-1 if after is None else after))
     rows = database.read_rows(sa.select(ITEMS).where(*own).order_by(ITEMS.c.position).limit(limit + 1))
-    return build_page(rows, limit, _build_item, lambda item: item.index)
+    return cut_page(rows, limit, _build_item, lambda item: item.index)
 
 
 def count_items(database: Database, batch: str, choice: ItemChoice = ALL_ITEMS) -> int:

@@ -20,7 +20,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from service.errors import InputError, JobGoneError, JobStateError, KeyReusedError, QueueFullError, UnknownJobError
 from service.store.access.audit import SERVICE, Act, Actor, record
-from service.store.database import Database, build_page, insert_new
+from service.store.database import Database, cut_page, insert_new
 from service.store.jobs.chunks import close_chunks
 from service.store.jobs.job import (
     ENDED_STATUSES,
@@ -161,7 +161,7 @@ class Jobs(ABC, Generic[J]):
                 raise InputError.at("", f"after: expected the id of a {ID_PREFIXES[self.kind]}")
             chosen = chosen.where(BATCHES.c.id < after)
         rows = self.database.read_rows(self.select(chosen.order_by(BATCHES.c.id.desc()).limit(limit + 1)))
-        return build_page(rows, limit, self.build, lambda job: job.id)
+        return cut_page(rows, limit, self.build, lambda job: job.id)
 
     def cancel(self, tenant: str, job_id: str, *, by: Actor | None = None) -> J:
         """Cancel a job: items that have not begun never run. Leave one that is ending or has ended as it is."""

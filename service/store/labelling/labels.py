@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from service.errors import InputError, OthersLabelError, UnknownItemError
 from service.store.access.audit import SERVICE, Actor, record
-from service.store.database import Database, Page, build_from_row, build_page, insert_new
+from service.store.database import Database, Page, build_from_row, cut_page, insert_new
 from service.store.labelling.choice import check_source
 from service.store.labelling.drafts import ImportCounts, LabelDraft, LabelItem, LabelSource, Word
 from service.store.labelling.items import (
@@ -121,7 +121,7 @@ class Labels:
         chosen = chosen.where(*[LABELS.c[name] == value for name, value in filters.items() if value is not None])
         if after is not None:
             chosen = chosen.where(LABELS.c.id < after)
-        return build_page(self.database.read_rows(chosen), limit, _build_label, lambda label: label.id)
+        return cut_page(self.database.read_rows(chosen), limit, _build_label, lambda label: label.id)
 
     def delete(self, tenant: str, name: str, *, by: Actor, annotator: str | None = None) -> HumanLabel:
         """Delete a label, and return it. Raises UnknownItemError if it does not exist, or is another tenant's.

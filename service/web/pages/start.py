@@ -13,7 +13,7 @@ from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
 from service.api.routes.scoring import EXAMPLE
 from service.errors import CallgradeError
-from service.problems import ProblemDetails, describe_error
+from service.problems import ProblemDetails, build_problem
 from service.reading.bare_traces import read_pasted
 from service.web.page import NavLink, PageSet, page, read_form, render
 from service.web.trace.stored import build_stored_view
@@ -40,7 +40,7 @@ class StartPages:
             pasted = await asyncio.to_thread(read_pasted, text, self._limits, keep=keep)
             answer = await self._scoring.score_data(request, pasted.body)
         except CallgradeError as error:
-            return await self._render(request, text=text, keep=keep, refusal=describe_error(error))
+            return await self._render(request, text=text, keep=keep, refusal=build_problem(error))
         view = await asyncio.to_thread(
             lambda: build_stored_view(json.loads(pasted.body), json.loads(bytes(answer.body)), "")
         )
