@@ -168,7 +168,8 @@ def check_calibration(  # noqa: PLR0913 (the options of its command)
     _show_check(check, output_format)
     home = read_settings().home / "fits"
     installed = {fit.id for fit in read_fits([home])}
-    _record(home, [_build_check(one) for one in drifts if one.fit in installed])
+    # Answers of another model say nothing of how a fit holds.
+    _record(home, [_build_check(one) for one in drifts if one.fit in installed and one.models == (one.model,)])
     for reason in missing:
         say(f"not judged: {reason}")
     return ExitCode.FAILED if check.drifted else ExitCode.DATA if missing else ExitCode.PASSED
@@ -224,7 +225,9 @@ def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> 
         if one.drifted:
             say(f"drift: {name}: {_describe_fall(one)}")
         if others := [model for model in one.models if model != one.model]:
-            say(f"{name}: {', '.join(others)} answered; no fit for {one.model} applies to it")
+            say(
+                f"{name}: {', '.join(others)} answered; no fit for {one.model} applies to it, and none records this check"
+            )
         if one.unanswered:
             say(f"{name}: {pluralize(one.unanswered, 'item')} without an answer, left out on both sides")
 

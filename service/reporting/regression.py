@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, compress
+from itertools import chain
 from typing import Literal
 
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore
@@ -30,7 +30,7 @@ from service.reporting.comparison import (
     list_rubrics,
 )
 from service.reporting.statements import render_finding
-from service.reporting.summary.samples import CRITERION, STAGE, list_outcomes
+from service.reporting.summary.samples import CRITERION, STAGE, Sample, list_outcomes
 
 WHOLE_TRACE = (PASSED, "score")
 """The numbers that all criteria are part of."""
@@ -72,8 +72,12 @@ def judge_reports(
     names = tuple(dict.fromkeys(names)) or (PASSED,)
     left, right = index_by_key(a, "/a"), index_by_key(b, "/b")
     pairs = [(sample, right.get(key)) for key, sample in sorted(left.items(), key=lambda one: str(one[0]))]
-    open_pairs = [allow_undecided and any(one and may_be_undecided(one.report) for one in pair) for pair in pairs]
-    forgiven, decided = (list(compress(pairs, (is_open == kind for is_open in open_pairs))) for kind in (True, False))
+
+    def is_forgiven(pair: tuple[Sample, Sample | None]) -> bool:
+        return allow_undecided and any(one is not None and may_be_undecided(one.report) for one in pair)
+
+    forgiven = [pair for pair in pairs if is_forgiven(pair)]
+    decided = [pair for pair in pairs if not is_forgiven(pair)]
     known = {criterion.id for sample in left.values() for criterion in sample.report.criteria}
     numbers = tuple(
         [compute_difference(name, _find_metric(name, known), decided) for name in names if decided or not forgiven]

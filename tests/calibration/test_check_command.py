@@ -15,6 +15,7 @@ from service.calibration.options import ReportOptions
 from service.cli.calibrating import compare_judges, judge_labels, run_calibration
 from service.cli.exits import ExitCode
 from service.cli.fitted import check_calibration
+from service.cli.options import read_settings
 from service.errors import InputError
 from tests.faults.provider import Json, Provider, Reply, serving
 from tests.labelled import item
@@ -107,12 +108,15 @@ def test_what_nobody_answers_is_no_drift(
     monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", judged.base("fault-refusal"))
     with pytest.raises(InputError, match="none of 5 items was answered"):
         check_calibration(run, labels, size=5)
+    installed = read_settings().home / "fits"
+    copytree(run / "fits", installed)
     monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", judged.base("fault-refusal-x8"))
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/fault-refusal-x8")
     assert check_calibration(run, labels, size=40) == ExitCode.DATA
     told = capsys.readouterr().err
     assert "8 items without an answer, left out on both sides" in told
     assert "fault-refusal-x8 answered; no fit for good applies" in told
+    assert not (installed / "checks.jsonl").exists()
 
 
 def test_what_cannot_be_checked(run: Path, labels: Path, tmp_path: Path) -> None:

@@ -69,8 +69,7 @@ class Deriver:
 
     def __init__(self, index: FactIndex, today: date | None) -> None:
         self._index = index
-        self.met_by_chance = False
-        """Whether a step led to a number that was looked for, among so many that some step would; whoever asks resets it."""
+        self._chance: Derivation | None = None
         self._steps = self._trials = self._numbers = self._dates = self._tables = 0
         self._columns: _Groups = defaultdict(dict)
         """The numbers of one field of many records."""
@@ -109,12 +108,13 @@ class Deriver:
         self._steps += steps
 
     def derive(self, reading: Reading) -> Derivation | None:
-        """Return one step that leads to a reading, or None."""
+        """Return one step that leads to a reading; where there is none, one that may do so by chance; or None."""
         if self.exhausted:
             return None
         self._refresh()
         if reading.kind == "number":
-            return self._derive_number(reading)
+            self._chance = None
+            return self._derive_number(reading) or self._chance
         if reading.kind == "weekday":
             pointers = [self._days[day] for day in self._days if (day - 1) % 7 == reading.value]
             return Derivation("weekday", tuple(filter(None, pointers[:1]))) if pointers else None
@@ -126,7 +126,7 @@ class Deriver:
     def _admit(self, found: Derivation | None, wanted: _Wanted) -> Derivation | None:
         if found is None or self._is_rare(wanted):
             return found
-        self.met_by_chance = True
+        self._chance = found._replace(by_chance=True)
         return None
 
     def list_totals(self, dimension: str) -> Iterator[tuple[float, Derivation]]:

@@ -85,9 +85,8 @@ def ground_text(
     for mention, scene in zip(rest, scenes, strict=True):
         steps = [] if deriver.exhausted else scene.list_steps()
         deriver.spend(len(steps))
-        deriver.met_by_chance = False
         origin, place = _derive(mention, steps, deriver), (mention.start, mention.end)
-        if origin is not None:
+        if origin is not None and not origin.by_chance:
             found = Grounded(mention.text, pointer, "derived", origin.sources, origin.how, (), *place)
         elif mention.ordinal or _is_general(mention, mentions):
             found = Grounded(mention.text, pointer, "general", (), None, (), *place)
@@ -96,7 +95,7 @@ def ground_text(
         else:
             nearest = list_nearest(mention, scene, steps, index, deriver)
             found = Grounded(mention.text, pointer, "nowhere", (), None, nearest, *place)
-        result.append(Placed(mention, found, deriver.met_by_chance))
+        result.append(Placed(mention, found, may_be_derived=origin is not None))
     return sorted(result, key=lambda one: one.mention.start)
 
 
@@ -109,7 +108,12 @@ def _build_found(mention: Mention, pointer: str, near: Sequence[Near]) -> Ground
 
 def _derive(mention: Mention, steps: Sequence[Derivation], deriver: Deriver) -> Derivation | None:
     """Return the step that leads to a value, from what stands around it or from one column or record."""
-    return find_derivation(mention, steps) or next(filter(None, map(deriver.derive, mention.readings)), None)
+    found = find_derivation(mention, steps)
+    for reading in mention.readings if found is None else ():
+        found = deriver.derive(reading) or found
+        if found is not None and not found.by_chance:
+            break
+    return found
 
 
 def _is_general(mention: Mention, mentions: Iterable[Mention]) -> bool:

@@ -165,7 +165,7 @@ class _Argument:
         if moved is not None:
             return moved
         derived = self._sources.deriver.derive(reading)
-        if derived is not None:
+        if derived is not None and not derived.by_chance:
             return self._build("derived", derived.sources, derived.how)
         other = self._index.find_last(self._leaf.key) if MONEY_WORDS & words else None
         if other is not None:
@@ -210,7 +210,7 @@ class _Argument:
         if squeezed is not None and squeezed[1] in STRONG:
             return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "as words")
         derivations = (self._sources.deriver.derive(reading) for reading in readings)
-        derived = next(filter(None, derivations), None)
+        derived = next((one for one in derivations if one is not None and not one.by_chance), None)
         if derived is not None:
             return self._build("derived", derived.sources, derived.how)
         words = split_plain(text)

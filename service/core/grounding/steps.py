@@ -36,6 +36,8 @@ class Derivation(NamedTuple):
     how: str
     sources: tuple[str, ...]
     reading: Reading = Reading("number", 0.0)
+    by_chance: bool = False
+    """Whether it was found among so many steps that some step would have led to the value: then it proves nothing."""
 
 
 class Scene(NamedTuple):
