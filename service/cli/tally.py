@@ -21,7 +21,7 @@ from service.reporting.breaks import describe_stages
 from service.reporting.comparison import TRIAL
 from service.reporting.numbers import render_number
 from service.reporting.regression import is_unforgiven
-from service.reporting.statements import NEEDS_JUDGE, explain_gap, list_gaps
+from service.reporting.statements import NEEDS_JUDGE, describe_uncertified, explain_gap, list_gaps, list_uncertified
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "undecided", "not_applicable")
 
@@ -50,8 +50,9 @@ class Tally:
     ranges: list[Range] = field(default_factory=list["Range"])
     """All scores at their worst and at their best, as gates count them."""
     requires_certified: bool = False
-    """Whether verdicts need judges with certified fits; `uncertified` counts the traces that have another."""
-    uncertified: int = 0
+    """Whether verdicts need judges with certified fits."""
+    uncertified: Counter[str] = field(default_factory=Counter[str])
+    """If so, in how many traces a criterion was decided by a judge without one."""
     refused: int = 0
     code_only: int = 0
     """Traces for which only what code decides was checked."""
@@ -88,7 +89,7 @@ class Tally:
         self.scores += [report.score] if report.score is not None and report.is_measured else []
         self.ranges += [report.gate_range] if report.gate_range is not None else []
         self.code_only += report.scope == "code"
-        self.uncertified += self.requires_certified and report.calibration.uncertified > 0
+        self.uncertified.update(list_uncertified(report) if self.requires_certified else ())
         self.unforgiven += report.verdict == "undecided" and any(map(is_unforgiven, report.open))
         self.open.update({(one.criterion, explain_gap(one)) for one in report.open})
         self.kinds[OutcomeKind(report.verdict, describe_stages(report), report.tags.get("group", ""))] += 1
@@ -164,7 +165,7 @@ class Tally:
     def _list_flaky_lines(self) -> Iterator[str]:
         """List the cases whose trials got different verdicts, and count the traces that no certified judge decided."""
         if self.uncertified:
-            yield f"not certified: {pluralize(self.uncertified, 'trace')} judged without a certified fit"
+            yield describe_uncertified(self.uncertified)
         flaky = {name: counts for name, counts in self.trials.items() if len(counts) > 1}
         if self.trials:
             steady = len(self.trials) - len(flaky)

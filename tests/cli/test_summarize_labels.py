@@ -35,6 +35,15 @@ def test_rates_are_corrected(run: Run, tmp_path: Path) -> None:
     assert "label next, at random: t" in markdown
 
 
+def test_a_labelled_set_will_do_and_where_all_is_labelled_nothing_is_corrected(run: Run, tmp_path: Path) -> None:
+    labels = [{"annotator": "ana", "label": "pass"}, {"annotator": "ben", "label": "fail"}]
+    items = [{"id": f"t{n}", "criterion": "argument_plausibility", "group": "g", "labels": labels} for n in range(8)]
+    told, given = written(tmp_path, [{**one, "payload": 1, "answer": "1"} for one in items])
+    found = run("summarize", told, "--labels", given, "--format", "markdown").out
+    assert "| argument\\_plausibility of reports | 8 | 0 |" in found
+    assert "not corrected, because nothing is left to correct" in found
+
+
 def test_without_labels_there_is_no_such_section(run: Run, tmp_path: Path) -> None:
     told, _ = written(tmp_path, [])
     assert "Corrected by labels" not in run("summarize", told, "--format", "markdown").out

@@ -43,8 +43,8 @@ def explain(
         rows = [(kind, ", ".join(one.name for one in known if one.kind == kind)) for kind in kinds]
         show([Section("What can be explained", (Table(("kind", "names"), tuple(rows)),))], build_console(reading=True))
         return ExitCode.PASSED
-    wanted = name.strip().casefold()
-    found = [one for one in known if _fits(one.name.casefold(), wanted)]
+    wanted = _fold(name)
+    found = [one for one in known if _fits(_fold(one.name), wanted)]
     if not found:
         near = get_close_matches(wanted, [one.name for one in known], n=3, cutoff=0.6)
         hint = f"did you mean {', '.join(near)}?" if near else "`callgrade explain` lists all names"
@@ -75,6 +75,11 @@ def list_explanations() -> Iterator[Explanation]:
         yield Explanation(str(code.value), "exit code", code.meaning)
     for problem in TYPES:
         yield Explanation(problem.title, "problem of the HTTP API", problem.cause, problem.fix)
+
+
+def _fold(name: str) -> str:
+    """Fold a name, so that a code is found as a view words it: `not certified` and `not_certified` are one."""
+    return name.strip().casefold().replace(" ", "_")
 
 
 def _fits(name: str, wanted: str) -> bool:

@@ -18,6 +18,8 @@ from service.cli.screen import pluralize, print_document, say
 from service.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from service.cli.inputs import ReportFiles
     from service.core.report import Report
     from service.reporting.summary.labelled import ReportLabel
@@ -69,16 +71,18 @@ def summarize(
 
 
 def _require_certified(reports: Sequence[Report]) -> ExitCode:
-    if count := sum(report.calibration.uncertified > 0 for report in reports):
-        say(f"not certified: {pluralize(count, 'trace')} judged without a certified fit")
-    return ExitCode.UNDECIDED if count else ExitCode.PASSED
+    from service.reporting.statements import describe_uncertified, list_uncertified
+
+    counts = Counter([name for report in reports for name in list_uncertified(report)])
+    if counts:
+        say(describe_uncertified(counts))
+    return ExitCode.UNDECIDED if counts else ExitCode.PASSED
 
 
 def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
     """Read labels from a file, JSON Lines or a list; InputError with the place of one that cannot be read."""
     from service.reading.places import BadRecord
     from service.reading.trace_files import scan_records
-    from service.reporting.summaries import read_label
     from service.wiring import build_limits
 
     found: list[ReportLabel] = []
@@ -86,10 +90,25 @@ def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
         try:
             if isinstance(record, BadRecord):
                 raise record.error
-            found.append(read_label(record.value))
+            found += _list_labels(record.value)
         except InputError as error:
             raise error.below(f"{record.place}{record.place.pointer}: ") from None
     return tuple(found)
+
+
+def _list_labels(value: JsonValue) -> list[ReportLabel]:
+    """Read one label, or the labels of an item of a labelled set, whose `id` is then that of the trace."""
+    from pydantic import TypeAdapter
+
+    from service.calibration.labels import LabelledItem
+    from service.core.models.validation import validate
+    from service.reporting.summaries import read_label
+
+    if not (isinstance(value, dict) and isinstance(value.get("labels"), list)):
+        return [read_label(value)]
+    item = validate(TypeAdapter(LabelledItem), value)
+    names = {"trace_id": item.id, "criterion": item.criterion}
+    return [read_label({**names, "label": one.label}) for one in item.labels]
 
 
 @commands.command("compare")

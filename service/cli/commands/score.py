@@ -186,7 +186,7 @@ def choose_code(tally: Tally, fail_under: float | None = None, *, allow_undecide
         return ExitCode.FAILED
     allowed = verdicts["undecided"] - tally.unforgiven if allow_undecided else 0
     decided = verdicts["pass"] + verdicts["warn"] + allowed
-    undecided = verdicts["undecided"] > allowed or not decided or tally.uncertified > 0
+    undecided = verdicts["undecided"] > allowed or not decided or bool(tally.uncertified)
     return ExitCode.UNDECIDED if reached is None or undecided else ExitCode.PASSED
 
 
