@@ -141,6 +141,14 @@ def test_what_code_passed_and_fails_now_is_named_with_its_trace():
     assert proved(a, run("p" * 18 + "o-")) == [("c18", "tool_name", "undecided"), ("c19", "", "undecided")]
 
 
+def test_a_gated_criterion_that_no_longer_applies_to_a_failing_case_is_undecided():
+    gone = replace(FAILS, criteria=tuple(one for one in FAILS.criteria if one.id == "tool_name"), steps=())
+    others = [one.id for one in PASSES.criteria if one.id != "tool_name" and one.coverage is not None]
+    for name in others:
+        assert {status for *_, status in proved([PASSES], [gone], name)} <= {"undecided"}
+    assert any(proved([PASSES], [gone], name) for name in others)
+
+
 def test_a_score_that_fails_without_a_judge_is_a_regression_too():
     low = replace(PASSES, verdict="fail")
     assert proved([PASSES], [low]) == [("x", "", "regressed")]

@@ -61,7 +61,9 @@ def summarize(
     print_document(build_summary_sections(summary), output_format, summary)
     for one in summary.gate.results if summary.gate else ():
         if one.status != "passed":
-            broke = f"; failed at {one.first_failing_stage}" if one.first_failing_stage else ""
+            broke = (
+                f"; failed at {one.first_failing_stage}" if one.status == "failed" and one.first_failing_stage else ""
+            )
             say(f"{one.status}: {one.assertion}: {one.message}{broke}")
     if found.refused:
         return ExitCode.DATA
