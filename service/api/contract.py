@@ -96,7 +96,7 @@ class JsonRoute(APIRoute):
         """Answer a request. What is wrong with it is raised."""
         request = Request(scope, receive)
         if scope["query_string"] and scope["method"] in self.methods:
-            refuse_doubtful_query(request)
+            refuse_doubtful_query(request, takes_none=not (self.is_direct or self.dependant.query_params))
         if not self.is_direct or scope["method"] not in self.methods:
             await super().handle(scope, receive, send)
             return
@@ -142,12 +142,13 @@ def describe_lines(lines: str, examples: list[dict[str, Any]]) -> dict[str, Any]
     return {"requestBody": {"content": {NDJSON: content, "application/jsonl": content}, "required": True}}
 
 
-def refuse_doubtful_query(request: Request) -> None:
-    """Refuse what FastAPI would take: a parameter that is given twice, and NUL, which not every database can hold."""
+def refuse_doubtful_query(request: Request, *, takes_none: bool) -> None:
+    """Refuse what FastAPI would take: a parameter given twice, one with NUL, and any where the route `takes_none`."""
     query = request.query_params
     names = [name for name, _ in query.multi_items()]
     problems = [Problem(f"/{name[:100]}", "given twice (in the query)") for name in query if names.count(name) > 1]
     problems += [Problem(f"/{name[:100]}", "holds NUL (in the query)") for name, text in query.items() if "\0" in text]
+    problems += [Problem(f"/{name[:100]}", "no query is known here") for name in query if takes_none]
     if problems:
         raise InputError(problems)
 

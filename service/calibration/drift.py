@@ -40,6 +40,11 @@ class JudgeDrift:
     """For each item that was answered now, whether judge and label agree."""
     unanswered: int
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the model that was fitted answered, and no other."""
+        return self.models == (self.model,)
+
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
@@ -86,19 +91,19 @@ def check_judge(
             for item in answered
         ]
     )
-    labels = [item.label for item in answered]
+    labels, models = [item.label for item in answered], tuple(sorted({predictions[i.id].model for i in answered}))
     then, tonight = (build_confusion(labels, one) for one in ([fit.passes(i.raw) for i in answered], now.values()))
     return JudgeDrift(
         judge=judge.name,
         criterion=judge.criterion,
         fit=fit.id,
         model=judge.model,
-        models=tuple(sorted({predictions[item.id].model for item in answered})),
+        models=models,
         n=len(answered),
         then={"kappa": then.kappa, "accuracy": then.accuracy},
         now={"kappa": tonight.kappa, "accuracy": tonight.accuracy},
         fall=fall,
-        drifted=fall.drifted,
+        drifted=fall.drifted and models == (judge.model,),
         agreed=agreed,
         unanswered=len(sample) - len(answered),
     )

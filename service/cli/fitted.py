@@ -29,6 +29,7 @@ from service.fits.files import IN_USE, AgingFits, build_file_name, describe_stat
 from service.fits.manager import FitCheck, ItemizedCheck, append_checks, read_checks
 from service.fits.own_files import note_own_files
 from service.labelling.predictions import AskSettings
+from service.own_checks import load_plugin
 from service.registry import Registry
 from service.reporting.document import Section
 from service.reporting.numbers import render_number
@@ -112,9 +113,10 @@ def list_fits(output_format: Literal["table", "json"]) -> ExitCode:
         say(f"no fit in {folder}; `callgrade calibrate install RUN` installs those of a run")
         return ExitCode.PASSED
     judges, checks = Registry(list_rubric_folders(settings)).judges, read_checks(folder, FitCheck)
-    route = choose_route(settings) if settings.judge_model else None
+    model, route = settings.judge_model, choose_route(settings) if settings.judge_model else None
     ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
-    rows = [_build_fit_row(fit, describe_state(fit, judges, route=route), checks.get(fit.id, ())) for fit in ordered]
+    states = [describe_state(fit, judges, models=[model] if model else (), route=route) for fit in ordered]
+    rows = [_build_fit_row(fit, state, checks.get(fit.id, ())) for fit, state in zip(ordered, states, strict=True)]
     print_table(HEAD, rows, title="Installed calibrations", form=output_format)
     return ExitCode.PASSED
 
@@ -126,7 +128,7 @@ def _build_fit_row(fit: Fit, state: str, checks: Sequence[FitCheck]) -> tuple[st
     if fit.certificates:
         last = fit.certificates[-1]
         levels = f"{last.passes.floor:.0%} of passes, {last.failures.floor:.0%} of failures"
-        promise += f"; certified: {levels}" if fit.certified else f"; not certified ({levels})"
+        promise += f"; certified: {levels}" if fit.certified else f"; not certified (asked: {levels})"
     if checks:
         last = checks[-1]
         outcome = f"drifted: {', '.join(last.drifted)}" if last.drifted else "no drift"
@@ -147,6 +149,7 @@ def check_calibration(  # noqa: PLR0913 (the options of its command)
     rubric: str = "four_step",
     size: int = 200,
     judge: str | None = None,
+    plugins: Sequence[Path] = (),
     output_format: Literal["table", "json"] = "table",
     quiet: bool = False,
 ) -> ExitCode:
@@ -155,6 +158,8 @@ def check_calibration(  # noqa: PLR0913 (the options of its command)
     `size`: the number of items for each criterion. Return 2 if a judge has drifted, and print which one and how far; 5 if items
     were not answered. The check is recorded in the folder, and with the fit if that is installed.
     """
+    for plugin in plugins:
+        load_plugin(plugin)
     report, known = read_run(run), read_labelled(labels).labels
     engine, judged_by = build_judging_engine()
     current_rubric = engine.registry.find(rubric)
@@ -175,18 +180,18 @@ def check_calibration(  # noqa: PLR0913 (the options of its command)
         own = {said.id: said for said in predictions if (said.criterion, said.judge) == (one.criterion, one.judge)}
         nights = [check.agreed for check in earlier.get(one.fit_id, ())]
         drifts.append(check_judge(one, fits[one.fit_id], sample, own, nights))
-    _record(folder, [ItemizedCheck(**dict(_build_check(one)), agreed=dict(one.agreed)) for one in drifts])
+    own_nights = [one for one in drifts if one.is_own]  # answers of another model say nothing of how a fit holds
+    _record(folder, [ItemizedCheck(**dict(_build_check(one)), agreed=dict(one.agreed)) for one in own_nights])
     check = CheckReport(version=CHECK_VERSION, source=report.source, seed=SEED, judges=tuple(drifts))
     _show_check(check, output_format)
     home = read_settings().home / "fits"
     installed = {fit.id for fit in read_fits([home])}
-    # Answers of another model say nothing of how a fit holds.
-    _record(home, [_build_check(one) for one in drifts if one.fit in installed and one.models == (one.model,)])
+    _record(home, [_build_check(one) for one in own_nights if one.fit in installed])
     for reason in missing:
         say(f"not judged: {reason}")
     if check.drifted or missing:
         return ExitCode.FAILED if check.drifted else ExitCode.DATA
-    return ExitCode.PASSED if all(one.models == (one.model,) for one in drifts) else ExitCode.UNDECIDED
+    return ExitCode.PASSED if len(own_nights) == len(drifts) else ExitCode.UNDECIDED
 
 
 def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: str | None) -> list[JudgeReport]:
@@ -231,7 +236,7 @@ def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> 
     for one in check.judges:
         rows = [(name, show_number(one.then[name]), show_number(one.now[name])) for name in ("kappa", "accuracy")]
         title = f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')}"
-        change = f"{'drifted' if one.drifted else 'no drift'}: {_describe_fall(one)}"
+        change = f"{'drifted' if one.drifted else 'no drift' if one.is_own else 'another model'}: {_describe_fall(one)}"
         sections += build_section(title, ("", "then", "now"), rows, change)
     print_document(sections, output_format, check)
     for one in check.judges:

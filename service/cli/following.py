@@ -55,11 +55,24 @@ def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
     print_table(("", ""), _list_rows(job), form=form, value=job)
 
 
+def _advise_resuming(job: AnyJob) -> str:
+    """Say how a job goes on that waits for a person; empty for any other."""
+    if job.status == "paused":
+        return f"callgrade jobs resume {job.id}"
+    if job.status != "paused_budget" or job.resume_at:
+        return ""
+    option = "--max-questions" if job.budget_usd is None else "--budget-usd"
+    return f"callgrade jobs resume {job.id} {option} N, with a higher limit"
+
+
 def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
     """List what there is to say of a job; rows without a value are left out."""
     webhook = job.webhook and f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
     counts, never_run = job.request_counts, job.request_counts.cancelled + job.request_counts.expired
-    done, scored = f"{_count_done(job)} of {counts.total} done", f"{counts.completed} scored, {counts.failed} failed"
+    done, scored = (
+        f"{_count_done(job)} of {counts.total} done",
+        f"{counts.completed} with a report, {counts.failed} without",
+    )
     cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
     most = "" if job.max_questions is None else f" of at most {job.max_questions}"
     asked = f"; {job.questions}{most} questions"
@@ -70,6 +83,7 @@ def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
         ("status", job.status),
         ("reason", job.reason),
         ("resumes at", _render_time(job.resume_at)),
+        ("to continue", _advise_resuming(job)),
         *(_list_calibration_rows(job) if isinstance(job, Calibration) else [("items", f"{done}: {scored}")]),
         ("never run", str(never_run or "")),
         ("left out", pluralize(counts.rejected, "line") if counts.rejected else ""),

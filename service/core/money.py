@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
+from decimal import Decimal
 from typing import NamedTuple, Protocol
 
 
@@ -72,10 +73,12 @@ class Spent(NamedTuple):
 def format_usd(value: float) -> str:
     """Format US dollars, with as many digits as are significant.
 
-    >>> format_usd(12.345), format_usd(0.00042), format_usd(0.0)
-    ('$12.35', '$0.00042', '$0.00')
+    >>> format_usd(12.345), format_usd(0.00042), format_usd(0.000001), format_usd(0.0)
+    ('$12.35', '$0.00042', '$0.000001', '$0.00')
     """
-    return f"${value:,.2f}" if value == 0 or value >= 0.01 else f"${value:.2g}"
+    if value == 0 or value >= 0.01:
+        return f"${value:,.2f}"
+    return f"${Decimal(f'{value:.2g}'):f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,8 @@ class Runner:
         if deferral is not None:
             delay, pause = deferral.delay, "paused_budget" if deferral.of_budget else "paused_provider"
             options = {} if deferral.of_provider else {"pause": pause, "reason": deferral.reason}
-            waits = {"batch": lease.batch, "reason": deferral.reason, "seconds": delay}
+            waits = {"batch": lease.batch, "reason": deferral.reason}
+            waits |= {"seconds": round(delay, 1)} if delay else {}
             LOG.info("items wait", extra={"fields": waits})
         await self._recorder.put_off(lease, attempt.account, delay=delay, **options)
 

@@ -40,6 +40,8 @@ class JudgeAgreement:
     """Labelled items that the judge decided."""
     undecided: int
     """Labelled items that the judge, or its fit, left open."""
+    unanswered: int
+    """Labelled items without an answer of the judge."""
     equal: int
     share: float | None
     """The share of equal verdicts."""
@@ -91,12 +93,11 @@ def list_criteria(engine: Engine) -> dict[str, set[str]]:
 
 
 def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> JudgeAgreement | None:
-    """Compare a judge with people on one criterion; None if nobody labelled what it judged."""
-    verdicts = [
-        (case.judge.passed, case.passes) for case in cases if case.judge is not None and case.passes is not None
-    ]
-    if not verdicts:
+    """Compare a judge with people on one criterion; None if people passed or failed nothing of it."""
+    labelled = [(case.judge, case.passes) for case in cases if case.passes is not None]
+    if not labelled:
         return None
+    verdicts = [(answer.passed, passes) for answer, passes in labelled if answer is not None]
     decided = [one for one in verdicts if one[0] is not None]
     decided_count = len(decided)
     table = build_confusion([label for _, label in decided], [bool(verdict) for verdict, _ in decided])
@@ -111,6 +112,7 @@ def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> 
         criterion,
         items=decided_count,
         undecided=len(verdicts) - decided_count,
+        unanswered=len(labelled) - len(verdicts),
         equal=round(table.tp + table.tn),
         share=table.accuracy,
         low=low,

@@ -58,7 +58,7 @@ def test_as_many_labels_as_are_needed_certify_in_the_next_look(count: int, size:
     needed = before.passes.needed
     assert not before.certified
     assert needed is not None
-    assert f"{needed - count} more labels needed ({needed} in all)" in before.explain()
+    assert f"{needed - count} more passes needed ({needed} in all)" in before.explain()
     assert look_at(needed, look + 1).certified
     assert not look_at(needed - size, look + 1).certified
 

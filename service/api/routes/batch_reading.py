@@ -201,5 +201,6 @@ def _read_summary_query(query: Mapping[str, JsonValue], limits: Limits) -> Summa
         try:
             body[name] = parse_strictly(str(query[name]).encode(), limits)
         except InputError as error:  # the URL is wrong, not the body
-            raise InputError.at(f"/{name}", f"{error.problems[0].message} (in the query)") from None
+            message = f"expected a JSON list, in the query: {error.problems[0].message}"
+            raise InputError.at(f"/{name}", message) from None
     return read_summary_request(body)

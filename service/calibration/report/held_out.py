@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import version
@@ -13,10 +14,13 @@ from service.calibration.bench import Bench
 from service.calibration.discrimination import measure_discrimination
 from service.calibration.figures import FigureRow, Figures, compute_human_figures, compute_judge_figures, read_metrics
 from service.calibration.fitting import build_coverage_curve, explain_too_few
+from service.calibration.labelling import read_subject_trace
+from service.calibration.labels import LabelledItem
 from service.calibration.options import ReportOptions
 from service.calibration.results import Disagreement, HeldOutItem, JudgeReport, Promise, Retest, ReviewBand
 from service.core.judging.fits.fit import Fit
 from service.core.judging.fits.usefulness import Discrimination
+from service.errors import InputError
 from service.stats.intervals import DRAWS, bootstrap
 from service.stats.rates import Measure, RatePart
 from service.stats.tallies import LabelTally, build_reliability, build_tally
@@ -132,6 +136,15 @@ def _tally(rows: Sequence[FigureRow]) -> LabelTally:
     return build_tally([row.value for row in rows], [row.label for row in rows])
 
 
+def _find_last_text(item: LabelledItem) -> str:
+    """Find the last text of the model in the item's trace; empty where it has none, or cannot be read."""
+    with suppress(InputError):
+        trace = read_subject_trace(None, {"trace": item.trace}) if item.trace else None
+        texts = [one.text for one in trace.messages if one.role == "assistant" and one.text] if trace else []
+        return texts[-1] if texts else ""
+    return ""
+
+
 def _list_disagreements(bench: Bench, count: int) -> Iterator[Disagreement]:
     """Yield the held-out items with a wrong verdict, those first whose value lies furthest from the label."""
     wrong = [
@@ -149,7 +162,7 @@ def _list_disagreements(bench: Bench, count: int) -> Iterator[Disagreement]:
             labels=tuple(labels),
             raw=found.raw,
             value=found.value,
-            answer=shorten(item.answer or ""),
+            answer=shorten(item.answer or _find_last_text(item)),
             reason=shorten(first.reason if first else ""),
         )
 

@@ -97,7 +97,9 @@ def _tabulate_reliability(judge: JudgeReport) -> Table:
 def _describe_band(judge: JudgeReport) -> str:
     band = judge.review_band
     if judge.guarantee is not None:
-        return f"The fit promises {judge.guarantee:.0%}; what it does not accept is for humans."
+        kept = any(one.guarantee.share == judge.guarantee and one.guarantee.accepts_any for one in judge.promises)
+        what = "promises" if kept else "was to promise"
+        return f"The fit {what} {judge.guarantee:.0%}; what it does not accept{'' if kept else ', all of it,'} is for humans."
     if band is None:
         return (
             f"No review band was chosen: on the fitted items, leaving out the least sure {1 - MIN_DECIDED:.0%} or fewer made the "

@@ -93,6 +93,14 @@ def describe_use(judge: JudgeReport) -> str:
     )
 
 
+def _advise(judge: JudgeReport, share: float) -> str:
+    """Say whether more labels could bring a promise of this share, as often as the judge is right now."""
+    right = judge.after.of("accuracy").value
+    if right is not None and right <= share:
+        return f"It is right in {right:.0%}, so more labels bring no such promise: improve the judge, or leave --guarantee out."
+    return "Label more, ask for less, or leave --guarantee out."
+
+
 def _describe_fit(judge: JudgeReport) -> str:
     """Describe the fit that this run writes."""
     if judge.guarantee is None:
@@ -103,6 +111,6 @@ def _describe_fit(judge: JudgeReport) -> str:
     if any(one.guarantee.share == judge.guarantee and not one.guarantee.accepts_any for one in judge.promises):
         return (
             f"Its fit was to promise {judge.guarantee:.0%}: no threshold does, so once installed it leaves every verdict to "
-            "people. Label more, ask for less, or leave --guarantee out."
+            f"people. {_advise(judge, judge.guarantee)}"
         )
     return f"Its fit promises {judge.guarantee:.0%}."

@@ -38,7 +38,10 @@ def calibrate_import(
     passes: Annotated[str | None, Option("--pass", metavar="VALUES", help="Values that pass, as in good,fine.")] = None,
     fails: Annotated[str | None, Option("--fail", metavar="VALUES", help="Values that fail.")] = None,
     passes_from: Annotated[float | None, Option(metavar="X", help="The lowest number that passes.")] = None,
-    columns: options.Columns = None,
+    columns: Annotated[
+        str | None,
+        Option(metavar="COLUMN=NAME,...", help="Columns of a table, as in task=item,stars=label,by=annotator."),
+    ] = None,
 ) -> int:
     """Read the labels of Langfuse, Phoenix, LangSmith, MLflow, Label Studio, Argilla, promptfoo, or a table.
 
@@ -196,6 +199,7 @@ def calibrate_check(
     rubric: JudgedRubric = "four_step",
     judge: JudgeOfRun = None,
     size: Annotated[int, Option(metavar="N", min=2, help="Held-out items to judge, per criterion.")] = 200,
+    plugin: options.Plugin = None,
     output_format: options.TableOrJson = "table",
     quiet: options.Quiet = False,
 ) -> int:
@@ -206,7 +210,14 @@ def calibrate_check(
     from service.cli.fitted import check_calibration
 
     return check_calibration(
-        run, labels, rubric=rubric, size=size, judge=judge, output_format=output_format, quiet=quiet
+        run,
+        labels,
+        rubric=rubric,
+        size=size,
+        judge=judge,
+        plugins=plugin or (),
+        output_format=output_format,
+        quiet=quiet,
     )
 
 

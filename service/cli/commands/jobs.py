@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -65,8 +67,8 @@ def submit_batch(
 ) -> int:
     """Submit traces as a batch, and print its id.
 
-    Takes the same records as `callgrade score`. Each may have a "custom_id", which its result repeats. Only the id goes to
-    standard output.
+    Takes the same records as `callgrade score`. Each may have a "custom_id", which its result repeats; else the id of its trace
+    is taken, if no item before it has that. Only the id of the batch goes to standard output.
     """
     from pydantic_core import to_json
 
@@ -91,14 +93,15 @@ def submit_batch(
         max_questions=max_questions,
         skip_invalid=skip_invalid or None,
     )
-    guessed, left_out, refused = Counter[str](), Counter[str](), list[Refusal]()
+    guessed, left_out, refused, names = Counter[str](), Counter[str](), list[Refusal](), set[str]()
     with BatchUpload(query, idempotency_key) as upload:
         limits = build_limits(read_settings())
         for record in read_bodies([file], limits, Layout(input_format), guessed=guessed, left_out=left_out):
             if isinstance(record, Refusal):
                 refused.append(record)
             else:
-                body = record.body if sent_rubric is None else {"rubric": sent_rubric, **record.body}
+                body = _name_item(record.body, names)
+                body = body if sent_rubric is None else {"rubric": sent_rubric, **body}
                 upload.add(to_json(body) + b"\n", record.place, bare=record.bare)
         print_guesses(guessed, left_out)
         if refused and not (skip_invalid and upload.places):
@@ -119,6 +122,22 @@ def submit_batch(
             print_refusals(refused, "left out")
             upload.print_submitted(submitted, watched=watch)
             return watch_to_the_end(client.batches, submitted.job.id, quiet=quiet) if watch else ExitCode.PASSED
+
+
+def _name_item(body: Mapping[str, JsonValue], names: set[str]) -> dict[str, JsonValue]:
+    """Name an item after its trace, unless it has a name, or another item has that one."""
+    from pydantic import ValidationError
+
+    from service.cli.inputs import CUSTOM_ID
+
+    trace = body.get("trace")
+    name = trace.get("id") if isinstance(trace, dict) else None
+    if "custom_id" in body or not isinstance(name, str) or name in names:
+        return dict(body)
+    with suppress(ValidationError):
+        names.add(CUSTOM_ID.validate_python(name))
+        return {"custom_id": name, **body}
+    return dict(body)
 
 
 def _print_not_submitted(refused: list[Refusal], reason: str, *, skips: bool) -> ExitCode:

@@ -105,7 +105,7 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
     ]
     rows: list[tuple[str, ...]] = []
     for key, one in zip(found, objects, strict=True):
-        days = [str(one[name] or "-")[:10] for name in ("created", "expires", "revoked", "used")]
+        days = [str(one[name] or "-")[:16].replace("T", " ") for name in ("created", "expires", "revoked", "used")]
         rows.append((key.id, key.tenant, key.name, ", ".join(key.scopes) or "-", *days))
     head = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used")
     print_table(head, rows, form=output_format, value=objects)

@@ -99,13 +99,15 @@ def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
 
 
 def _list_labels(value: JsonValue) -> list[ReportLabel]:
-    """Read one label, or the labels of an item of a labelled set, whose `id` is then that of the trace."""
+    """Read one label, or those of an item of a labelled set, whose `id` is then that of the trace; of a prediction, none."""
     from pydantic import TypeAdapter
 
     from service.calibration.labels import LabelledItem
     from service.core.models.validation import validate
     from service.reporting.summaries import read_label
 
+    if isinstance(value, dict) and "raw" in value:
+        return []
     if not (isinstance(value, dict) and isinstance(value.get("labels"), list)):
         return [read_label(value)]
     item = validate(TypeAdapter(LabelledItem), value)

@@ -28,7 +28,7 @@ class OpenJudgement(Skipped):
 
 _WHY: dict[Status, str] = {
     "stale": "its fit is too old, or was made with another snapshot of the model",
-    "mismatched": "there are only fits of another version of it, another model or another way to it",
+    "mismatched": "the installed fits are for another version of it, another model or another route to it",
     "out_of_domain": "its value, or the stratum of the trace, is none that was fitted",
     "uncalibrated": "there is no fit that may be used",
 }
@@ -55,7 +55,7 @@ def leave_open(
         return _build_open(score, "human", Finding("needs_human", reason, at), estimate=score.value)
     if calibration.status == "uncalibrated" and calibration.fit is None and not required:
         return score
-    reason = f"{judge.id} said {judge.label}, which does not count uncalibrated: {_WHY[calibration.status]}"
+    reason = f"{judge.id} said {judge.label}, but this does not count: {_WHY[calibration.status]}"
     return _build_open(score, "uncalibrated", Finding("not_calibrated", reason, at), estimate=None)
 
 

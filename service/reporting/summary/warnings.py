@@ -57,7 +57,8 @@ def find_warnings(samples: Sequence[Sample], rubrics: Sequence[str], tags: Itera
             more = f" and {len(few) - MAX_NAMED} more" if len(few) > MAX_NAMED else ""
             message = f"slices of fewer than {MIN_CASES} cases: {', '.join(few[:MAX_NAMED])}{more}"
             yield SetWarning("few_cases", message, tuple(few))
-    share = sum(any(one.expected == "no_call" for one in sample.report.decisions) for sample in samples) / len(samples)
-    if share < MIN_NO_CALL_SHARE:
-        message = f"{share:.1%} of cases expect no call; over-calling shows only if {MIN_NO_CALL_SHARE:.0%} do"
+    deciding = [sample.report.decisions for sample in samples if sample.report.decisions]
+    share = sum(any(one.expected == "no_call" for one in decisions) for decisions in deciding) / max(1, len(deciding))
+    if deciding and share < MIN_NO_CALL_SHARE:
+        message = f"{share:.1%} of expectations are of no call; over-calling shows only if {MIN_NO_CALL_SHARE:.0%} do"
         yield SetWarning("few_no_call", message)

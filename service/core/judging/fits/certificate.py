@@ -84,11 +84,11 @@ class Recognised(FrozenModel):
         """Whether the bound reaches the floor."""
         return self.low_in_all >= self.floor
 
-    def explain_missing(self) -> str:
-        """Explain what is missing; empty if it is reached."""
+    def explain_missing(self, kind: str) -> str:
+        """Explain what is missing; empty if it is reached. `kind`: what its labels are of, passes or failures."""
         more = (self.needed or 0) - self.labels
         wanted = (
-            f"{more} more labels needed ({self.needed} in all)" if self.needed else "labels do not help at that share"
+            f"{more} more {kind} needed ({self.needed} in all)" if self.needed else "labels do not help at that share"
         )
         return "" if self.reached else f"; {wanted}"
 
@@ -121,7 +121,7 @@ class Certificate(FrozenModel):
         parts = [
             f"{one.recognised} of {one.labels} {name} recognised, at least {one.low:.3f}"
             + (f" alone and {one.low_in_all:.3f} in all" if self.judges > 1 else "")
-            + f" (asked: {one.floor:g}{one.explain_missing()})"
+            + f" (asked: {one.floor:g}{one.explain_missing(name)})"
             for name, one in (("passes", self.passes), ("failures", self.failures))
         ]
         start = "certified" if self.certified else "not certified"

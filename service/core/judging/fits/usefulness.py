@@ -123,7 +123,7 @@ class Discrimination(FrozenModel):
             f"{self.failing} failures of {self.groups} groups"
         )
         if self.use != "cannot tell":
-            return f"{self.use}: {_WORDS[self.use]} ({figures})"
+            return f"{self.use}: {_WORDS[self.use]} (by its own values: {figures})"
         floors = (MIN_CLASS_LABELS, "passes"), (MIN_CLASS_LABELS, "failures"), (MIN_GROUPS, "of new groups")
         counts = (self.passing, self.failing, self.groups)
         kinds = [f"{least - n} {name}" for (least, name), n in zip(floors, counts, strict=True) if n < least]
