@@ -122,6 +122,11 @@ class Engine:
             )
         )
 
+    async def flush(self) -> None:
+        """Wait until the answers of judges are kept where they outlive this process."""
+        if self.judging is not None:
+            await self.judging.cache.flush()
+
     async def close(self) -> None:
         """Close connections and files; scoring without judges still works."""
         loop, self._loop = self._loop, None

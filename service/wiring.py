@@ -105,14 +105,10 @@ def build_judging(
         return None
     from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
     from service.asking.judging import Judges, Judging  # noqa: PLC0415
-    from service.asking.local_servers import is_local  # noqa: PLC0415
     from service.asking.model import disconnect  # noqa: PLC0415
 
-    model, local = _build_model(settings), is_local(settings.judge_api_base)
-    deadline = settings.judge_deadline or HOSTED_DEADLINE_S
-    policy = RetryPolicy(
-        settings.judge_attempts, deadline, 3.0 * deadline, by_tokens=local and not settings.judge_deadline
-    )
+    model, total_s = _build_model(settings), 3.0 * (settings.judge_deadline or HOSTED_DEADLINE_S)
+    policy = RetryPolicy(settings.judge_attempts, _choose_deadline(settings), total_s)
     observers: list[Observer] = []
     caller = ModelCaller(
         model,
@@ -159,19 +155,23 @@ def choose_route(settings: Settings) -> str:
 
 
 def _build_model(settings: Settings) -> LiteLLM:
-    from service.asking.local_servers import MAX_SECONDS, is_local  # noqa: PLC0415 (likewise)
+    from service.asking.local_servers import is_local  # noqa: PLC0415 (likewise)
     from service.asking.model import LiteLLM  # noqa: PLC0415
-    from service.outbound.exchanges import ExchangeBounds, Timeouts  # noqa: PLC0415
+    from service.outbound.exchanges import ExchangeBounds  # noqa: PLC0415
 
-    local = is_local(settings.judge_api_base)
-    seconds = settings.judge_deadline or (MAX_SECONDS if local else HOSTED_DEADLINE_S)
     return LiteLLM(
         api_base=settings.judge_api_base or None,
         api_key=settings.judge_api_key or None,
         reply=settings.judge_reply,
-        bounds=ExchangeBounds(Timeouts.within(seconds)),
-        local=local,
+        bounds=ExchangeBounds(_choose_deadline(settings)),
+        local=is_local(settings.judge_api_base),
     )
+
+
+def _choose_deadline(settings: Settings) -> float:
+    from service.asking.local_servers import LOCAL_DEADLINE_S, is_local  # noqa: PLC0415 (likewise)
+
+    return settings.judge_deadline or (LOCAL_DEADLINE_S if is_local(settings.judge_api_base) else HOSTED_DEADLINE_S)
 
 
 async def load_judges(settings: Settings) -> None:

@@ -325,7 +325,7 @@ class Judging:
             reply = _CachedReply(judgement, ask.model, Usage(0, 0, 0.0))
         else:
             reply = await self._ask_and_repair(ask, key, spending)
-        await self.cache.set(key, _CACHED_REPLY.dump_json(reply).decode())
+        self.cache.set(key, _CACHED_REPLY.dump_json(reply).decode())
         return reply
 
     async def _ask_and_repair(self, ask: _ModelAsk, key: str, spending: Spending) -> _CachedReply:

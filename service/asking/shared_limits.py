@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from service.asking.budget.accounts import Account, Cover
 from service.asking.budget.reservations import Spending
-from service.asking.limits import Clock, ProviderGate, SystemClock
+from service.asking.limits import Clock, ProviderGate
 from service.errors import JudgeError
 
 
@@ -30,7 +30,7 @@ class SharedLimits:
     ) -> None:
         """`cap_usd`: the budget; None: unlimited. `lease_s`: seconds after which a place is free that nobody gave back."""
         self._gates = defaultdict[str, ProviderGate](make_gate)
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._cap_usd = cap_usd
         self._lease_s = lease_s
         self._held: dict[str, float] = {}

@@ -217,6 +217,7 @@ class Runner:
             options = {} if deferral.of_provider else {"pause": pause, "reason": deferral.reason}
             waits = {"batch": lease.batch, "reason": deferral.reason, "seconds": delay}
             LOG.info("items wait", extra={"fields": waits})
+        await attempt.scorer.flush()
         await self._recorder.put_off(lease, attempt.account, delay=delay, **options)
 
     async def _run_in_database(self, work: Callable[[], T]) -> T:
