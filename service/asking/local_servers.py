@@ -8,6 +8,9 @@ from urllib.parse import urlsplit
 LOCAL_DEADLINE_S = 1_800
 """Seconds for one reply: two processor cores read 50 tokens of a prompt in a second, and write ten."""
 
+HOSTED_DEADLINE_S = 60
+"""Seconds for one reply of a hosted model."""
+
 FIRST_IN_FLIGHT = 4
 """Concurrent requests to begin with: most local servers have as many slots or fewer."""
 
@@ -35,3 +38,8 @@ def is_local(address: str | None) -> bool:
     except ValueError:
         return bool(host) and ("." not in host or host.endswith((".localhost", ".local", ".internal", ".lan")))
     return found.is_loopback or found.is_private
+
+
+def choose_deadline(address: str | None, seconds: int) -> int:
+    """Return the seconds for one reply: those that are set, or, with 0, those that suit the server."""
+    return seconds or (LOCAL_DEADLINE_S if is_local(address) else HOSTED_DEADLINE_S)

@@ -11,8 +11,7 @@ from uuid import uuid4
 
 from typing_extensions import override
 
-from service.asking.budget.accounts import Account, Cover
-from service.asking.budget.reservations import Spending
+from service.asking.budget.reservations import Account, Cover, Spending
 from service.asking.limits import Clock, ProviderGate
 from service.errors import JudgeError
 
@@ -109,7 +108,7 @@ class SharedBudget(Account):
 
     def get_spending(self, _: str) -> Spending:
         """Return the spending of the worker, which all its requests share."""
-        return self.spending
+        return self
 
     @override
     async def hold(self, cover: Cover) -> bool:
@@ -124,6 +123,6 @@ class SharedBudget(Account):
 
     async def close(self) -> None:
         """Give back what is held and was not spent."""
-        if self.spending.is_idle:
-            self.cover(Cover(self.spending.committed_usd, self.spending.calls))
-            await self._limits.hold(self._worker, self.spending.committed_usd, True)
+        if self.is_idle:
+            self.cover(Cover(self.committed_usd, self.calls))
+            await self._limits.hold(self._worker, self.committed_usd, True)

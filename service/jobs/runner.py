@@ -189,7 +189,7 @@ class Runner:
             task.add_done_callback(release)
 
     async def _finish_item(self, attempt: _Attempt, waiting: WaitingItem, *, last: bool) -> None:
-        outcome = await attempt.scorer.finish(waiting, attempt.chunk.tenant, attempt.account.spending, last=last)
+        outcome = await attempt.scorer.finish(waiting, attempt.chunk.tenant, attempt.account, last=last)
         if isinstance(outcome, OutcomeRow):
             await self._record(attempt, [outcome])
         elif outcome.all_wait:

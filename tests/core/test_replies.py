@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.judging.judges import Ask, Judge
-from service.core.judging.places import MAX_PLACES, list_shown_places
 from service.core.judging.prompts import Completion, Token, Usage
 from service.core.judging.questions import Question, build_question
+from service.core.judging.quoting import MAX_PLACES, list_shown_places
 from service.core.judging.replies import MAX_QUOTE_CHARS, JudgedClaim, Judgement, read_judgement
 from service.core.trace import Message, Step, ToolCall, ToolResult, Trace
 from service.errors import JudgeError
