@@ -108,7 +108,7 @@ def build_judging(
     total_s = 3.0 * (settings.judge_deadline or HOSTED_DEADLINE_S)
     policy = RetryPolicy(settings.judge_attempts, attempt_s, total_s)
     observers: list[Observer] = []
-    find_gate = make_gate or (lambda _: build_gate(settings))
+    find_gate: Callable[[str], ProviderGate] = make_gate or (lambda _: build_gate(settings))
     caller = ModelCaller(model, find_gate, pricing=model.worst_usd, policy=policy, observers=observers)
     judges = Judges(
         settings.judge_model,
