@@ -75,8 +75,7 @@ def resolve_host(host: str, port: int) -> list[str]:
 class Outbound:
     """Exchanges with `hosts`, given as host (with its scheme's default port) or host:port.
 
-    `timeout` in seconds, from the resolution of the name to the last byte. `max_bytes` limits the body of a reply; with 0 none is
-    read.
+    `timeout` in seconds, from the look-up of the name to the last byte. `max_bytes` limits the body of a reply; 0: none is read.
     """
 
     def __init__(

@@ -20,9 +20,6 @@ from yarl import URL
 from service.outbound.addresses import is_reachable
 from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, Fault, holds_more_values
 
-FindTls = Callable[[], ssl.SSLContext | bool]
-"""Returns how connections are secured."""
-
 _DROPPED_HEADERS = frozenset({"content-length", "transfer-encoding", "set-cookie"})
 """Headers that say how a body came; and cookies, which a client would send with later calls."""
 
@@ -64,7 +61,8 @@ class CurrentTransport(httpx.AsyncBaseTransport):
 class BoundTransport(httpx.AsyncBaseTransport):
     """Sends the requests of one call within its bounds, and notes what became of each."""
 
-    def __init__(self, notes: ExchangeNotes, find_tls: FindTls) -> None:
+    def __init__(self, notes: ExchangeNotes, find_tls: Callable[[], ssl.SSLContext | bool]) -> None:
+        """`find_tls` returns how connections are secured."""
         self._notes = notes
         self._find_tls = find_tls
 
@@ -144,7 +142,7 @@ def _find_proxy(scheme: str, host: str) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _get_session(find_tls: FindTls) -> aiohttp.ClientSession:
+def _get_session(find_tls: Callable[[], ssl.SSLContext | bool]) -> aiohttp.ClientSession:
     loop = asyncio.get_running_loop()
     if loop not in _SESSIONS:
         connector = aiohttp.TCPConnector(ssl=find_tls(), limit=0, ttl_dns_cache=30, socket_factory=open_checked_socket)
@@ -163,10 +161,9 @@ async def close_connections() -> None:
 
 
 def open_checked_socket(place: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
-    """Open a socket to an address of a name: once per connection, after the name was resolved.
+    """Open a socket to an address of a name, once per connection. Raises RefusedAddressError for a forbidden one.
 
-    Private addresses are allowed, as users may run a model there. Raises RefusedAddressError for one that must not be connected
-    to.
+    Private addresses are allowed, as users may run a model there.
     """
     family, kind, protocol, _, address = place
     if not is_reachable(str(address[0]), allow_private=True):

@@ -286,6 +286,8 @@ class Stuck(GuardedCache):
     """A store that takes no rows until it is `open`."""
 
     open = False
+    meanwhile: Callable[[], None] | None = None
+    """What happens while rows are written, once."""
 
     async def read_row(self, _: str) -> str | None:
         return None
@@ -294,6 +296,9 @@ class Stuck(GuardedCache):
         if not self.open:
             raise OSError("no room")
         self.rows = dict(rows)
+        happens, self.meanwhile = self.meanwhile, None
+        if happens:
+            happens()
 
     async def release(self) -> None:
         raise OSError("stuck")
@@ -312,6 +317,11 @@ def test_what_is_not_written_waits_and_the_oldest_is_given_up() -> None:
         await cache.flush()
         assert cache.trouble is None
         assert cache.rows[key(MAX_PENDING_ROWS)]
+        cache.meanwhile = lambda: cache.set(key(1), "{}")
+        await keep(cache, key(1), TEXT)
+        assert cache.rows == {key(1): seal_row(key(1), "{}")}, (
+            "what replaces a row that is being written is written too"
+        )
         await cache.close()
         assert cache.trouble == "OSError"
 

@@ -369,9 +369,14 @@ def test_nobody_waits_behind_requests_that_are_under_way_when_the_key_is_closed(
             async with gate.hold(1.0):
                 await release.wait()
 
+        async def fails() -> None:
+            async with gate.hold(1.0):
+                await settle()  # until the others wait
+                raise error
+
         slow = asyncio.create_task(under_way())
         await asyncio.sleep(0)
-        queued = [asyncio.create_task(through(gate, error)), *[asyncio.create_task(through(gate)) for _ in range(20)]]
+        queued = [asyncio.create_task(fails()), *[asyncio.create_task(through(gate)) for _ in range(20)]]
         found = await asyncio.gather(*queued, return_exceptions=True)  # while the slow one still has its slot
         release.set()
         await slow
