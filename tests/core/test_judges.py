@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from service import Plan, conclude, plan, report_json
 from service.core.judging.focus import render_part
 from service.core.judging.grades import CANNOT_TELL, Worth
-from service.core.judging.judged_outcomes import JudgedScore, UnsureJudgement, judge_ask
+from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement, UnsureJudgement, judge_ask, leave_open
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.notes import JudgeNote, JudgeReply, JudgeVote, Vote, is_same_model, sum_costs, sum_counts
 from service.core.judging.prompts import Usage
@@ -276,6 +276,35 @@ def test_a_promise_is_of_one_side(edges: dict[str, float], veto: float | None, r
     found = judge_ask(Ask("it", judge(), veto=veto), [reply(graded=raw)], AT, [fit])
     assert isinstance(found, JudgedScore)
     assert (found.calibration.status, found.calibration.needs_human) == ("calibrated", open_)
+
+
+OTHER_FIT = FIT.model_copy(update={"model": "other"})
+BAND_FIT = FIT.model_copy(update={"review_band": (0.35, 0.5)})
+SURE_FIT = make_fit(**{**FIT.model_dump(), "guarantee": {"share": 0.9, "passes_from": 0.2}})
+LEFT_OPEN: list[tuple[str, Any, dict[str, Any], tuple[str, str, float | None] | None]] = [
+    ("calibrated", FIT, {}, None),
+    ("calibrated, in the band", BAND_FIT, {}, ("human", "needs_human", 0.4)),
+    ("no fit", None, {}, None),
+    ("no fit, and one is required", None, {"required": True}, ("uncalibrated", "not_calibrated", None)),
+    ("a fit of another model", OTHER_FIT, {}, ("uncalibrated", "not_calibrated", None)),
+    ("nothing is promised without a fit", None, {"guarantee": 0.9}, ("uncalibrated", "not_guaranteed", None)),
+    ("nor by this fit", FIT, {"guarantee": 0.9}, ("uncalibrated", "not_guaranteed", None)),
+    ("enough is promised", SURE_FIT, {"guarantee": 0.9}, None),
+    ("too little is promised", SURE_FIT, {"guarantee": 0.95}, ("uncalibrated", "not_guaranteed", None)),
+]
+
+
+@pytest.mark.parametrize(("fit", "asked", "want"), [case[1:] for case in LEFT_OPEN], ids=[c[0] for c in LEFT_OPEN])
+def test_which_judgements_do_not_count(fit: Any, asked: dict[str, Any], want: Any) -> None:
+    score = outcome(reply(graded=0.4), fits=[fit] if fit else [])
+    assert isinstance(score, JudgedScore)
+    found = leave_open(score, AT, **{"required": False, **asked})
+    if want is None:
+        assert found is score
+        return
+    assert isinstance(found, OpenJudgement)
+    assert (found.cause, found.findings[-1].code, found.estimate) == want
+    assert (found.raw, found.judge, found.reason) == (score.raw, score.judge, found.findings[-1].message)
 
 
 ENDS = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted)
