@@ -122,6 +122,11 @@ class Engine:
             )
         )
 
+    async def flush(self) -> None:
+        """Wait until the answers of judges are kept where they outlive this process."""
+        if self.judging is not None:
+            await self.judging.cache.flush()
+
     async def close(self) -> None:
         """Close connections and files; scoring without judges still works."""
         loop, self._loop = self._loop, None
@@ -176,7 +181,12 @@ class Engine:
         return self._answer_in_loop(request).result() if self.must_wait(request) else self.answer(request)
 
     def _answer_in_loop(self, request: ScoreRequest, tenant: str = "") -> Future[Report]:
-        return asyncio.run_coroutine_threadsafe(self.answer_async(request, tenant=tenant), self._start_loop())
+        async def answer() -> Report:
+            report = await self.answer_async(request, tenant=tenant)
+            await self.flush()  # the program may end with this call
+            return report
+
+        return asyncio.run_coroutine_threadsafe(answer(), self._start_loop())
 
     def _start_loop(self) -> asyncio.AbstractEventLoop:
         with self._loop_lock:

@@ -223,7 +223,7 @@ class Settings:
     judge_attempts: int = _define("3", build_whole(1, 10))
     """Most requests for one question, including the first."""
     judge_deadline: int = _define("0", build_whole(0, 3_600))
-    """Seconds for one reply of a model; 0: 60 for a hosted one, and as many as its tokens take for one on a local server."""
+    """Seconds for one reply of a model; 0: 60 for a hosted one, 1,800 for one on a local server."""
     judge_in_flight: int = _define("64", build_whole(1, 10_000))
     """Most concurrent calls to one model, in each process that asks judges."""
     request_max_questions: int = _define("1000", build_whole(1, 10**6))

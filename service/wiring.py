@@ -44,10 +44,6 @@ WARM_UP_REQUEST: JsonValue = {
 """A small request that loads the code that most requests need."""
 
 
-HOSTED_DEADLINE_S = 60
-"""Seconds for one reply of a hosted model."""
-
-
 def build_engine(
     settings: Settings, database: Database | None = None, *, make_gate: Callable[[str], ProviderGate] | None = None
 ) -> Engine:
@@ -105,22 +101,15 @@ def build_judging(
         return None
     from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
     from service.asking.judging import Judges, Judging  # noqa: PLC0415
-    from service.asking.local_servers import is_local  # noqa: PLC0415
+    from service.asking.local_servers import HOSTED_DEADLINE_S, choose_deadline  # noqa: PLC0415
     from service.asking.model import disconnect  # noqa: PLC0415
 
-    model, local = _build_model(settings), is_local(settings.judge_api_base)
-    deadline = settings.judge_deadline or HOSTED_DEADLINE_S
-    policy = RetryPolicy(
-        settings.judge_attempts, deadline, 3.0 * deadline, by_tokens=local and not settings.judge_deadline
-    )
+    model, attempt_s = _build_model(settings), choose_deadline(settings.judge_api_base, settings.judge_deadline)
+    total_s = 3.0 * (settings.judge_deadline or HOSTED_DEADLINE_S)
+    policy = RetryPolicy(settings.judge_attempts, attempt_s, total_s)
     observers: list[Observer] = []
-    caller = ModelCaller(
-        model,
-        make_gate or (lambda _: build_gate(settings)),
-        pricing=model.worst_usd,
-        policy=policy,
-        observers=observers,
-    )
+    find_gate: Callable[[str], ProviderGate] = make_gate or (lambda _: build_gate(settings))
+    caller = ModelCaller(model, find_gate, pricing=model.worst_usd, policy=policy, observers=observers)
     judges = Judges(
         settings.judge_model,
         frozenset(settings.judge_models),
@@ -130,7 +119,6 @@ def build_judging(
         route=choose_route(settings),
         form=settings.judge_reply,
     )
-
     return Judging(
         caller, cache or build_cache(settings), judges, pricing=model.worst_usd, closing=disconnect, observers=observers
     )
@@ -159,18 +147,16 @@ def choose_route(settings: Settings) -> str:
 
 
 def _build_model(settings: Settings) -> LiteLLM:
-    from service.asking.local_servers import MAX_SECONDS, is_local  # noqa: PLC0415 (likewise)
+    from service.asking.local_servers import choose_deadline, is_local  # noqa: PLC0415 (likewise)
     from service.asking.model import LiteLLM  # noqa: PLC0415
-    from service.outbound.exchanges import ExchangeBounds, Timeouts  # noqa: PLC0415
+    from service.outbound.exchanges import ExchangeBounds  # noqa: PLC0415
 
-    local = is_local(settings.judge_api_base)
-    seconds = settings.judge_deadline or (MAX_SECONDS if local else HOSTED_DEADLINE_S)
     return LiteLLM(
         api_base=settings.judge_api_base or None,
         api_key=settings.judge_api_key or None,
         reply=settings.judge_reply,
-        bounds=ExchangeBounds(Timeouts.within(seconds)),
-        local=local,
+        bounds=ExchangeBounds(choose_deadline(settings.judge_api_base, settings.judge_deadline)),
+        local=is_local(settings.judge_api_base),
     )
 
 

@@ -24,5 +24,5 @@ class MemoryCache(NoCache):
     async def get(self, key: str) -> str | None:
         return self.texts.get(key)
 
-    async def set(self, key: str, text: str) -> None:
+    def set(self, key: str, text: str) -> None:
         self.texts[key] = text

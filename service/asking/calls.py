@@ -13,9 +13,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.asking.limits import ProviderGate
-from service.asking.local_servers import find_deadline
 from service.asking.model import Model
-from service.asking.replies import count_thinking_tokens
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.errors import JudgeError
 
@@ -44,8 +42,6 @@ class RetryPolicy:
     backoff_s: float = 0.5
     """The wait before the first retry, doubled for each further one."""
     max_backoff_s: float = 20.0
-    by_tokens: bool = False
-    """Whether a longer prompt or reply gets more time than `attempt_s`, as slow local servers need it (`find_deadline`)."""
 
 
 class ModelCaller:
@@ -110,9 +106,6 @@ class ModelCaller:
 
     async def _complete_in_time(self, prompt: Prompt, gate: ProviderGate) -> Completion:
         seconds, start = self._policy.attempt_s, gate.clock.now()
-        if self._policy.by_tokens:
-            thinking = count_thinking_tokens(prompt.reasoning, thinks=True)
-            seconds = find_deadline(prompt, least=seconds, in_flight=gate.concurrency.in_flight, thinking=thinking)
         usage: Usage | None = Usage()  # a bill of unknown size may come
         try:
             async with asyncio.timeout(seconds):

@@ -64,19 +64,9 @@ def is_rate_limit(error: JudgeError) -> bool:
     return isinstance(error, CallError) and error.status == 429 and error.cause == "provider_error"
 
 
-def is_overload(error: JudgeError) -> bool:
-    """Whether the provider had more requests than it can take: too many a minute, or all its slots in use."""
-    return isinstance(error, CallError) and (error.status == 503 or is_rate_limit(error))
-
-
 def closes_key(error: JudgeError) -> bool:
     """Whether further requests with the same key are useless: no quota is left, or the key is not accepted."""
     return error.cause in {"quota_exhausted", "unauthorized"}
-
-
-def wants_long_pause(error: JudgeError) -> bool:
-    """Whether the provider asked for a longer pause than we wait: nobody need queue for the end of it."""
-    return is_rate_limit(error) and isinstance(error, CallError) and error.pause_cut
 
 
 def is_outage(error: JudgeError) -> bool:
@@ -105,12 +95,11 @@ _FAULTS: Mapping[Fault, tuple[FaultCause, bool, str]] = {
     "no connection": ("unreachable", True, "the provider cannot be reached"),
     "late connection": ("unreachable", True, "no connection to the provider in {connect:g} s"),
     "refused address": ("provider_error", False, "the provider has an address that may not be connected to"),
-    "late head": ("timeout", True, "no reply began in {first_byte:g} s"),
-    "late body": ("timeout", True, "no whole reply in {total:g} s"),
+    "late": ("timeout", True, "no whole reply in {total:g} s"),
     "broken": ("provider_error", True, "the connection broke off before the reply was whole"),
     "too long": ("provider_error", False, "the reply passes {most} bytes"),
     "too many": ("provider_error", False, "the reply holds more than {values} values"),
-    "packed": ("provider_error", True, "the reply is packed in a way that cannot be read"),
+    "packed": ("provider_error", True, "the reply is compressed, which was not asked for"),
     "redirect": ("provider_error", False, "the provider answered {status}, and redirects are not followed"),
 }
 """For each fault: the cause, whether a retry can help, and our words."""
@@ -155,8 +144,8 @@ def explain_failure(
     else:
         cause, retryable, words = _FAULTS[notes.fault]
         bounds = notes.bounds
-        limits = {"most": bounds.max_bytes, "values": bounds.max_values, **bounds.times._asdict()}
-        reason = words.format(status=notes.status, **limits)
+        limits = {"most": bounds.max_bytes, "values": bounds.max_values}
+        reason = words.format(status=notes.status, connect=bounds.connect_s, total=bounds.total_s, **limits)
     status = notes.status if notes.status is not None and notes.status >= 300 else None
     lost = notes.sent and (cause == "timeout" or (retryable and status is None))  # it may have been billed
     pause = read_retry_after({"retry-after": notes.retry_after}, now=now) if _is_transient(status) else None

@@ -134,6 +134,8 @@ class Judging:
         """`closing` releases what `calls` holds, at the end; `observers` are those of `calls`, and may be extended."""
         self.observers = [] if observers is None else observers
         self.judges = judges
+        self.outage = ""
+        """The model that was asked last and why it did not answer; empty if it did."""
         self._calls = calls
         self.cache = cache
         self._pricing = pricing
@@ -249,12 +251,15 @@ class Judging:
 
     async def _try_reply(self, ask: _ModelAsk, mode: JudgeMode, spending: Spending) -> Vote | JudgeError:
         try:
-            return await self._reply(ask, mode, spending)
+            reply = await self._reply(ask, mode, spending)
         except JudgeError as error:
             error.model = ask.model
+            self.outage = f"{ask.model}: {error.reason}" if error.cause in FALLBACK_CAUSES else self.outage
             return error
         except CallgradeError as error:
             return Errored("provider_error", str(error))
+        self.outage = "" if isinstance(reply, JudgeReply) and reply.cache == "miss" else self.outage
+        return reply
 
     def _find_fallback(self, ask: _ModelAsk, cause: str) -> str | None:
         """Find the model to ask in a failed one's place; never one of its own jury, which would vote twice."""
@@ -325,7 +330,7 @@ class Judging:
             reply = _CachedReply(judgement, ask.model, Usage(0, 0, 0.0))
         else:
             reply = await self._ask_and_repair(ask, key, spending)
-        await self.cache.set(key, _CACHED_REPLY.dump_json(reply).decode())
+        self.cache.set(key, _CACHED_REPLY.dump_json(reply).decode())
         return reply
 
     async def _ask_and_repair(self, ask: _ModelAsk, key: str, spending: Spending) -> _CachedReply:

@@ -12,14 +12,14 @@ from collections import defaultdict, deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from service.asking.faults import MAX_PAUSE_S, NotSentError, is_outage, is_overload, is_rate_limit, wants_long_pause
+from service.asking.faults import MAX_PAUSE_S, CallError, NotSentError, is_outage, is_rate_limit
 from service.errors import JudgeError
 
 
-class Clock(Protocol):
-    """A monotonic clock, in seconds."""
+class Clock:
+    """The monotonic clock of this machine, in seconds."""
 
     def now(self) -> float:
         """Return the seconds since some fixed moment."""
@@ -28,10 +28,6 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Sleep for at least `seconds`."""
         await asyncio.sleep(seconds)
-
-
-class SystemClock(Clock):
-    """The clock of this machine."""
 
 
 class ConcurrencyLimit:
@@ -110,22 +106,6 @@ class ConcurrencyLimit:
         if to_one or epoch == self._epoch:
             self._epoch += 1
         self._one_at_a_time = self._one_at_a_time or to_one
-
-
-class Cooldown:
-    """A time in which no request goes out. A longer one replaces a shorter one, never the reverse."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._until = float("-inf")
-
-    def extend(self, seconds: float) -> None:
-        """Allow no request for `seconds` from now."""
-        self._until = max(self._until, self._clock.now() + seconds)
-
-    def get_seconds_left(self) -> float:
-        """Return the seconds left."""
-        return max(0.0, self._until - self._clock.now())
 
 
 FAULTS_IN_A_ROW = 10
@@ -208,9 +188,9 @@ class ProviderGate:
         concurrency: ConcurrencyLimit | None = None,
         longest_pause: float = MAX_PAUSE_S,
     ) -> None:
-        self.clock: Clock = clock or SystemClock()
+        self.clock = clock or Clock()
         self.concurrency = concurrency or ConcurrencyLimit()
-        self.cooldown = Cooldown(self.clock)
+        self._paused_until = float("-inf")
         self.breakers: defaultdict[str, Breaker] = defaultdict(partial(Breaker, self.clock))
         """By tenant."""
         self._for_all = Breaker(self.clock)
@@ -220,8 +200,8 @@ class ProviderGate:
     async def hold(self, patience: float, tenant: str = "") -> AsyncGenerator[None]:
         """Hold a place for one request inside the block; an error that the block raises is the outcome of the request.
 
-        Waits for a place as long as it takes, in turn with other tenants, and for cooldowns up to `patience` seconds, but never
-        longer than the longest pause. Raises NotSentError if a cooldown is longer, the breaker is open or the key is closed.
+        Waits for a place as long as it takes, in turn with other tenants, and for pauses up to `patience` seconds, but never
+        longer than the longest pause. Raises NotSentError if a pause is longer, the breaker is open or the key is closed.
         """
         ticket = await self._enter(patience, tenant)
         try:
@@ -238,13 +218,17 @@ class ProviderGate:
         finally:
             self.concurrency.release()
 
+    def pause(self, seconds: float) -> None:
+        """Let no request out for `seconds`. A longer pause replaces a shorter one, never the reverse."""
+        self._paused_until = max(self._paused_until, self.clock.now() + seconds)
+
     async def _enter(self, patience: float, tenant: str) -> _GateTicket:
         patience, breaker = max(0.0, min(patience, self._longest_pause)), self.breakers[tenant]
         while True:
             for stop in (self._for_all, breaker):
                 if stop.why and (left := stop.get_seconds_left()):
                     raise _build_refusal(left, stop.why)
-            if left := self.cooldown.get_seconds_left():
+            if (left := self._paused_until - self.clock.now()) > 0:
                 if left > patience:
                     reason = f"the provider asked for a pause of {left:.0f} s"
                     raise NotSentError("provider_error", reason, retry_after=left)
@@ -254,7 +238,9 @@ class ProviderGate:
             epoch = await self.concurrency.acquire(tenant)
             if epoch is None:
                 continue
-            if not any(stop.get_seconds_left() for stop in (self.cooldown, self._for_all, breaker)):
+            if self._paused_until <= self.clock.now() and not (
+                self._for_all.get_seconds_left() or breaker.get_seconds_left()
+            ):
                 return _GateTicket(tenant, epoch, breaker.admit())
             self.concurrency.release()  # the state has changed while it queued
 
@@ -264,30 +250,27 @@ class ProviderGate:
             breaker.note_abandonment(probe=ticket.probe)
             return
         if is_outage(error) or error.cause == "unauthorized":
-            self._note_outage(breaker, ticket, error)
+            if isinstance(error, CallError) and error.status == 503:  # all its slots are in use
+                self.concurrency.shrink(ticket.epoch)
+            is_news = ticket.probe or not breaker.is_open
+            if error.cause == "unauthorized" and is_news:
+                breaker.open(error, self._longest_pause)
+            else:
+                breaker.note_failure(error, probe=ticket.probe)
+            if breaker.is_open and is_news:
+                self.concurrency.wake(ticket.tenant)
             return
         breaker.note_success()  # it answered, even if not as hoped
-        if error.cause == "quota_exhausted" or wants_long_pause(error):
+        if error.cause == "quota_exhausted" or (isinstance(error, CallError) and error.pause_cut):
             self._for_all.open(error, self._longest_pause)
             self.concurrency.wake()
             self.concurrency.shrink(ticket.epoch, to_one=True)
         elif is_rate_limit(error):
             seconds = min(error.retry_after or 0.0, self._longest_pause)
-            self.cooldown.extend(seconds)
+            self.pause(seconds)
             self.concurrency.shrink(ticket.epoch, to_one=bool(seconds))
         else:
             self.concurrency.grow(ticket.epoch)
-
-    def _note_outage(self, breaker: Breaker, ticket: _GateTicket, error: JudgeError) -> None:
-        if is_overload(error):
-            self.concurrency.shrink(ticket.epoch)
-        is_news = ticket.probe or not breaker.is_open
-        if error.cause == "unauthorized" and is_news:
-            breaker.open(error, self._longest_pause)
-        else:
-            breaker.note_failure(error, probe=ticket.probe)
-        if breaker.is_open and is_news:
-            self.concurrency.wake(ticket.tenant)
 
 
 def _build_refusal(left: float, why: JudgeError) -> NotSentError:

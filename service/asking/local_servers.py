@@ -5,21 +5,14 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-from service.core.judging.prompts import Prompt
+LOCAL_DEADLINE_S = 1_800
+"""Seconds for one reply: two processor cores read 50 tokens of a prompt in a second, and write ten."""
 
-TOKENS_IN_PER_S = 50.0
-"""Prompt tokens that a slow machine reads in a second: two processor cores, a small model."""
-
-TOKENS_OUT_PER_S = 10.0
-"""Tokens that it writes in a second, likewise."""
-
-MAX_SECONDS = 1_800.0
-"""The longest that one reply may take."""
+HOSTED_DEADLINE_S = 60
+"""Seconds for one reply of a hosted model."""
 
 FIRST_IN_FLIGHT = 4
 """Concurrent requests to begin with: most local servers have as many slots or fewer."""
-
-_CHARS_PER_TOKEN = 3.0
 
 
 def is_local(address: str | None) -> bool:
@@ -27,7 +20,7 @@ def is_local(address: str | None) -> bool:
 
     >>> [
     ...     is_local(one)
-    ...     for one in ("http://localhost:11434/v1", "http://10.0.0.5/v1", "http://[::1]:8000", "http://vllm:8000")
+    ...     for one in ("http://localhost:11434/v1", "http://10.0.0.5/v1", "http://[::1]:8000", "http://vllm")
     ... ]
     [True, True, True, True]
     >>> [
@@ -47,11 +40,6 @@ def is_local(address: str | None) -> bool:
     return found.is_loopback or found.is_private
 
 
-def find_deadline(prompt: Prompt, *, least: float, in_flight: int, thinking: int) -> float:
-    """Return the seconds that a slow machine may take for a reply, with room to think and a share of it for each request.
-
-    `least`: the seconds that every reply gets.
-    """
-    tokens_in = sum(len(turn.text) for turn in prompt.turns) / _CHARS_PER_TOKEN
-    seconds = tokens_in / TOKENS_IN_PER_S + (prompt.max_tokens + thinking) / TOKENS_OUT_PER_S
-    return max(least, min(MAX_SECONDS, seconds * max(1, in_flight)))
+def choose_deadline(address: str | None, seconds: int) -> int:
+    """Return the seconds for one reply: those that are set, or, with 0, those that suit the server."""
+    return seconds or (LOCAL_DEADLINE_S if is_local(address) else HOSTED_DEADLINE_S)

@@ -88,11 +88,8 @@ def read_completion(reply: object, price: Price) -> Completion:
     """Read a reply into a Completion. Raises CallError, with the usage, if it holds nothing readable."""
     try:
         parsed = _Reply.model_validate(reply)
-    except ValidationError as error:
-        # By our names for the parts of a reply: a key of the provider's own would quote it.
-        known = [[str(x) if isinstance(x, int) or x in _NAMES else "?" for x in one["loc"]] for one in error.errors()]
-        places = dict.fromkeys(["/" + "/".join(names) for names in known])
-        reason = f"the reply is no chat completion, at {', '.join([*places][:5])}"
+    except ValidationError:
+        reason = "the reply is no chat completion"
         raise CallError("provider_error", reason, usage=Usage(), retryable=True) from None
     usage = _read_usage(parsed.usage, price)
     if not parsed.choices:
@@ -106,9 +103,6 @@ def read_completion(reply: object, price: Price) -> Completion:
         likeliest = [(one.token, one.logprob) for one in place.top_logprobs or [] if math.isfinite(one.logprob)]
         tokens.append(Token(place.token, tuple(likeliest)))
     return Completion(_read_text(choice, usage), clean_model_name(parsed.model or ""), usage, tuple(tokens))
-
-
-_NAMES = frozenset[str]().union(*[part.model_fields for part in _Part.__subclasses__()])
 
 
 def clean_model_name(text: str) -> str:

@@ -11,9 +11,8 @@ from uuid import uuid4
 
 from typing_extensions import override
 
-from service.asking.budget.accounts import Account, Cover
-from service.asking.budget.reservations import Spending
-from service.asking.limits import Clock, ProviderGate, SystemClock
+from service.asking.budget.reservations import Account, Cover, Spending
+from service.asking.limits import Clock, ProviderGate
 from service.errors import JudgeError
 
 
@@ -30,7 +29,7 @@ class SharedLimits:
     ) -> None:
         """`cap_usd`: the budget; None: unlimited. `lease_s`: seconds after which a place is free that nobody gave back."""
         self._gates = defaultdict[str, ProviderGate](make_gate)
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._cap_usd = cap_usd
         self._lease_s = lease_s
         self._held: dict[str, float] = {}
@@ -109,7 +108,7 @@ class SharedBudget(Account):
 
     def get_spending(self, _: str) -> Spending:
         """Return the spending of the worker, which all its requests share."""
-        return self.spending
+        return self
 
     @override
     async def hold(self, cover: Cover) -> bool:
@@ -124,6 +123,6 @@ class SharedBudget(Account):
 
     async def close(self) -> None:
         """Give back what is held and was not spent."""
-        if self.spending.is_idle:
-            self.cover(Cover(self.spending.committed_usd, self.spending.calls))
-            await self._limits.hold(self._worker, self.spending.committed_usd, True)
+        if self.is_idle:
+            self.cover(Cover(self.committed_usd, self.calls))
+            await self._limits.hold(self._worker, self.committed_usd, True)

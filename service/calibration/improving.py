@@ -20,9 +20,8 @@ from service.calibration.predictions import Prediction
 from service.calibration.results import HeldOutItem
 from service.calibration.splits import assign_folds, names_split, read_split
 from service.core.json.values import format_value
-from service.core.judging.examples import render_plain
 from service.core.judging.judges import Judge
-from service.core.judging.prompts import Prompt, Turn
+from service.core.judging.prompts import Prompt, Turn, render_plain
 from service.core.models.kinds import FrozenModel
 from service.stats.agreement import build_confusion
 

@@ -11,9 +11,8 @@ from pydantic import JsonValue
 
 from service.calibration.predictions import AnswerId
 from service.calibration.report_predictions import build_prediction, choose_deciding, list_judged
-from service.core.judging.judged_outcomes import JudgedScore
+from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement
 from service.core.judging.judges import JudgeCheck
-from service.core.judging.open_judgements import OpenJudgement
 from service.core.report import Report
 from service.core.rubric import Criterion, Rubric
 from service.core.trace import Trace

@@ -9,10 +9,9 @@ from typing import cast
 
 from service.calibration.predictions import AnswerId, MemberAnswer, Prediction
 from service.core.judging.fits.fit import join_models
-from service.core.judging.judged_outcomes import JudgedScore
+from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement
 from service.core.judging.judges import JudgeCheck
 from service.core.judging.notes import JudgeNote, JudgeVote, sum_costs
-from service.core.judging.open_judgements import OpenJudgement
 from service.core.judging.questions import ASSEMBLY
 from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import Report, ReportOutcome

@@ -24,7 +24,7 @@ from uuid import uuid4
 from pydantic_core import from_json, to_json
 
 from service import __version__
-from service.asking.local_servers import MAX_SECONDS
+from service.asking.local_servers import LOCAL_DEADLINE_S
 from service.asking.shared_limits import SharedBudget, SharedGate, SharedLimits
 from service.cli.inputs import Inputs, RecordRequest, Refusal, read_inputs, read_report_record
 from service.cli.options import read_settings
@@ -225,7 +225,7 @@ def load_ray() -> Any:
 def share_limits(budget_usd: float | None = None) -> SharedLimits:
     """Start the actor that keeps one budget, and one gate per model, for all workers that it is given to."""
     ray, settings = load_ray(), read_settings()
-    lease_s = 30.0 + (settings.judge_deadline or MAX_SECONDS)
+    lease_s = 30.0 + (settings.judge_deadline or LOCAL_DEADLINE_S)
     actor = ray.remote(SharedLimits).options(name=f"callgrade-{uuid4().hex}", num_cpus=0, max_concurrency=100_000)
     return cast("SharedLimits", _Remote(actor.remote(partial(build_gate, settings), budget_usd, lease_s=lease_s)))
 

@@ -76,12 +76,15 @@ def keep_refused(results: Iterable[Result], rejected: Path | None) -> Iterator[R
 def score_in_loop(records: Iterable[RecordRequest | Refusal], inputs: Inputs, loop: asyncio.Runner) -> Iterator[Result]:
     """Likewise for any records, in one loop for a whole run: connections to judges and to the cache belong to it."""
     waiting: deque[Result | asyncio.Task[Result]] = deque()
-    for number, record in enumerate(records, start=1):
-        waiting.append(_start(number, record, inputs, loop))
-        while waiting and (len(waiting) >= MAX_IN_FLIGHT or not isinstance(waiting[0], asyncio.Task)):
+    try:
+        for number, record in enumerate(records, start=1):
+            waiting.append(_start(number, record, inputs, loop))
+            while waiting and (len(waiting) >= MAX_IN_FLIGHT or not isinstance(waiting[0], asyncio.Task)):
+                yield _wait(waiting.popleft(), loop)
+        while waiting:
             yield _wait(waiting.popleft(), loop)
-    while waiting:
-        yield _wait(waiting.popleft(), loop)
+    finally:
+        loop.run(inputs.engine.flush())
 
 
 def _start(

@@ -109,6 +109,10 @@ class ItemScorer:
         self._read = read
         self._apart = apart
 
+    async def flush(self) -> None:
+        """Wait until the answers of judges are kept where another worker finds them."""
+        await self._engine.flush()
+
     def copy_over(self, judging: Judging) -> ItemScorer:
         """Return the same scorer over another judging."""
         return ItemScorer(self._engine.copy_over(judging), self._limits, read=self._read, apart=self._apart)

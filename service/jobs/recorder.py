@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from service.asking.budget.accounts import Account, Cover
+from service.asking.budget.reservations import Account, Cover
 from service.core.money import UsageAmount
 from service.errors import BatchSpentError, BusyError
 from service.jobs.items import build_unrecordable_row

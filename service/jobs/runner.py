@@ -189,7 +189,7 @@ class Runner:
             task.add_done_callback(release)
 
     async def _finish_item(self, attempt: _Attempt, waiting: WaitingItem, *, last: bool) -> None:
-        outcome = await attempt.scorer.finish(waiting, attempt.chunk.tenant, attempt.account.spending, last=last)
+        outcome = await attempt.scorer.finish(waiting, attempt.chunk.tenant, attempt.account, last=last)
         if isinstance(outcome, OutcomeRow):
             await self._record(attempt, [outcome])
         elif outcome.all_wait:
@@ -218,6 +218,7 @@ class Runner:
             waits = {"batch": lease.batch, "reason": deferral.reason}
             waits |= {"seconds": round(delay, 1)} if delay else {}
             LOG.info("items wait", extra={"fields": waits})
+        await attempt.scorer.flush()
         await self._recorder.put_off(lease, attempt.account, delay=delay, **options)
 
     async def _run_in_database(self, work: Callable[[], T]) -> T:

@@ -1,41 +1,19 @@
-"""The limits on an outbound exchange, and notes on those of one call to a model, taken where the bytes pass.
+"""The limits on an exchange with a provider, and notes on those of one call to a model, taken where the bytes pass.
 
 litellm reports faults in the provider's words. Our reports come from these notes, in our own words.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
 
 CONNECT_S = 5.0
-"""Default seconds to connect: a host that is there accepts in a fraction of a second."""
-
-
-class Timeouts(NamedTuple):
-    """Seconds, each from the start of the exchange: slowly arriving bytes extend none of them."""
-
-    connect: float
-    """Until there is a connection, including the resolution of its name."""
-    first_byte: float
-    """Until the head of the answer is complete."""
-    total: float
-    """Until the last byte of the answer."""
-
-    @classmethod
-    def within(cls, total: float, *, connect: float = CONNECT_S, first_byte: float | None = None) -> Timeouts:
-        """Build timeouts, none of which exceeds the total.
-
-        >>> Timeouts.within(60.0), Timeouts.within(2.0, first_byte=1.5)
-        (Timeouts(connect=5.0, first_byte=60.0, total=60.0), Timeouts(connect=2.0, first_byte=1.5, total=2.0))
-        """
-        return cls(min(connect, total), min(total, total if first_byte is None else first_byte), total)
-
+"""Most seconds to connect: a host that is there accepts in a fraction of a second."""
 
 MAX_BYTES = 8 * 2**20
-"""Default most bytes of an unpacked reply: 8,192 tokens with 20 alternatives each would take 16 MiB, a judge's usual 600 tokens
-take 1."""
-
+"""Default most bytes of a reply: 8,192 tokens with 20 alternatives each would take 16 MiB, a judge's usual 600 tokens take 1."""
 
 MAX_VALUES = 20_000
 """Most JSON values in a reply without logprobs; usual ones have some fifty. litellm takes 20 s for 8 MiB of short values."""
@@ -46,13 +24,15 @@ VALUES_PER_TOKEN = 400
 
 @dataclass(frozen=True, slots=True)
 class ExchangeBounds:
-    """The limits of each exchange of a call."""
+    """The limits of each exchange of a call. Seconds count from its start: slowly arriving bytes extend none of them."""
 
-    times: Timeouts = field(default_factory=lambda: Timeouts.within(60.0))
+    total_s: float = 60.0
+    """Until the last byte of the answer."""
+    connect_s: float = CONNECT_S
+    """Until there is a connection, including the resolution of its name."""
     max_bytes: int = MAX_BYTES
-    """Limit of the body of an answer, both as received and unpacked."""
     max_values: int = MAX_VALUES
-    """Most JSON values in it."""
+    """Most JSON values in the body of an answer."""
 
     def with_logprobs(self, tokens: int) -> ExchangeBounds:
         """Return the bounds for a reply of so many tokens with log-probabilities and alternatives."""
@@ -63,8 +43,7 @@ Fault = Literal[
     "no connection",
     "late connection",
     "refused address",
-    "late head",
-    "late body",
+    "late",
     "broken",
     "too long",
     "too many",
@@ -94,3 +73,22 @@ class ExchangeNotes:
     def begin(self) -> None:
         """Start the notes of the next exchange."""
         self.status, self.retry_after, self.refusal, self.fault = None, "", b"", None
+
+
+_PARTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
+"""The strings of a JSON text, and the starts of values. It never backtracks, so an unterminated text takes no extra time."""
+
+
+def holds_more_values(body: bytes, most: int) -> bool:
+    """Whether a JSON text has roughly more than `most` values, each of which takes some hundred times its bytes once parsed.
+
+    Ignores the contents of strings. Accepts any text: in one that is not JSON it inspects as many parts.
+
+    >>> holds_more_values(b'{"a": [1, 2, 3]}', 5), holds_more_values(b"[[],[],[],[]]", 2)
+    (False, True)
+    >>> holds_more_values(b'["' + b"," * 1_000_000 + b'"]', 2)
+    False
+    """
+    if body.count(b",") + body.count(b"[") + body.count(b"{") <= most:
+        return False
+    return any(number >= 3 * most for number, _ in enumerate(_PARTS.finditer(body)))

@@ -13,14 +13,12 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from service.core.json.values import format_value
 from service.errors import CallgradeError, InputError
 from service.outbound.addresses import is_reachable
-from service.outbound.exchanges import Timeouts
 
 if TYPE_CHECKING:  # loaded with the first exchange: whoever only verifies a webhook needs the standard library alone
     import aiohttp
@@ -77,7 +75,7 @@ def resolve_host(host: str, port: int) -> list[str]:
 class Outbound:
     """Exchanges with `hosts`, given as host (with its scheme's default port) or host:port.
 
-    `times` count from the resolution of the name. `max_bytes` limits the body of a reply; with 0 none is read.
+    `timeout` in seconds, from the look-up of the name to the last byte. `max_bytes` limits the body of a reply; 0: none is read.
     """
 
     def __init__(
@@ -85,14 +83,14 @@ class Outbound:
         hosts: Iterable[str],
         *,
         allow_private: bool,
-        times: Timeouts,
+        timeout: float,
         max_bytes: int,
         resolve: Resolver = resolve_host,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
         self._hosts = frozenset(hosts)
         self._allow_private = allow_private
-        self._times = times
+        self._timeout = timeout
         self._max_bytes = max_bytes
         self._resolve = resolve
         self._make_tls = tls
@@ -122,44 +120,42 @@ class Outbound:
         import aiohttp  # noqa: PLC0415
 
         try:
-            async with asyncio.timeout(self._times.total):
+            async with asyncio.timeout(self._timeout):
                 return await self._exchange(target, data, _HEADERS | dict(headers or {}))
         except TimeoutError:
-            reason = self._describe_delay(self._times.total, "")
+            reason = f"not within {self._timeout:g} seconds"
         except (aiohttp.ClientError, OSError, ValueError) as error:
             cause = getattr(error, "certificate_error", getattr(error, "os_error", error))
             first_line, _, _ = str(getattr(cause, "message", cause)).partition("\n")  # the rest quotes the answer
             reason = format_value(f"{type(cause).__name__}: {first_line}", 200)
         raise NoAnswerError(reason)
 
-    def _describe_delay(self, seconds: float, what: str) -> str:
-        total = self._times.total
-        return f"not within {total:g} seconds" if seconds >= total else f"{what} within {seconds:g} seconds"
-
     async def _exchange(self, target: Target, data: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        """Take the answer of the first address that accepts a connection."""
         import aiohttp  # noqa: PLC0415
+        from yarl import URL  # noqa: PLC0415
 
-        start, times = monotonic(), self._times
-        try:
-            async with asyncio.timeout(times.connect):
-                addresses = await self._look_up(target)
-        except TimeoutError:
-            raise NoAnswerError(self._describe_delay(times.connect, "no connection")) from None
+        addresses = await self._look_up(target)
         connector = aiohttp.TCPConnector(ssl=self._tls if target.tls else True, force_close=True)
-        async with aiohttp.ClientSession(
-            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
-        ) as session:
-            try:
-                async with asyncio.timeout(times.first_byte - (monotonic() - start)):
-                    answer = await _post(session, addresses, target, data, headers, start + times.connect)
-            except aiohttp.ConnectionTimeoutError:
-                raise NoAnswerError(self._describe_delay(times.connect, "no connection")) from None
-            except TimeoutError:
-                raise NoAnswerError(self._describe_delay(times.first_byte, "no answer began")) from None
-            try:
-                return HttpAnswer(answer.status, await self._read(answer))
-            finally:
-                answer.close()
+        jar = aiohttp.DummyCookieJar()
+        async with aiohttp.ClientSession(connector=connector, cookie_jar=jar, auto_decompress=False) as session:
+            for n, address in enumerate(addresses, 1):
+                host = f"[{address}]" if ":" in address else address
+                url = f"{'https' if target.tls else 'http'}://{host}:{target.port}{target.path}"
+                try:
+                    async with session.post(
+                        URL(url, encoded=True),
+                        data=data,
+                        headers={"Host": target.authority, **headers},
+                        server_hostname=target.host if target.tls else None,
+                        allow_redirects=False,
+                        timeout=aiohttp.ClientTimeout(),
+                    ) as answer:
+                        return HttpAnswer(answer.status, await self._read(answer))
+                except aiohttp.ClientConnectorError:
+                    if n == len(addresses):
+                        raise
+        raise AddressError(f"{target.host} has no address")
 
     async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
         body = bytearray()
@@ -192,36 +188,6 @@ _HEADERS = {
     "Connection": "close",
     "User-Agent": "callgrade",
 }
-
-
-async def _post(
-    session: aiohttp.ClientSession,
-    addresses: list[str],
-    target: Target,
-    data: bytes,
-    headers: Mapping[str, str],
-    deadline: float,
-) -> aiohttp.ClientResponse:
-    """Return the head of the answer from the first address that accepts a connection."""
-    import aiohttp  # noqa: PLC0415
-    from yarl import URL  # noqa: PLC0415
-
-    for n, address in enumerate(addresses, 1):
-        host = f"[{address}]" if ":" in address else address
-        url = f"{'https' if target.tls else 'http'}://{host}:{target.port}{target.path}"
-        try:
-            return await session.post(
-                URL(url, encoded=True),
-                data=data,
-                headers={"Host": target.authority, **headers},
-                server_hostname=target.host if target.tls else None,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(connect=max(0.001, deadline - monotonic())),
-            )
-        except aiohttp.ClientConnectorError:
-            if n == len(addresses):
-                raise
-    raise AddressError(f"{target.host} has no address")
 
 
 def _parse_target(url: str) -> Target:

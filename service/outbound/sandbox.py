@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pydantic import JsonValue
 
 from service.errors import InputError, SandboxError
-from service.outbound.exchanges import CONNECT_S, Timeouts
 from service.outbound.http import AddressError, HttpAnswer, NoAnswerError, Outbound, Resolver, Target, resolve_host
 from service.reading.strict_json import Limits, parse_strictly
 
@@ -18,18 +17,15 @@ from service.reading.strict_json import Limits, parse_strictly
 class Sandboxes:
     """The sandboxes that requests may name: `hosts` as host (with its scheme's own port) or host:port.
 
-    `timeout`, `connect` and `first_byte` (None: no less than the whole) are seconds from the look-up of the name to the last
-    byte of the reply, to the connection and to the head of the reply; `limits` bound the reply.
+    `timeout` in seconds, from the look-up of the name to the last byte of the reply; `limits` bound the reply.
     """
 
-    def __init__(  # noqa: PLR0913 (the last two are for tests)
+    def __init__(
         self,
         hosts: Iterable[str],
         *,
         allow_private: bool = False,
         timeout: float = 10.0,
-        connect: float = CONNECT_S,
-        first_byte: float | None = None,
         limits: Limits | None = None,
         resolve: Resolver = resolve_host,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
@@ -38,7 +34,7 @@ class Sandboxes:
         self._outbound = Outbound(
             hosts,
             allow_private=allow_private,
-            times=Timeouts.within(timeout, connect=connect, first_byte=first_byte),
+            timeout=timeout,
             max_bytes=self._limits.max_bytes,
             resolve=resolve,
             tls=tls,

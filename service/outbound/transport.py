@@ -18,20 +18,15 @@ import httpx
 from yarl import URL
 
 from service.outbound.addresses import is_reachable
-from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, Fault
-from service.outbound.unpacking import ACCEPTED, AnswerBody, PackedError, TooLongError, holds_more_values
+from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, Fault, holds_more_values
 
-FindTls = Callable[[], ssl.SSLContext | bool]
-"""Returns how connections are secured."""
-
-_DROPPED_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding", "set-cookie"})
-"""Headers that are no longer true once a body is unpacked; and cookies, which a client would send with later calls."""
+_DROPPED_HEADERS = frozenset({"content-length", "transfer-encoding", "set-cookie"})
+"""Headers that say how a body came; and cookies, which a client would send with later calls."""
 
 MAX_REFUSAL_BYTES = 65_536
 """Bytes of an error answer to search; a gateway may send a whole page."""
 
 _NOT_SENT = frozenset[Fault]({"no connection", "late connection", "refused address"})
-
 
 _SESSIONS: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 """The connections that are kept, by the event loop that they belong to."""
@@ -66,30 +61,37 @@ class CurrentTransport(httpx.AsyncBaseTransport):
 class BoundTransport(httpx.AsyncBaseTransport):
     """Sends the requests of one call within its bounds, and notes what became of each."""
 
-    def __init__(self, notes: ExchangeNotes, find_tls: FindTls) -> None:
+    def __init__(self, notes: ExchangeNotes, find_tls: Callable[[], ssl.SSLContext | bool]) -> None:
+        """`find_tls` returns how connections are secured."""
         self._notes = notes
         self._find_tls = find_tls
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the answer, whole and unpacked. Raises NoReplyError if there is none that may be passed on."""
+        """Return the answer, whole. Raises NoReplyError if there is none that may be passed on."""
         notes = self._notes
         notes.begin()
         try:
-            async with asyncio.timeout(notes.bounds.times.total):
+            async with asyncio.timeout(notes.bounds.total_s):
                 response = await self._exchange(request)
-        except TimeoutError:
-            fault: Fault = "late body"
-        except _ExchangeFailure as error:
-            fault = error.fault
+        except (_ExchangeFailure, TimeoutError, aiohttp.ClientError, OSError) as error:
+            notes.fault = _name_fault(error)
         else:
             notes.answers += 1
             return response
-        notes.fault = fault
-        raise NoReplyError(fault, request=request)
+        notes.sent = notes.sent or notes.fault not in _NOT_SENT
+        raise NoReplyError(notes.fault, request=request)
 
     async def _exchange(self, request: httpx.Request) -> httpx.Response:
         notes = self._notes
-        answer = await self._fetch_head(request)
+        answer = await _get_session(self._find_tls).request(
+            request.method,
+            URL(str(request.url), encoded=True),
+            headers={**request.headers, "accept-encoding": "identity"},  # so that no reply hides its size
+            data=await request.aread() or None,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(connect=notes.bounds.connect_s),
+            proxy=_find_proxy(request.url.scheme, request.url.host),
+        )
         try:
             notes.sent, notes.status = True, answer.status
             notes.retry_after = answer.headers.get("retry-after", "")[:100]
@@ -103,49 +105,29 @@ class BoundTransport(httpx.AsyncBaseTransport):
         headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in _DROPPED_HEADERS]
         return httpx.Response(answer.status, headers=headers, content=body, request=request)
 
-    async def _fetch_head(self, request: httpx.Request) -> aiohttp.ClientResponse:
-        times = self._notes.bounds.times
-        try:
-            async with asyncio.timeout(times.first_byte):
-                return await _get_session(self._find_tls).request(
-                    request.method,
-                    URL(str(request.url), encoded=True),
-                    headers={**request.headers, "accept-encoding": ACCEPTED},
-                    data=await request.aread() or None,
-                    allow_redirects=False,
-                    timeout=aiohttp.ClientTimeout(connect=times.connect),
-                    proxy=_find_proxy(request.url.scheme, request.url.host),
-                )
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            fault = _name_fault(error)
-        self._notes.sent = self._notes.sent or fault not in _NOT_SENT
-        raise _ExchangeFailure(fault)
-
 
 def _name_fault(error: Exception) -> Fault:
+    if isinstance(error, _ExchangeFailure):
+        return error.fault
     if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, RefusedAddressError):
         return "refused address"
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "late connection"
     if isinstance(error, TimeoutError):
-        return "late head"
+        return "late"
     unconnected = aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError | aiohttp.InvalidURL
     return "no connection" if isinstance(error, unconnected) else "broken"
 
 
 async def _fetch_body(answer: aiohttp.ClientResponse, bounds: ExchangeBounds) -> bytes:
-    try:
-        body = AnswerBody(answer.headers.get("content-encoding", ""), most=bounds.max_bytes)
-        async for piece in answer.content.iter_any():
-            body.add(piece)
-        whole = body.finish()
-    except TooLongError:
-        raise _ExchangeFailure("too long") from None
-    except PackedError:
-        raise _ExchangeFailure("packed") from None
-    except (aiohttp.ClientError, OSError):
-        raise _ExchangeFailure("broken") from None
-    if holds_more_values(whole, bounds.max_values):
+    if answer.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise _ExchangeFailure("packed")
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece
+        if len(body) > bounds.max_bytes:
+            raise _ExchangeFailure("too long")
+    if holds_more_values(whole := bytes(body), bounds.max_values):
         raise _ExchangeFailure("too many")
     return whole
 
@@ -160,7 +142,7 @@ def _find_proxy(scheme: str, host: str) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _get_session(find_tls: FindTls) -> aiohttp.ClientSession:
+def _get_session(find_tls: Callable[[], ssl.SSLContext | bool]) -> aiohttp.ClientSession:
     loop = asyncio.get_running_loop()
     if loop not in _SESSIONS:
         connector = aiohttp.TCPConnector(ssl=find_tls(), limit=0, ttl_dns_cache=30, socket_factory=open_checked_socket)
@@ -179,10 +161,9 @@ async def close_connections() -> None:
 
 
 def open_checked_socket(place: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
-    """Open a socket to an address of a name: once per connection, after the name was resolved.
+    """Open a socket to an address of a name, once per connection. Raises RefusedAddressError for a forbidden one.
 
-    Private addresses are allowed, as users may run a model there. Raises RefusedAddressError for one that must not be connected
-    to.
+    Private addresses are allowed, as users may run a model there.
     """
     family, kind, protocol, _, address = place
     if not is_reachable(str(address[0]), allow_private=True):

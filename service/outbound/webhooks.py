@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from service.errors import InputError, WebhookError
-from service.outbound.exchanges import CONNECT_S, Timeouts
 from service.outbound.http import AddressError, NoAnswerError, Outbound, Resolver, Target, resolve_host
 
 BASE64_PREFIX = "whsec_"
@@ -94,19 +93,16 @@ def verify(
 class Webhooks:
     """The receivers that requests may name: `hosts` as host (with its scheme's default port) or host:port.
 
-    `timeout`, `connect` and `first_byte` (None: the whole timeout) are seconds for one try. Raises ValueError for a secret that
-    starts like base64 and is not.
+    `timeout` in seconds for one try. Raises ValueError for a secret that starts like base64 and is not.
     """
 
-    def __init__(  # noqa: PLR0913 (the last two are for tests)
+    def __init__(
         self,
         hosts: Iterable[str],
         *,
         secret: str,
         allow_private: bool = False,
         timeout: float = 10.0,
-        connect: float = CONNECT_S,
-        first_byte: float | None = None,
         resolve: Resolver = resolve_host,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -116,14 +112,10 @@ class Webhooks:
         self._missing = "" if hosts and secret else "no webhook host" if not hosts else "no webhook secret"
         self._secret = secret
         self._now = now
-        times = Timeouts.within(timeout, connect=connect, first_byte=first_byte)
-        self._outbound = Outbound(hosts, allow_private=allow_private, times=times, max_bytes=0, resolve=resolve)
+        self._outbound = Outbound(hosts, allow_private=allow_private, timeout=timeout, max_bytes=0, resolve=resolve)
 
-    def admit(self, url: str) -> None:
-        """Raise InputError at /webhook for a URL that is not allowed, or if webhooks are not set up."""
-        self._find_target(url)
-
-    def _find_target(self, url: str) -> Target:
+    def admit(self, url: str) -> Target:
+        """Return the target of a URL. Raises InputError at /webhook if it is not allowed, or if webhooks are not set up."""
         if self._missing:
             raise InputError.at("/webhook", f"webhooks are off here: {self._missing} is set")
         return self._outbound.admit(url, place="/webhook")
@@ -138,7 +130,7 @@ class Webhooks:
         if not _ID.fullmatch(id):
             raise ValueError("expected an id of letters, digits, _ and -")
         try:
-            target = self._find_target(url)
+            target = self.admit(url)
         except InputError as error:
             raise WebhookError(error.problems[0].message, retryable=False) from None
         timestamp = str(int(self._now()))

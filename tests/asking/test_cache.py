@@ -1,4 +1,4 @@
-"""The port, on disk and in Redis: the same tests. Then what only Redis can do wrong."""
+"""What a cache promises, on disk and in Redis: the same tests. Then what only Redis can do wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import logging
 import secrets
 import socket
 import sqlite3
-from collections.abc import Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,8 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis import Redis
 
-from service.asking.cache.disk import JOURNAL_MODE, DiskCache
-from service.asking.cache.guard import MAX_TEXT_BYTES, Cache, GuardedCache, RefusedRowError, seal_row, unseal_row
+from service.asking.cache.disk import DiskCache
+from service.asking.cache.guard import (
+    MAX_PENDING_ROWS,
+    MAX_TEXT_BYTES,
+    GuardedCache,
+    RefusedRowError,
+    seal_row,
+    unseal_row,
+)
 from service.asking.cache.shared import PREFIX, RedisCache
 from service.errors import SettingsError
 from service.settings import Settings
@@ -52,7 +60,7 @@ class DiskStore:
         return DiskCache(self.folder, **{"ttl": DAY, "max_bytes": 2**30, "patience": 30.0, **options})
 
     def execute(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        connection = sqlite3.connect(self.folder / f"rows-{JOURNAL_MODE}" / "cache.db", isolation_level=None)
+        connection = sqlite3.connect(self.folder / "rows" / "cache.db", isolation_level=None)
         try:
             return connection.execute(sql, values).fetchall()
         finally:
@@ -100,6 +108,18 @@ class RedisStore:
 Store = DiskStore | RedisStore
 
 
+@asynccontextmanager
+async def opened(store: Store, **options: Any) -> AsyncIterator[GuardedCache]:
+    cache = store.open(**options)
+    yield cache
+    await cache.close()
+
+
+async def keep(cache: GuardedCache, name: str, text: str) -> None:
+    cache.set(name, text)
+    await cache.flush()
+
+
 @pytest.fixture
 def redis_store(redis_url: str) -> Generator[RedisStore]:
     store = RedisStore(redis_url)
@@ -114,58 +134,47 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return DiskStore(tmp_path / "cache") if request.param == "disk" else request.getfixturevalue("redis_store")
 
 
-def test_a_cache_is_the_port(store: Store) -> None:
-    async def scene() -> None:
-        cache = store.open()
-        port: Cache = cache
-        assert await port.get(key(1)) is None
-        await port.set(key(1), TEXT)
-        assert await port.get(key(1)) == TEXT
-        await port.close()
-        assert (cache.counts.hits, cache.counts.misses, cache.counts.failures) == (1, 1, 0)
+@pytest.fixture
+def run(store: Store) -> Callable[..., None]:
+    """Runs a scene with a cache over the store, and closes the cache."""
 
-    asyncio.run(scene())
+    def play(scene: Callable[[GuardedCache], Any], **options: Any) -> None:
+        async def within() -> None:
+            async with opened(store, **options) as cache:
+                await scene(cache)
+
+        asyncio.run(within())
+
+    return play
 
 
-def test_others_see_what_was_kept_and_what_replaced_it(store: Store) -> None:
-    async def scene() -> None:
-        one, other = store.open(), store.open()
-        await one.set(key(1), TEXT)
-        assert await other.get(key(1)) == TEXT
-        await other.set(key(1), "{}")
-        assert await one.get(key(1)) == "{}"
-        await one.close()
-        await other.close()
-        later = store.open()
-        assert await later.get(key(1)) == "{}"
-        await later.close()
+Run = Callable[..., None]
 
-    asyncio.run(scene())
+
+def test_a_text_is_found_at_once_and_by_others_once_it_is_written(store: Store, run: Run) -> None:
+    async def scene(cache: GuardedCache) -> None:
+        async with opened(store) as other:
+            assert await cache.get(key(1)) is None
+            cache.set(key(1), TEXT)
+            assert await cache.get(key(1)) == TEXT
+            await cache.flush()
+            assert await cache.get(key(1)) == await other.get(key(1)) == TEXT
+            other.set(key(1), "{}")
+        assert await cache.get(key(1)) == "{}", "closing writes what waits"
+        assert (cache.counts.hits, cache.counts.misses, cache.counts.failures) == (3, 1, 0)
+
+    run(scene)
 
 
 KEPT = [
     ("", "empty"),
     ("null", "null"),
-    ('{"a":"\\u0000"}', "an escaped NUL"),
     ("\x00a\x00", "a NUL"),
     ('{"a":"é漢🎉"}', "beyond ASCII"),
     ("a\r\nb\n", "line ends"),
     ("x" * MAX_TEXT_BYTES, "the most"),
     ("漢" * (MAX_TEXT_BYTES // 3), "the most, of three bytes each"),
 ]
-
-
-@pytest.mark.parametrize("text", [pytest.param(text, id=name) for text, name in KEPT])
-def test_a_text_comes_back_as_it_was(store: Store, text: str) -> None:
-    async def scene() -> None:
-        cache = store.open()
-        await cache.set(key(1), text)
-        assert await cache.get(key(1)) == text
-        await cache.close()
-
-    asyncio.run(scene())
-
-
 NOT_KEPT = [
     ("x" * (MAX_TEXT_BYTES + 1), "too_large"),
     ("漢" * (MAX_TEXT_BYTES // 3 + 1), "too_large"),
@@ -173,17 +182,25 @@ NOT_KEPT = [
 ]
 
 
-@pytest.mark.parametrize(("text", "count"), NOT_KEPT, ids=["a byte more", "a character more", "a lone surrogate"])
-def test_what_cannot_be_kept_leaves_what_was_there_and_is_counted(store: Store, text: str, count: str) -> None:
-    async def scene() -> None:
-        cache = store.open()
-        await cache.set(key(1), TEXT)
-        await cache.set(key(1), text)
-        assert await cache.get(key(1)) == TEXT
-        assert getattr(cache.counts, count) == 1
-        await cache.close()
+def test_a_text_comes_back_as_it_was(store: Store, run: Run) -> None:
+    async def scene(cache: GuardedCache) -> None:
+        for text, name in KEPT:
+            await keep(cache, key(name), text)
+            assert await cache.get(key(name)) == text, name
 
-    asyncio.run(scene())
+    run(scene)
+
+
+def test_what_cannot_be_kept_leaves_what_was_there_and_is_counted(run: Run) -> None:
+    async def scene(cache: GuardedCache) -> None:
+        await keep(cache, key(1), TEXT)
+        for text, count in NOT_KEPT:
+            before = getattr(cache.counts, count)
+            await keep(cache, key(1), text)
+            assert await cache.get(key(1)) == TEXT
+            assert getattr(cache.counts, count) == before + 1
+
+    run(scene)
 
 
 def flipped(row: bytes, at: int) -> bytes:
@@ -200,37 +217,23 @@ ROT: list[tuple[str, Callable[[bytes], bytes]]] = [
     ("the text alone", lambda row: row[64:]),
     ("the seal of a text without its key", lambda row: hashlib.sha256(row[64:]).hexdigest().encode() + row[64:]),
     ("a row longer than ours can be", lambda row: row * 2000),
+    ("the row of another key", lambda _: seal_row(key("another"), TEXT).encode()),
 ]
 
 
 @pytest.mark.parametrize("rot", [pytest.param(rot, id=name) for name, rot in ROT])
 def test_a_row_that_is_not_what_we_wrote_is_a_miss_until_it_is_replaced(
-    store: Store, rot: Callable[[bytes], bytes]
+    store: Store, run: Run, rot: Callable[[bytes], bytes]
 ) -> None:
-    async def scene() -> None:
-        cache = store.open(rest=1e9)
-        await cache.set(key(1), TEXT)
+    async def scene(cache: GuardedCache) -> None:
+        await keep(cache, key(1), TEXT)
         store.write(key(1), rot(store.read(key(1))))
         assert await cache.get(key(1)) is None
         assert (cache.counts.refused, cache.counts.misses, cache.counts.failures) == (1, 1, 0)
-        await cache.set(key(1), TEXT)
+        await keep(cache, key(1), TEXT)
         assert await cache.get(key(1)) == TEXT
-        await cache.close()
 
-    asyncio.run(scene())
-
-
-def test_the_row_of_another_key_is_a_miss(store: Store) -> None:
-    async def scene() -> None:
-        cache = store.open()
-        await cache.set(key("a tenant"), TEXT)
-        await cache.set(key("another"), "{}")
-        store.write(key("another"), store.read(key("a tenant")))
-        assert await cache.get(key("another")) is None
-        assert await cache.get(key("a tenant")) == TEXT
-        await cache.close()
-
-    asyncio.run(scene())
+    run(scene, rest=1e9)
 
 
 @given(st.text(max_size=20), st.text(max_size=50), st.text(max_size=20), st.text(max_size=50))
@@ -241,33 +244,21 @@ def test_a_seal_fits_its_key_and_text_alone(one: str, text: str, other: str, mor
             unseal_row(other, seal_row(one, text)[:64] + more)
 
 
-def test_rows_have_the_life_that_was_asked_for(store: Store) -> None:
-    async def scene() -> None:
-        cache = store.open(ttl=1000)
-        await cache.set(key(1), TEXT)
+def test_rows_have_the_life_that_was_asked_for(store: Store, run: Run) -> None:
+    async def scene(cache: GuardedCache) -> None:
+        await keep(cache, key(1), TEXT)
         assert 900 < store.life(key(1)) <= 1000.001
         store.expire(key(1))
         assert await cache.get(key(1)) is None
-        await cache.close()
 
-    asyncio.run(scene())
-
-
-def test_five_hundred_at_once(store: Store) -> None:
-    async def scene() -> None:
-        cache = store.open()
-        await asyncio.gather(*[cache.set(key(n), f"{n}") for n in range(500)])
-        assert await asyncio.gather(*[cache.get(key(n)) for n in range(500)]) == [f"{n}" for n in range(500)]
-        assert cache.counts.failures == 0
-        await cache.close()
-
-    asyncio.run(scene())
+    run(scene, ttl=1000)
 
 
-def test_who_is_cancelled_is_cancelled_and_no_answer_reaches_another(store: Store) -> None:
-    async def scene() -> None:
-        cache = store.open()
-        await asyncio.gather(*[cache.set(key(n), f"{n}") for n in range(100)])
+def test_who_is_cancelled_is_cancelled_and_no_answer_reaches_another(run: Run) -> None:
+    async def scene(cache: GuardedCache) -> None:
+        for n in range(500):
+            cache.set(key(n), f"{n}")
+        await cache.flush()
         asking = [asyncio.create_task(cache.get(key(n))) for n in range(100)]
         for turn in range(0, 100, 2):
             await asyncio.sleep(0)
@@ -276,21 +267,63 @@ def test_who_is_cancelled_is_cancelled_and_no_answer_reaches_another(store: Stor
         assert all(isinstance(one, asyncio.CancelledError) or one == f"{n}" for n, one in enumerate(found))
         assert any(isinstance(one, asyncio.CancelledError) for one in found)
         assert found[1::2] == [f"{n}" for n in range(1, 100, 2)]
-        assert await asyncio.gather(*[cache.get(key(n)) for n in range(100)]) == [f"{n}" for n in range(100)]
+        assert await asyncio.gather(*[cache.get(key(n)) for n in range(500)]) == [f"{n}" for n in range(500)]
         assert (cache.counts.refused, cache.counts.failures) == (0, 0)
-        await cache.close()
 
-    asyncio.run(scene())
+    run(scene)
 
 
-def test_a_closed_cache_is_all_misses(store: Store) -> None:
-    async def scene() -> None:
-        cache = store.open()
-        await cache.set(key(1), TEXT)
+def test_a_closed_cache_is_all_misses(run: Run) -> None:
+    async def scene(cache: GuardedCache) -> None:
+        cache.set(key(1), TEXT)
         await cache.close()
-        await cache.close()
-        await cache.set(key(2), TEXT)
         assert await cache.get(key(1)) is None
+
+    run(scene)
+
+
+class Stuck(GuardedCache):
+    """A store that takes no rows until it is `open`."""
+
+    open = False
+    meanwhile: Callable[[], None] | None = None
+    """What happens while rows are written, once."""
+
+    async def read_row(self, _: str) -> str | None:
+        return None
+
+    async def write_rows(self, rows: Any) -> None:
+        if not self.open:
+            raise OSError("no room")
+        self.rows = dict(rows)
+        happens, self.meanwhile = self.meanwhile, None
+        if happens:
+            happens()
+
+    async def release(self) -> None:
+        raise OSError("stuck")
+
+
+def test_what_is_not_written_waits_and_the_oldest_is_given_up() -> None:
+    async def scene() -> None:
+        clock = Clock()
+        cache = Stuck("here", patience=1.0, clock=clock)
+        for n in range(MAX_PENDING_ROWS + 1):
+            cache.set(key(n), TEXT)
+            await cache.flush()
+        assert cache.counts.failures == 2, "one try that failed, one row that was given up"
+        assert [await cache.get(key(n)) for n in (0, 1)] == [None, TEXT]
+        cache.open, clock.now = True, 1.0
+        await cache.flush()
+        assert cache.trouble is None
+        assert cache.rows[key(MAX_PENDING_ROWS)]
+        cache.meanwhile = lambda: cache.set(key(1), "{}")
+        await keep(cache, key(1), TEXT)
+        assert cache.rows == {key(1): seal_row(key(1), "{}")}, (
+            "what replaces a row that is being written is written too"
+        )
+        await cache.close()
+        assert cache.trouble == "OSError"
 
     asyncio.run(scene())
 
@@ -300,77 +333,56 @@ def test_a_key_that_holds_no_string_is_refused_and_replaced(redis_store: RedisSt
     redis_store.client.rpush(redis_store.prefix + key(1), "a", "list")
 
     async def scene() -> None:
-        cache = redis_store.open(rest=1e9)
-        assert await cache.get(key(1)) is None
-        assert (cache.counts.refused, cache.counts.failures) == (1, 0)
-        await cache.set(key(1), TEXT)
-        assert await cache.get(key(1)) == TEXT
-        await cache.close()
+        async with opened(redis_store, rest=1e9) as cache:
+            assert await cache.get(key(1)) is None
+            assert (cache.counts.refused, cache.counts.failures) == (1, 0)
+            await keep(cache, key(1), TEXT)
+            assert await cache.get(key(1)) == TEXT
 
     asyncio.run(scene())
 
 
-FAULTS: list[Fault] = ["hang", "lose"]
-
-
 @pytest.mark.needs_redis
 @pytest.mark.parametrize("connected", [True, False], ids=["connected", "not connected"])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", ["hang", "lose"])
 def test_a_redis_that_fails_is_a_miss_then_left_alone_then_tried_again(
     redis_store: RedisStore, fault: Fault, connected: bool
 ) -> None:
     async def scene() -> None:
         clock = Clock()
-        async with relay(redis_store.url) as between:
-            helper = redis_store.open()
-            await helper.set(key(1), TEXT)
+        async with relay(redis_store.url) as between, opened(redis_store) as other:
+            await keep(other, key(1), TEXT)
             cache = redis_store.open(url=between.url, clock=clock, rest=1.0, patience=0.5)
             if connected:
                 assert await cache.get(key(1)) == TEXT
             between.fault = fault
             assert await asyncio.gather(*[cache.get(key(1)) for _ in range(20)]) == [None] * 20
-            assert cache.counts.failures == 20
+            await keep(cache, key(2), "{}")
+            assert cache.counts.failures == 21
             asked, clock.now = between.asked, 0.99
             assert await cache.get(key(1)) is None
-            await cache.set(key(1), "{}")
-            assert (between.asked, cache.counts.failures) == (asked, 20)
+            await keep(cache, key(3), "{}")
+            assert (between.asked, cache.counts.failures) == (asked, 21)
             between.fault, clock.now = "", 1.0
             assert await cache.get(key(1)) == TEXT
+            await cache.flush()
+            assert [await other.get(key(n)) for n in (2, 3)] == ["{}", "{}"]
             assert (cache.counts.refused, cache.counts.misses) == (0, 21)
             await cache.close()
-            await helper.close()
 
     asyncio.run(scene())
-
-
-def test_a_redis_that_never_answered_costs_one_try_for_each_rest() -> None:
-    async def scene() -> None:
-        clock = Clock()
-        async with relay(None) as hung:
-            cache = RedisCache(hung.url, ttl=DAY, clock=clock, rest=1.0, patience=0.05)
-            for turn in range(3):
-                clock.now = float(turn)
-                for _ in range(50):
-                    assert await cache.get(key(1)) is None
-                    await cache.set(key(1), TEXT)
-            assert cache.counts.failures == 3
-            await cache.close()
-
-    asyncio.run(scene())
-
-
-def closed_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def test_a_redis_that_refuses_is_a_miss_and_its_password_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+
     async def scene() -> None:
-        cache = RedisCache(f"redis://user:canary@127.0.0.1:{closed_port()}/?password=canary", ttl=DAY, rest=0)
-        for _ in range(3):
-            assert await cache.get(key(1)) is None
-            await cache.set(key(1), TEXT)
+        cache = RedisCache(f"redis://user:canary@127.0.0.1:{port}/?password=canary", ttl=DAY, rest=0)
+        for n in range(3):
+            assert await cache.get(key("absent")) is None
+            await keep(cache, key(n), TEXT)
         assert cache.counts.failures == 6
         assert "canary" not in cache.place
         await cache.close()
@@ -388,16 +400,15 @@ def test_a_redis_that_takes_no_rows_is_still_read(redis_store: RedisStore) -> No
     user, password = f"reader-{secrets.token_hex(4)}", secrets.token_hex(8)
     redis_store.client.acl_setuser(user, enabled=True, passwords=[f"+{password}"], keys=["*"], commands=["+@read"])
     host = urlsplit(redis_store.url)
+    url = f"redis://{user}:{password}@{host.netloc.rpartition('@')[2]}{host.path}"
 
     async def scene() -> None:
-        writer = redis_store.open()
-        await writer.set(key(1), TEXT)
-        await writer.close()
-        cache = redis_store.open(url=f"redis://{user}:{password}@{host.netloc.rpartition('@')[2]}{host.path}", rest=1e9)
-        await cache.set(key(1), "{}")
-        assert cache.counts.failures == 1
-        assert await cache.get(key(1)) == TEXT
-        await cache.close()
+        async with opened(redis_store) as writer:
+            writer.set(key(1), TEXT)
+        async with opened(redis_store, url=url, rest=1e9) as cache:
+            await keep(cache, key(2), "{}")
+            assert cache.counts.failures == 1
+            assert await cache.get(key(1)) == TEXT
 
     try:
         asyncio.run(scene())
@@ -412,10 +423,6 @@ def test_the_settings_choose_the_cache(tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
     shared = build_cache(Settings(home=tmp_path, cache_url="redis://cache.internal:1234/5"))
     assert isinstance(shared, RedisCache)
-    assert shared.place == "redis://cache.internal:1234/5"
+    assert (shared.place, PREFIX) == ("redis://cache.internal:1234/5", "callgrade:1:")
     with pytest.raises(SettingsError, match="CALLGRADE_CACHE_URL"):
         build_cache(Settings(home=tmp_path, cache_url="redis://cache.internal?socket_timeout=canary"))
-
-
-def test_the_prefix_is_ours_and_versioned() -> None:
-    assert PREFIX == "callgrade:1:"

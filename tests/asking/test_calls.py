@@ -7,7 +7,6 @@ import gc
 import os
 import random
 from collections import Counter
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -78,20 +77,33 @@ def warm(run: Run) -> None:
     run(model.worst_usd(prompt(PRICED)))
 
 
-# model, how it ends, requests
-@pytest.mark.parametrize("kind", ["hang", "drip"])
-def test_what_never_ends_is_ended(run: Run, provider: Provider, clock: Clock, kind: str) -> None:
-    outcome = run(ended(caller(provider, clock, SHORT), f"fault-{kind}"))
-    assert causes([outcome]) == {"timeout": 1}
-    assert len(provider.requests) == SHORT.attempts
+# A fault, the policy, how the call ends, and between which seconds each wait before a retry lies.
+RETRIES: list[tuple[str, RetryPolicy, str, list[tuple[float, float]]]] = [
+    ("hang", SHORT, "timeout", [(0.25, 0.5)]),
+    ("drip", SHORT, "timeout", [(0.25, 0.5)]),
+    ("400", POLICY, "provider_error", []),
+    ("429-after-2", POLICY, "provider_error", [(2.0, 2.0 + POLICY.backoff_s)] * 2),
+    ("429-after-60", RetryPolicy(attempts=3, total_s=30.0), "provider_error", []),
+    (
+        "500",
+        RetryPolicy(attempts=5, backoff_s=1.0, max_backoff_s=3.0),
+        "provider_error",
+        [(0.5, 1.0), (1.0, 2.0), (1.5, 3.0), (1.5, 3.0)],
+    ),
+]
 
 
-def test_retry_after_is_waited_for(run: Run, provider: Provider, clock: Clock) -> None:
-    run(ended(caller(provider, clock), "fault-429-after-2"))
-    times = provider.times("fault-429-after-2")
-    gaps = [after - before for before, after in pairwise(times)]
-    assert len(gaps) == len(clock.naps) == 2
-    assert all(2.0 <= gap <= 2.0 + POLICY.backoff_s for gap in gaps)
+@pytest.mark.parametrize(("kind", "policy", "cause", "waits"), RETRIES)
+def test_a_call_is_retried_as_its_policy_and_the_provider_say(  # noqa: PLR0913, PLR0917 (a table)
+    run: Run, provider: Provider, clock: Clock, kind: str, policy: RetryPolicy, cause: str, waits: list[Any]
+) -> None:
+    outcome = run(ended(caller(provider, clock, policy), f"fault-{kind}"))
+    assert causes([outcome]) == {cause: 1}
+    assert isinstance(outcome, CallError)
+    assert outcome.retry_after == (float(kind[10:]) if kind.startswith("429-after") else None)
+    assert len(provider.requests) == 1 + len(waits)
+    assert all(low <= nap <= high for nap, (low, high) in zip(clock.naps, waits, strict=True))
+    assert not set(clock.naps) & {high for _, high in waits}, "with jitter, so that callers spread out"
 
 
 def test_nobody_with_the_same_key_asks_inside_the_window(run: Run, provider: Provider) -> None:
@@ -122,20 +134,6 @@ def test_another_model_does_not_wait(run: Run, provider: Provider, clock: Clock)
     run(ended(one, "fault-429-after-60"))
     run(ended(one, "good"))
     assert provider.times("good") == [1_000.0]
-
-
-def test_a_wait_that_is_longer_than_the_time_left_is_not_begun(run: Run, provider: Provider, clock: Clock) -> None:
-    outcome = run(ended(caller(provider, clock, RetryPolicy(attempts=3, total_s=30.0)), "fault-429-after-60"))
-    assert isinstance(outcome, CallError)
-    assert outcome.retry_after == 60.0
-    assert (len(provider.requests), clock.naps) == (1, [])
-
-
-def test_backoff_doubles_with_jitter(run: Run, provider: Provider, clock: Clock) -> None:
-    run(ended(caller(provider, clock, RetryPolicy(attempts=5, backoff_s=1.0, max_backoff_s=3.0)), "fault-500"))
-    bounds = [(0.5, 1.0), (1.0, 2.0), (1.5, 3.0), (1.5, 3.0)]
-    assert all(low <= nap <= high for nap, (low, high) in zip(clock.naps, bounds, strict=True))
-    assert not set(clock.naps) & {high for _, high in bounds}
 
 
 @pytest.mark.parametrize("asked", ["61", "99999999", "Wed, 21 Oct 2099 07:28:00 GMT"])
@@ -174,25 +172,19 @@ def test_an_outage_is_not_answered_by_a_storm(run: Run, provider: Provider, cloc
     assert any(isinstance(outcome, NotSentError) for outcome in outcomes)
 
 
-def test_after_an_outage_all_is_well(run: Run, provider: Provider, clock: Clock) -> None:
-    one, model = caller(provider, clock, RetryPolicy(attempts=1)), "fault-503-s5"
-    run(all_ended(one, model, 30))
-    assert isinstance(run(ended(one, model)), NotSentError)
-    clock.advance(10)
-    assert isinstance(run(ended(one, model)), Completion)
-    assert causes(run(all_ended(one, model, 20))) == {"answered": 20}
-
-
-@pytest.mark.parametrize("kind", ["quota", "401"])
-def test_a_refused_key_is_not_used_again(run: Run, provider: Provider, clock: Clock, kind: str) -> None:
-    one, model = caller(provider, clock), f"fault-{kind}-x1"
-    first, second = run(ended(one, model)), run(ended(one, model))
+@pytest.mark.parametrize(("kind", "number", "later"), [("503-s5", 30, 10), ("quota-x1", 1, 60), ("401-x1", 1, 60)])
+def test_what_was_given_up_is_asked_again_after_a_while(
+    run: Run, provider: Provider, clock: Clock, kind: str, number: int, later: float
+) -> None:
+    one, model = caller(provider, clock, RetryPolicy(attempts=1)), f"fault-{kind}"
+    [first, *_] = run(all_ended(one, model, number))
+    asked, second = len(provider.requests), run(ended(one, model))
     assert isinstance(first, CallError)
     assert isinstance(second, NotSentError)
-    assert second.cause == first.cause
-    assert len(provider.requests) == 1
-    clock.advance(60)
+    assert (second.cause, len(provider.requests)) == (first.cause, asked)
+    clock.advance(later)
     assert isinstance(run(ended(one, model)), Completion)
+    assert causes(run(all_ended(one, model, 20))) == {"answered": 20}
 
 
 def test_a_key_refused_in_mid_flight_costs_no_more_than_what_is_under_way(

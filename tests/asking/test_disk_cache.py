@@ -4,35 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import pickle
 import random
 import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from diskcache.core import MODE_BINARY, MODE_PICKLE, MODE_RAW, MODE_TEXT
 
-from service.asking.cache.disk import JOURNAL_MODE, DiskCache
+from service.asking.cache.disk import DiskCache
 from service.asking.cache.guard import MAX_TEXT_BYTES, CacheCounts, seal_row
-from tests.asking.test_cache import Clock, key
+from tests.asking.test_cache import DAY, TEXT, Clock, keep, key
 
-ROWS = f"rows-{JOURNAL_MODE}"
-TEXT = '{"label":"supported"}'
-DAY = 86_400
+Scene = Callable[[DiskCache], Coroutine[None, None, None]]
 
 
-def opened(folder: Path, **options: float | Clock) -> DiskCache:
-    return DiskCache(folder, **{"ttl": DAY, "max_bytes": 2**30, "patience": 30.0, **options})  # type: ignore[arg-type]
+def opened(folder: Path, **options: Any) -> DiskCache:
+    return DiskCache(folder, **{"ttl": DAY, "max_bytes": 2**30, "patience": 30.0, **options})
 
 
 def connected(folder: Path, timeout: float = 5.0) -> sqlite3.Connection:
-    return sqlite3.connect(folder / ROWS / "cache.db", isolation_level=None, timeout=timeout)
+    return sqlite3.connect(folder / "rows" / "cache.db", isolation_level=None, timeout=timeout)
 
 
 def execute(folder: Path, sql: str, *values: object) -> list[tuple[object, ...]]:
@@ -40,15 +38,28 @@ def execute(folder: Path, sql: str, *values: object) -> list[tuple[object, ...]]
         return connection.execute(sql, values).fetchall()
 
 
-async def filled(folder: Path, count: int = 1) -> None:
-    cache = opened(folder)
-    await asyncio.gather(*[cache.set(key(n), text_of(n)) for n in range(count)])
-    assert cache.counts == CacheCounts()
-    await cache.close()
-
-
 def text_of(number: int) -> str:
     return json.dumps({"label": "supported", "number": number, "reason": "x" * 200})
+
+
+def fill(folder: Path, count: int = 1) -> None:
+    async def scene() -> None:
+        cache = opened(folder)
+        for n in range(count):
+            cache.set(key(n), text_of(n))
+        await cache.close()
+        assert cache.counts == CacheCounts()
+
+    asyncio.run(scene())
+
+
+def play(folder: Path, scene: Scene, **options: Any) -> None:
+    async def within() -> None:
+        cache = opened(folder, **options)
+        await scene(cache)
+        await cache.close()
+
+    asyncio.run(within())
 
 
 class Payload:
@@ -59,117 +70,53 @@ class Payload:
         return Path.touch, (self.marker,)
 
 
-DEEDS: dict[str, Callable[[DiskCache], object]] = {
-    "get": lambda cache: cache.get(key(0)),
-    "set": lambda cache: cache.set(key(0), TEXT),
-}
-deeds = pytest.mark.parametrize("deed", DEEDS)
+PICKLE = "a pickle"
+PLANTED: list[tuple[str, dict[str, object], bool]] = [
+    ("a pickle in the row", {"mode": MODE_PICKLE, "value": PICKLE}, True),
+    ("a pickle in a file", {"mode": MODE_PICKLE, "value": None, "filename": "pickled"}, True),
+    ("a pickle as the key", {"raw": 0, "key": PICKLE}, False),
+    ("a text in a file", {"mode": MODE_TEXT, "value": None, "filename": "precious"}, True),
+    ("bytes in a file", {"mode": MODE_BINARY, "value": None, "filename": "precious"}, True),
+    ("a text in a file elsewhere", {"mode": MODE_TEXT, "value": None, "filename": "{elsewhere}"}, True),
+    ("a good row that names a file", {"filename": "precious"}, True),
+    ("an expired row that names a file", {"filename": "{elsewhere}", "expire_time": 1}, False),
+    *[
+        (f"{mode} {value}", {"mode": mode, "value": value}, True)
+        for mode, value in [(MODE_RAW, 7), (MODE_RAW, b"{}"), (MODE_RAW, None), (7, "x"), (None, "x"), ("x", "x")]
+    ],
+]
 
 
-@deeds
-@pytest.mark.parametrize("where", ["in the row", "in a file", "as the key"])
-def test_a_planted_pickle_runs_nothing(tmp_path: Path, deed: str, where: str) -> None:
-    marker, data = tmp_path / "ran", pickle.dumps(Payload(tmp_path / "ran"))
-    pickle.loads(data)  # noqa: S301 (this is what must not happen)
-    assert marker.exists()
-    marker.unlink()
+@pytest.mark.parametrize("first", ["get", "set", "evict"])
+@pytest.mark.parametrize(("row", "refused"), [pytest.param(row, told, id=name) for name, row, told in PLANTED])
+def test_a_planted_row_runs_nothing_reads_nothing_and_deletes_nothing(
+    tmp_path: Path, row: dict[str, object], refused: bool, first: str
+) -> None:
+    folder, elsewhere, marker = tmp_path / "cache", tmp_path / "precious", tmp_path / "ran"
+    beside, data = folder / "rows" / "precious", pickle.dumps(Payload(marker))
+    fill(folder)
+    for file in (elsewhere, beside):
+        file.write_text(seal_row(key(0), TEXT))  # whoever reads the file finds a row that is in order
+    (folder / "rows" / "pickled").write_bytes(data)
+    values = [data if one == PICKLE else str(elsewhere) if one == "{elsewhere}" else one for one in row.values()]
+    execute(folder, f"UPDATE Cache SET {', '.join(f'{name} = ?' for name in row)}", *values)  # noqa: S608
 
-    async def scene() -> None:
-        folder = tmp_path / "cache"
-        await filled(folder)
-        if where == "in the row":
-            execute(folder, "UPDATE Cache SET mode = ?, value = ?", MODE_PICKLE, data)
-        elif where == "in a file":
-            (folder / ROWS / "planted").write_bytes(data)
-            execute(folder, "UPDATE Cache SET mode = ?, value = NULL, filename = 'planted'", MODE_PICKLE)
-        else:
-            execute(folder, "UPDATE Cache SET raw = 0, key = ?", data)
-        cache = opened(folder)
-        await DEEDS[deed](cache)  # type: ignore[misc]
-        assert cache.counts.refused == (deed == "get" and where != "as the key")
-        await cache.set(key(0), TEXT)
+    async def scene(cache: DiskCache) -> None:
+        if first == "get":
+            assert await cache.get(key(0)) is None
+            assert cache.counts.refused == refused
+        for n in range(1, 9 if first == "evict" else 1):
+            await keep(cache, key(n), "x" * 30_000)
+        await keep(cache, key(0), TEXT)
         assert await cache.get(key(0)) == TEXT
         assert cache.counts.failures == 0
-        await cache.close()
 
-    asyncio.run(scene())
+    play(folder, scene, max_bytes=2**16 if first == "evict" else 2**30)
     assert not marker.exists()
-
-
-@deeds
-@pytest.mark.parametrize("expired", [False, True], ids=["alive", "expired"])
-@pytest.mark.parametrize("mode", [MODE_TEXT, MODE_BINARY])
-@pytest.mark.parametrize("absolute", [False, True], ids=["beside", "elsewhere"])
-def test_a_planted_file_is_neither_read_nor_deleted(
-    tmp_path: Path, deed: str, expired: bool, mode: int, absolute: bool
-) -> None:
-    folder = tmp_path / "cache"
-    planted = tmp_path / "precious" if absolute else folder / ROWS / "precious"
-
-    async def scene() -> None:
-        await filled(folder)
-        planted.write_text(seal_row(key(0), TEXT))  # whoever reads the file finds a row that is in order
-        name = str(planted) if absolute else planted.name
-        execute(folder, "UPDATE Cache SET mode = ?, value = NULL, filename = ?", mode, name)
-        if expired:
-            execute(folder, "UPDATE Cache SET expire_time = 1")
-        cache = opened(folder)
-        assert await DEEDS[deed](cache) is None  # type: ignore[misc]
-        assert cache.counts.failures == 0
-        await cache.close()
-
-    asyncio.run(scene())
-    assert planted.read_text() == seal_row(key(0), TEXT)
-
-
-def test_eviction_deletes_no_planted_file(tmp_path: Path) -> None:
-    folder, planted = tmp_path / "cache", tmp_path / "precious"
-
-    async def scene() -> None:
-        await filled(folder)
-        planted.write_text("precious")
-        execute(folder, "UPDATE Cache SET value = NULL, filename = ?, mode = ?", str(planted), MODE_TEXT)
-        cache = opened(folder, max_bytes=2**16)
-        for n in range(1, 9):
-            await cache.set(key(n), "x" * 30_000)
-        await cache.close()
-
-    asyncio.run(scene())
-    assert execute(folder, "SELECT count(*) FROM Cache WHERE filename IS NOT NULL") == [(0,)]
-    assert planted.read_text() == "precious"
-
-
-FOREIGN = [(MODE_RAW, 7), (MODE_RAW, 1.5), (MODE_RAW, b"{}"), (MODE_RAW, None), (7, "x"), (None, "x"), ("x", "x")]
-
-
-@pytest.mark.parametrize(("mode", "value"), FOREIGN, ids=str)
-def test_a_value_of_another_kind_is_refused(tmp_path: Path, mode: object, value: object) -> None:
-    async def scene() -> None:
-        await filled(tmp_path)
-        execute(tmp_path, "UPDATE Cache SET mode = ?, value = ?", mode, value)
-        cache = opened(tmp_path)
-        assert await cache.get(key(0)) is None
-        assert (cache.counts.refused, cache.counts.failures) == (1, 0)
-        await cache.close()
-
-    asyncio.run(scene())
-
-
-def test_a_good_row_that_names_a_file_is_refused(tmp_path: Path) -> None:
-    async def scene() -> None:
-        await filled(tmp_path)
-        execute(tmp_path, "UPDATE Cache SET filename = 'planted'")
-        cache = opened(tmp_path)
-        assert await cache.get(key(0)) is None
-        assert (cache.counts.refused, cache.counts.failures) == (1, 0)
-        await cache.close()
-
-    asyncio.run(scene())
+    assert {file.read_text() for file in (elsewhere, beside)} == {seal_row(key(0), TEXT)}
 
 
 PLANTED_SETTINGS = [
-    ("get", "x"),
-    ("disk_compress_level", 1),
     ("sqlite_temp_store_directory", "'/tmp'"),
     ("eviction_policy", "none"),
     ("statistics", 1),
@@ -180,20 +127,19 @@ PLANTED_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), PLANTED_SETTINGS)
-def test_settings_in_the_file_decide_nothing(tmp_path: Path, name: str, value: object) -> None:
-    async def scene() -> None:
-        await filled(tmp_path)
+def test_settings_in_the_file_decide_nothing(tmp_path: Path) -> None:
+    fill(tmp_path)
+    for name, value in PLANTED_SETTINGS:
         execute(tmp_path, "INSERT OR REPLACE INTO Settings VALUES (?, ?)", name, value)
-        cache = opened(tmp_path)
+
+    async def scene(cache: DiskCache) -> None:
         for n in range(20):
-            await cache.set(key(n), text_of(n))
+            await keep(cache, key(n), text_of(n))
         assert [await cache.get(key(n)) for n in range(20)] == [text_of(n) for n in range(20)]
         assert cache.counts.failures == 0
-        await cache.close()
 
-    asyncio.run(scene())
-    assert all(found.is_file() for found in (tmp_path / ROWS).iterdir())
+    play(tmp_path, scene)
+    assert all(found.is_file() for found in (tmp_path / "rows").iterdir())
 
 
 def noise(size: int, seed: int) -> bytes:
@@ -228,175 +174,136 @@ DAMAGE: list[tuple[str, Callable[[bytes], bytes], bool]] = [
 def test_damage_is_misses_and_no_wrong_text(
     tmp_path: Path, damage: Callable[[bytes], bytes], aside: bool, running: bool
 ) -> None:
-    count = 120
+    count, path = 120, tmp_path / "rows" / "cache.db"
+    fill(tmp_path, count)
 
-    async def scene() -> None:
-        await filled(tmp_path, count)
-        cache = opened(tmp_path, rest=0)
+    async def scene(cache: DiskCache) -> None:
         if running:
             assert await cache.get(key(0)) == text_of(0)
-        path = tmp_path / ROWS / "cache.db"
         path.write_bytes(damage(path.read_bytes()))
         for n in range(count):
             assert await cache.get(key(n)) in (text_of(n), None)
         assert cache.counts.moved_aside == 1 or not aside or running
         before = cache.counts.moved_aside
-        await asyncio.gather(*[cache.set(key(n), text_of(n + 1)) for n in range(count)])
+        for n in range(count):
+            cache.set(key(n), text_of(n + 1))
+        await cache.flush()
         found = [await cache.get(key(n)) for n in range(count)]
         assert all(one in (text_of(n + 1), text_of(n), None) for n, one in enumerate(found))
         lost = cache.counts.moved_aside > before  # found only now: what had been kept by then is gone too
         assert lost or cache.counts.failures or None not in found
         assert cache.counts.moved_aside <= 1
-        await cache.close()
-        again = opened(tmp_path)
-        await again.set(key(0), TEXT)
-        assert await again.get(key(0)) == TEXT
-        assert again.counts.failures == 0
-        await again.close()
 
-    asyncio.run(scene())
+    async def later(cache: DiskCache) -> None:
+        await keep(cache, key(0), TEXT)
+        assert await cache.get(key(0)) == TEXT
+        assert cache.counts.failures == 0
+
+    play(tmp_path, scene, rest=0)
+    play(tmp_path, later)
 
 
 def test_a_damaged_file_is_kept_aside_until_the_next_one(tmp_path: Path) -> None:
-    async def scene() -> None:
-        for round_ in range(2):  # the last one damaged replaces the one before
-            await filled(tmp_path)
-            (tmp_path / ROWS / "cache.db").write_bytes(b"garbage %d" % round_ * 1000)
-            cache = opened(tmp_path)
-            assert await cache.get(key(0)) is None
-            assert (cache.counts.moved_aside, cache.counts.failures) == (1, 0)
-            assert (tmp_path / "aside" / "cache.db").read_bytes().startswith(b"garbage %d" % round_)
-            await cache.close()
+    async def scene(cache: DiskCache) -> None:
+        assert await cache.get(key(0)) is None
+        assert (cache.counts.moved_aside, cache.counts.failures) == (1, 0)
 
-    asyncio.run(scene())
+    for turn in range(2):  # the last one damaged replaces the one before
+        fill(tmp_path)
+        (tmp_path / "rows" / "cache.db").write_bytes(b"garbage %d" % turn * 1000)
+        play(tmp_path, scene)
+        assert (tmp_path / "aside" / "cache.db").read_bytes().startswith(b"garbage %d" % turn)
 
 
 def test_the_database_that_another_process_has_put_in_place_stays(tmp_path: Path) -> None:
-    async def scene() -> None:
-        await filled(tmp_path)
-        one, other = opened(tmp_path), opened(tmp_path)
+    fill(tmp_path)
+    path = tmp_path / "rows" / "cache.db"
+
+    async def scene(one: DiskCache) -> None:
+        other = opened(tmp_path)
         assert [await one.get(key(0)), await other.get(key(0))] == [text_of(0)] * 2
-        path = tmp_path / ROWS / "cache.db"
         path.write_bytes(noise(path.stat().st_size, 0))
-        await one.set(key(1), TEXT)
-        assert one.counts.moved_aside == 1
+        await keep(one, key(1), TEXT)
         assert await other.get(key(1)) == TEXT
-        assert other.counts.moved_aside == 0
-        await one.close()
+        assert (one.counts.moved_aside, other.counts.moved_aside) == (1, 0)
         await other.close()
 
-    asyncio.run(scene())
+    play(tmp_path, scene)
 
 
-@pytest.mark.parametrize("warm", [True, False], ids=["open", "not open"])
-def test_a_locked_database_is_a_miss_then_left_alone_then_used_again(tmp_path: Path, warm: bool) -> None:
-    async def scene() -> None:
-        await filled(tmp_path)
-        clock = Clock()
-        cache = opened(tmp_path, timeout=0.01, clock=clock, rest=1.0)
-        if warm:
-            assert await cache.get(key(0)) == text_of(0)
+def test_a_locked_database_is_a_miss_then_left_alone_then_used_again(tmp_path: Path) -> None:
+    fill(tmp_path)
+    clock = Clock()
+
+    async def scene(cache: DiskCache) -> None:
+        assert await cache.get(key(0)) == text_of(0)
         with closing(connected(tmp_path)) as other:
-            other.execute("PRAGMA locking_mode = EXCLUSIVE")
             other.execute("BEGIN EXCLUSIVE")
-            other.execute("UPDATE Cache SET tag = 'x'")
-            await cache.set(key(1), TEXT)
-            assert cache.counts.failures == 1
+            await keep(cache, key(1), TEXT)
             assert await cache.get(key(0)) is None
-            assert cache.counts.failures == 2
+            assert (cache.counts.failures, cache.trouble) == (2, "OperationalError")
+            other.execute("ROLLBACK")
         assert await cache.get(key(0)) is None
         clock.now = 1.0
         assert await cache.get(key(0)) == text_of(0)
-        await cache.set(key(1), TEXT)
-        assert await cache.get(key(1)) == TEXT
-        assert (cache.counts.failures, cache.counts.moved_aside) == (2, 0)
-        await cache.close()
+        await keep(cache, key(2), TEXT)  # and with it the one before
+        assert execute(tmp_path, "SELECT count(*) FROM Cache") == [(3,)]
+        assert (cache.counts.failures, cache.counts.moved_aside, cache.trouble) == (2, 0, None)
 
-    asyncio.run(scene())
+    play(tmp_path, scene, timeout=0.01, clock=clock)
 
 
 def test_a_lock_that_is_held_for_a_moment_costs_no_answer(tmp_path: Path) -> None:
-    async def scene() -> None:
-        await filled(tmp_path)
-        cache = DiskCache(tmp_path, ttl=DAY, max_bytes=2**30)
+    fill(tmp_path)
+
+    async def scene(cache: DiskCache) -> None:
         with closing(connected(tmp_path)) as other:
             other.execute("BEGIN EXCLUSIVE")
             asyncio.get_running_loop().call_later(1.2, other.execute, "ROLLBACK")
-            found = await asyncio.gather(cache.set(key(1), TEXT), *[cache.get(key(0)) for _ in range(200)])
+            found = await asyncio.gather(keep(cache, key(1), TEXT), *[cache.get(key(0)) for _ in range(200)])
         assert found[1:] == [text_of(0)] * 200
-        assert await cache.get(key(1)) == TEXT
         assert (cache.counts.failures, cache.trouble) == (0, None)
-        await cache.close()
 
-    asyncio.run(scene())
-
-
-def test_a_row_that_could_not_be_written_is_written_with_the_next(tmp_path: Path) -> None:
-    async def scene() -> None:
-        await filled(tmp_path)
-        clock = Clock()
-        cache = opened(tmp_path, timeout=0.01, clock=clock)
-        with closing(connected(tmp_path)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            await cache.set(key(1), TEXT)
-            await cache.set(key(2), TEXT)
-            assert (cache.counts.failures, cache.trouble) == (2, "TimeoutError")
-        clock.now = 1.0
-        await cache.set(key(3), TEXT)
-        assert [await cache.get(key(n)) for n in (1, 2, 3)] == [TEXT] * 3
-        assert cache.trouble is None
-        await cache.close()
-
-    asyncio.run(scene())
+    play(tmp_path, scene, patience=5.0)
 
 
 def test_a_commit_that_fails_leaves_nothing_locked(tmp_path: Path) -> None:
-    """Without WAL a reader who stays keeps others from committing."""
+    """A reader who stays keeps others from committing."""
+    fill(tmp_path)
 
-    async def scene() -> None:
-        await filled(tmp_path)
-        cache = opened(tmp_path, timeout=0.01, rest=0)
+    async def scene(cache: DiskCache) -> None:
         assert await cache.get(key(0)) == text_of(0)
         with closing(connected(tmp_path)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM Cache").fetchall()
-            await cache.set(key(1), TEXT)
-            assert cache.counts.failures == (JOURNAL_MODE != "wal")
+            await keep(cache, key(1), TEXT)
+            assert cache.counts.failures == 1
             reader.execute("ROLLBACK")
         with closing(connected(tmp_path, timeout=0)) as writer:
             writer.execute("BEGIN EXCLUSIVE")
-        await cache.set(key(2), TEXT)
-        assert await cache.get(key(2)) == TEXT
-        await cache.close()
+        await keep(cache, key(2), TEXT)
+        assert cache.counts.failures == 1
 
-    asyncio.run(scene())
+    play(tmp_path, scene, timeout=0.01, rest=0)
 
 
 def test_the_oldest_rows_go_when_it_is_full_and_no_file_is_made(tmp_path: Path) -> None:
-    async def scene() -> None:
-        cache = opened(tmp_path, max_bytes=2**20)
+    async def scene(cache: DiskCache) -> None:
         for n in range(100):
-            await cache.set(key(n), "x" * MAX_TEXT_BYTES)
-        assert (tmp_path / ROWS / "cache.db").stat().st_size <= 2**20 + 2**18
+            await keep(cache, key(n), "x" * MAX_TEXT_BYTES)
+        assert (tmp_path / "rows" / "cache.db").stat().st_size <= 2**20 + 2**18
         assert [await cache.get(key(n)) is None for n in (0, 50, 99)] == [True, True, False]
-        await cache.close()
 
-    asyncio.run(scene())
-    assert {found.name for found in (tmp_path / ROWS).iterdir()} <= {"cache.db", "cache.db-journal"}
+    play(tmp_path, scene, max_bytes=2**20)
+    assert {found.name for found in (tmp_path / "rows").iterdir()} <= {"cache.db", "cache.db-journal"}
 
 
 def test_the_folder_is_for_its_owner_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "home" / "cache"
-    before = os.umask(0)
-    try:
-        asyncio.run(filled(folder))
-        (folder / ROWS / "cache.db").chmod(0o666)
-        (folder / ROWS).chmod(0o777)
-        asyncio.run(filled(folder))
-    finally:
-        os.umask(before)
-    assert (folder / ROWS).stat().st_mode & 0o777 == 0o700
-    assert {found.stat().st_mode & 0o777 for found in (folder / ROWS).iterdir()} == {0o600}
+    rows = tmp_path / "home" / "cache" / "rows"
+    for _ in range(2):
+        fill(rows.parent)
+        assert rows.stat().st_mode & 0o777 == 0o700
+        rows.chmod(0o777)
 
 
 CHILD = """
@@ -405,36 +312,33 @@ from pathlib import Path
 from service.asking.cache.disk import DiskCache
 
 folder, deed = Path(sys.argv[1]), sys.argv[2]
-cache = DiskCache(folder, ttl=1e6, max_bytes=2**30, patience=30.0, rest=1e9 if deed == "open" else 0)
+cache = DiskCache(folder, ttl=1e6, max_bytes=2**30, patience=30.0, rest=0)
 
-def limited():
-    size = max(found.stat().st_size for found in folder.rglob("cache.db")) if deed == "open" else 0
+def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 async def main():
     if deed == "open":
         await cache.get("0")
     if deed != "write":
-        limited()
+        limit(max(found.stat().st_size for found in folder.rglob("cache.db")) if deed == "open" else 0)
     first = await cache.get("0")
     for n in range(100):
-        await cache.set(f"{os.getpid()}-{n}", "x" * 10_000)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    mine = [await cache.get(f"{os.getpid()}-{n}") for n in range(100)]
-    await cache.set("later", "x")
-    later = await cache.get("later")
-    counts = cache.counts
+        cache.set(f"{os.getpid()}-{n}", "x" * 10_000)
+        await cache.flush()
+    limit(resource.RLIM_INFINITY)
+    failures = cache.counts.failures
     await cache.close()
-    print(json.dumps([first, sum(one is not None for one in mine), later, counts.failures, counts.moved_aside]))
+    print(json.dumps([first, failures > 0, cache.counts.failures == failures, cache.counts.moved_aside]))
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 asyncio.run(main())
 """
 
 
-def child(folder: Path, deed: str, **options: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-W", "error", "-c", CHILD, str(folder), deed]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload, no-any-return]
+def child(folder: Path, deed: str, code: str = CHILD) -> subprocess.Popen[str]:
+    command = [sys.executable, "-W", "error", "-c", code, str(folder), deed]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def told(process: subprocess.Popen[str]) -> list[object]:
@@ -444,85 +348,34 @@ def told(process: subprocess.Popen[str]) -> list[object]:
 
 
 @pytest.mark.parametrize(("deed", "first"), [("open", "kept"), ("closed", None), ("fresh", None)])
-def test_a_full_disk_is_misses_and_loses_nothing(tmp_path: Path, deed: str, first: str | None) -> None:
-    async def scene() -> None:
-        cache = opened(tmp_path)
-        await cache.set("0", "kept")
-        await cache.close()
-
+def test_a_full_disk_is_misses_and_what_waited_is_written_when_there_is_room(
+    tmp_path: Path, deed: str, first: str | None
+) -> None:
     if deed != "fresh":
-        asyncio.run(scene())
-    found, kept, later, failures, aside = told(child(tmp_path, deed))
-    assert (found, later, aside) == (first, "x", 0)
-    assert kept + failures >= 100  # type: ignore[operator]
-    assert failures > 0  # type: ignore[operator]
-    if deed != "fresh":
-        assert execute(tmp_path, "SELECT count(*) FROM Cache WHERE key = '0'") == [(1,)]
+        play(tmp_path, lambda cache: keep(cache, "0", "kept"))
+    assert told(child(tmp_path, deed)) == [first, True, True, 0]
+    assert execute(tmp_path, "SELECT count(*) FROM Cache") == [(100 if deed == "fresh" else 101,)]
 
 
 def test_several_processes_share_a_folder(tmp_path: Path) -> None:
-    processes = [child(tmp_path, "write") for _ in range(3)]
-    for process in processes:
-        _, kept, later, failures, aside = told(process)
-        assert (kept + failures >= 100, later, aside) == (True, "x", 0)  # type: ignore[operator]
-
-
-LOAD = """
-import asyncio, os, sys
-from pathlib import Path
-from service.asking.cache.disk import DiskCache
-
-async def main():
-    cache, keys = DiskCache(Path(sys.argv[1]), ttl=1e6, max_bytes=2**30), [f"{os.getpid()}-{n}" for n in range(400)]
-    await asyncio.gather(*[cache.set(key, "x" * 2_000) for key in keys])
-    found = await asyncio.gather(*[cache.get(key) for key in keys])
-    await cache.close()
-    print(found.count(None), cache.counts.failures)
-
-asyncio.run(main())
-"""
-
-
-def test_under_load_nothing_is_asked_twice(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", LOAD, str(tmp_path)]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert [process.communicate(timeout=120)[0] for process in processes] == ["0 0\n"] * 3
+    for process in [child(tmp_path, "write") for _ in range(3)]:
+        assert told(process) == [None, False, True, 0]
+    assert execute(tmp_path, "SELECT count(*) FROM Cache") == [(300,)]
 
 
 def test_a_folder_that_cannot_be_made_is_no_cache(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
 
-    async def scene() -> None:
-        for folder in (tmp_path / "file", tmp_path / "file" / "cache", Path("/proc/none")):
-            cache = opened(folder, rest=0)
-            await cache.set(key(0), TEXT)
-            assert await cache.get(key(0)) is None
-            assert (cache.counts.failures, cache.counts.moved_aside) == (2, 0)
-            await cache.close()
+    async def scene(cache: DiskCache) -> None:
+        await keep(cache, key(0), TEXT)
+        assert await cache.get(key(1)) is None
+        assert (cache.counts.failures, cache.counts.moved_aside) == (2, 0)
 
-    asyncio.run(scene())
+    for folder in (tmp_path / "file", tmp_path / "file" / "cache", Path("/proc/none")):
+        play(folder, scene, rest=0)
     assert (tmp_path / "file").read_text() == "precious"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user who may write nothing")
-def test_a_folder_that_may_only_be_read_is_no_cache() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        code = CHILD.replace("asyncio.run(main())", "os.setuid(65534); asyncio.run(main())")
-        done = subprocess.run([sys.executable, "-c", code, name, "write"], capture_output=True, text=True, check=True)
-        assert json.loads(done.stdout)[1:3] == [0, None]
-        assert list(folder.iterdir()) == []
-
-
-def test_a_path_that_diskcache_would_expand_is_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ELSEWHERE", str(tmp_path / "elsewhere"))
-
-    async def scene() -> None:
-        cache = opened(tmp_path / "$ELSEWHERE")
-        await cache.set(key(0), TEXT)
-        assert cache.counts.failures == 1
-        await cache.close()
-
-    asyncio.run(scene())
-    assert list(tmp_path.iterdir()) == []
+    with tempfile.TemporaryDirectory() as name:  # one that may only be read
+        Path(name).chmod(0o755)
+        code = CHILD.replace("asyncio.run(main())", "os.getuid() or os.setuid(65534); asyncio.run(main())")
+        assert told(child(Path(name), "write", code))[:2] == [None, True]
+        assert list(Path(name).iterdir()) == []

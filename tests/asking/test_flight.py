@@ -68,19 +68,6 @@ def calling(flights: SingleFlight[int], work: Callable[[], Awaitable[int]], coun
     return [asyncio.create_task(flights.run_once(key, work)) for _ in range(count)]
 
 
-def test_a_hundred_callers_make_one_call() -> None:
-    async def scene() -> None:
-        flights, work = SingleFlight[int](), Work()
-        callers = calling(flights, work, 100)
-        await settle()
-        assert len(flights) == 1
-        work.gate.set()
-        assert await ended(callers) == [(1, False)] + [(1, True)] * 99
-        assert (work.started, len(flights)) == (1, 0)
-
-    run(scene())
-
-
 def test_the_last_to_leave_ends_the_work_and_the_next_starts_anew() -> None:
     async def scene() -> None:
         flights, work = SingleFlight[int](), Work()

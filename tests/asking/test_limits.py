@@ -1,4 +1,4 @@
-"""The limits one by one, over a clock that stands still: slots, pause, breaker, retry budget, gate, spending."""
+"""The limits one by one, over a clock that stands still: slots, pauses, the gate, spending."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from service.asking.budget.reservations import Spending
 from service.asking.faults import MAX_RETRY_AFTER_S, CallError, NotSentError, read_retry_after
-from service.asking.limits import Breaker, ConcurrencyLimit, Cooldown, ProviderGate
+from service.asking.limits import ConcurrencyLimit, ProviderGate
 from service.core.judging.prompts import Usage
 from service.errors import FaultCause, JudgeError
 from tests.faults.clock import Clock
@@ -64,53 +64,6 @@ async def _names_take_turns() -> None:
     assert (slots.in_flight, slots.limit) == (0, 1)
 
 
-async def _half_as_many_after_a_429() -> None:
-    slots = ConcurrencyLimit(start=16)
-    epoch = (await take(slots, 16))[0]
-    slots.shrink(epoch)
-    assert slots.limit == 8
-
-
-async def _a_burst_of_429_halves_once() -> None:
-    slots = ConcurrencyLimit(start=16)
-    for epoch in await take(slots, 16):
-        slots.shrink(epoch)
-    assert slots.limit == 8
-
-
-async def _one_more_for_each_round_of_answers() -> None:
-    slots = ConcurrencyLimit(start=4, most=6)
-    for wanted in (5, 6, 6):
-        for epoch in await take(slots, slots.limit):
-            slots.grow(epoch)
-        for _ in range(slots.in_flight):
-            slots.release()
-        assert slots.limit in (wanted - 1, wanted)  # 4 * (1 + 1/4 + ...) falls a little short of one whole
-    assert slots.limit <= 6
-
-
-async def _answers_from_before_a_decrease_tell_nothing() -> None:
-    slots = ConcurrencyLimit(start=2)
-    old = await take(slots, 2)
-    slots.shrink(old[0])
-    for _ in range(50):
-        slots.grow(old[1])
-    assert slots.limit == 1
-
-
-async def _one_at_a_time_until_a_later_one_is_answered() -> None:
-    slots = ConcurrencyLimit(start=8)
-    old = await take(slots, 8)
-    slots.shrink(old[0], to_one=True)
-    slots.grow(old[1])
-    assert slots.limit == 1
-    for _ in range(8):
-        slots.release()
-    new = await slots.acquire()
-    slots.grow(new)
-    assert slots.limit == 4
-
-
 async def _cancelling_who_waits_loses_no_slot() -> None:
     slots = ConcurrencyLimit(start=1)
     await slots.acquire()
@@ -126,21 +79,42 @@ async def _cancelling_who_waits_loses_no_slot() -> None:
     assert slots.in_flight == 0
 
 
-SLOT_CASES = [
-    _slots_are_handed_out_in_order,
-    _names_take_turns,
-    _half_as_many_after_a_429,
-    _a_burst_of_429_halves_once,
-    _one_more_for_each_round_of_answers,
-    _answers_from_before_a_decrease_tell_nothing,
-    _one_at_a_time_until_a_later_one_is_answered,
-    _cancelling_who_waits_loses_no_slot,
+@pytest.mark.parametrize(
+    "case", [_slots_are_handed_out_in_order, _names_take_turns, _cancelling_who_waits_loses_no_slot]
+)
+def test_slots(case: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(case())  # type: ignore[arg-type]
+
+
+# What ends the requests that were begun at once: the first, all, or a number of answers; then the limit.
+LIMITS: list[tuple[str, int, list[tuple[str, int]], int]] = [
+    ("half as many after a 429", 16, [("shrink", 1)], 8),
+    ("a burst of 429 halves once", 16, [("shrink", 16)], 8),
+    ("never less than one", 1, [("shrink", 1)], 1),
+    ("answers from before a decrease tell nothing", 2, [("shrink", 1), ("grow", 50)], 1),
+    ("one more for each round of answers", 16, [("grow", 18)], 17),
+    ("never more than the most", 16, [("grow", 500)], 20),
+    ("one at a time after a pause", 8, [("to_one", 1), ("grow", 8)], 1),
+    ("until a later one is answered", 8, [("to_one", 1), ("again", 0), ("grow", 1)], 4),
 ]
 
 
-@pytest.mark.parametrize("case", SLOT_CASES, ids=lambda case: case.__name__.strip("_"))
-def test_slots(case: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(case())  # type: ignore[arg-type]
+@pytest.mark.parametrize(("start", "events", "limit"), [pytest.param(*row[1:], id=row[0]) for row in LIMITS])
+def test_the_limit_follows_what_ends(start: int, events: list[tuple[str, int]], limit: int) -> None:
+    async def play() -> ConcurrencyLimit:
+        slots = ConcurrencyLimit(start=start, most=20)
+        epochs = await take(slots, start)
+        for event, number in events:
+            if event == "again":
+                while slots.in_flight:
+                    slots.release()
+                epochs = await take(slots, 1)
+            for n in range(number):
+                epoch = epochs[n % len(epochs)]
+                slots.grow(epoch) if event == "grow" else slots.shrink(epoch, to_one=event == "to_one")
+        return slots
+
+    assert asyncio.run(play()).limit == limit
 
 
 @given(st.lists(st.sampled_from(["start", "end", "cancel", "shrink", "to_one", "grow"]), max_size=60))
@@ -175,16 +149,7 @@ def test_slots_never_leak_and_never_pass_the_limit(moves: list[str]) -> None:
     asyncio.run(play())
 
 
-# Pause and Retry-After
-
-
-def test_a_shorter_pause_does_not_end_a_longer_one(clock: Clock) -> None:
-    pause = Cooldown(clock)
-    pause.extend(10)
-    pause.extend(2)
-    assert pause.get_seconds_left() == 10
-    clock.advance(11)
-    assert pause.get_seconds_left() == 0
+# Retry-After
 
 
 RETRY_AFTER = [
@@ -210,63 +175,6 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
 def test_retry_after_is_never_out_of_bounds(text: str) -> None:
     found = read_retry_after({"retry-after": text})
     assert found is None or 0 <= found <= MAX_RETRY_AFTER_S
-
-
-# Breaker
-
-
-def test_it_opens_after_ten_faults_in_a_row(clock: Clock) -> None:
-    breaker = Breaker(clock)
-    for number in range(10):
-        assert not breaker.is_open, number
-        breaker.note_failure(fault(503), probe=False)
-    assert breaker.is_open
-    assert breaker.get_seconds_left() == 10
-
-
-def opened(clock: Clock) -> Breaker:
-    breaker = Breaker(clock)
-    for _ in range(10):
-        breaker.note_failure(fault(503), probe=breaker.admit())
-    return breaker
-
-
-def test_one_probe_at_a_time(clock: Clock) -> None:
-    breaker = opened(clock)
-    clock.advance(10)
-    assert breaker.get_seconds_left() == 0
-    assert breaker.admit()
-    assert breaker.get_seconds_left() > 0
-
-
-def test_a_probe_that_fails_puts_the_next_one_off(clock: Clock) -> None:
-    breaker = opened(clock)
-    clock.advance(10)
-    breaker.note_failure(fault(503), probe=breaker.admit())
-    assert breaker.get_seconds_left() == 10
-
-
-def test_old_requests_that_fail_put_nothing_off(clock: Clock) -> None:
-    breaker = opened(clock)
-    clock.advance(9)
-    breaker.note_failure(fault(503), probe=False)
-    assert breaker.get_seconds_left() == 1
-
-
-def test_a_probe_that_is_answered_closes_it_for_good(clock: Clock) -> None:
-    breaker = opened(clock)
-    clock.advance(10)
-    breaker.admit()
-    breaker.note_success()
-    breaker.note_failure(fault(503), probe=False)
-    assert not breaker.is_open
-
-
-def test_a_probe_that_is_cancelled_makes_room_for_another(clock: Clock) -> None:
-    breaker = opened(clock)
-    clock.advance(10)
-    breaker.note_abandonment(probe=breaker.admit())
-    assert breaker.get_seconds_left() == 0
 
 
 # Gate
@@ -354,73 +262,84 @@ def test_a_storm_of_429_sends_one_request_for_each_window() -> None:
     assert not gate.breakers[""].is_open
 
 
-def test_a_pause_that_outlasts_the_patience_is_told_at_once(clock: Clock) -> None:
-    gate = ProviderGate(clock)
-    asyncio.run(ends(gate, fault(429, retry_after=60.0)))
-    with pytest.raises(NotSentError) as caught:
-        asyncio.run(through(gate, patience=59.0))
-    assert caught.value.retry_after == 60.0
-    assert clock.naps == []
-
-
-def test_an_open_breaker_is_told_at_once_with_the_last_fault(clock: Clock) -> None:
-    gate = ProviderGate(clock)
-    asyncio.run(ends(gate, *[fault(503) for _ in range(10)]))
-    with pytest.raises(NotSentError, match="it went wrong") as caught:
-        asyncio.run(through(gate))
-    assert (caught.value.cause, caught.value.retry_after, caught.value.retryable) == ("provider_error", 10.0, False)
-    clock.advance(10)
-    asyncio.run(through(gate))
-    assert not gate.breakers[""].is_open
-
-
-HARMLESS = [
-    fault(400),
-    CallError("refused", "no"),
-    CallError("filtered", "no"),
-    CallError("truncated", "no"),
-    fault(429, retry_after=0.0),
-    JudgeError("budget_exhausted", "nothing left"),
-    RuntimeError("a mistake of ours"),
-    asyncio.CancelledError(),
+DOWN = [fault(503) for _ in range(10)]
+KEYS = [fault(401, "unauthorized"), fault(429, "quota_exhausted"), fault(402, "quota_exhausted")]
+LONG = CallError("provider_error", "it went wrong", status=429, retryable=True, retry_after=60.0, pause_cut=True)
+# What happens, one after the other: an error, an answer (None), or seconds that pass; then for how long requests are refused.
+Steps = list[BaseException | float | None]
+REFUSED: list[tuple[str, Steps, float]] = [
+    ("nine faults in a row", DOWN[:9], 0.0),
+    ("ten", DOWN, 10.0),
+    ("ten, and an answer between", [*DOWN[:5], None, *DOWN[:5]], 0.0),
+    ("ten, and some seconds", [*DOWN, 9.0], 1.0),
+    ("ten, and all of them", [*DOWN, 10.0], 0.0),
+    ("a probe that fails", [*DOWN, 10.0, fault(503)], 10.0),
+    ("a probe that is answered closes it for good", [*DOWN, 10.0, None, *DOWN[:9]], 0.0),
+    ("a probe that is cancelled makes room for another", [*DOWN, 10.0, asyncio.CancelledError()], 0.0),
+    ("a pause", [fault(429, retry_after=70.0)], 60.0),
+    ("a shorter one does not end it", [fault(429, retry_after=40.0), 41.0, fault(429, retry_after=5.0)], 5.0),
+    ("a longer pause than we make", [LONG], 60.0),
+    *[(f"a key refused with {one.status}", [one, 59.0], 1.0) for one in KEYS],
+    *[(f"a key refused with {one.status}, in time", [one, 60.0], 0.0) for one in KEYS],
+    *[
+        (f"no outage: {one!r}", [one] * 30, 0.0)
+        for one in (
+            *(fault(400), CallError("refused", "no"), CallError("truncated", "no"), fault(429, retry_after=0.0)),
+            *(JudgeError("budget_exhausted", "nothing left"), RuntimeError("ours"), asyncio.CancelledError()),
+        )
+    ],
 ]
 
 
-@pytest.mark.parametrize("error", HARMLESS, ids=repr)
-def test_what_is_no_outage_never_opens_the_breaker(clock: Clock, error: BaseException) -> None:
+@pytest.mark.parametrize(("steps", "left"), [pytest.param(*row[1:], id=row[0]) for row in REFUSED])
+def test_for_how_long_requests_are_refused_at_once(clock: Clock, steps: Steps, left: float) -> None:
     gate = ProviderGate(clock)
-    asyncio.run(ends(gate, *[error] * 30, None))
-    assert not gate.breakers[""].is_open
+    for step in steps:
+        if isinstance(step, float):
+            clock.advance(step)
+        else:
+            asyncio.run(ends(gate, step))
+    clock.naps.clear()
+    if left:
+        with pytest.raises(NotSentError, match=r"it went wrong|asked for a pause") as caught:
+            asyncio.run(through(gate, patience=left - 1.0))
+        assert (caught.value.retry_after, caught.value.retryable) == (left, False)
+    else:
+        asyncio.run(through(gate))
+    assert clock.naps == []
     assert gate.concurrency.in_flight == 0
 
 
-CLOSING = [fault(401, "unauthorized"), fault(429, "quota_exhausted"), fault(402, "quota_exhausted")]
-
-
-@pytest.mark.parametrize("error", CLOSING, ids=repr)
-def test_a_key_that_is_refused_is_left_alone_for_a_while(clock: Clock, error: CallError) -> None:
+def test_an_open_breaker_admits_one_probe_at_a_time_and_old_requests_put_nothing_off(clock: Clock) -> None:
     gate = ProviderGate(clock)
-    asyncio.run(ends(gate, error))
-    clock.advance(59)
-    with pytest.raises(NotSentError) as caught:
-        asyncio.run(through(gate))
-    assert (caught.value.cause, caught.value.retry_after) == (error.cause, 1.0)
-    clock.advance(1)
-    asyncio.run(through(gate))
 
+    async def play() -> None:
+        release = asyncio.Event()
 
-LONG = CallError("provider_error", "it went wrong", status=429, retryable=True, retry_after=60.0, pause_cut=True)
+        async def slow(error: JudgeError | None) -> None:
+            async with gate.hold(1.0):
+                await release.wait()
+                if error:
+                    raise error
 
+        old = asyncio.create_task(slow(fault(503)))
+        await settle()
+        await ends(gate, *[fault(500)] * 10)
+        clock.advance(9)
+        release.set()
+        await asyncio.wait([old])
+        assert gate.breakers[""].get_seconds_left() == 1
+        clock.advance(1)
+        release.clear()
+        probe = asyncio.create_task(slow(None))
+        await settle()
+        with pytest.raises(NotSentError):
+            await through(gate)
+        release.set()
+        await probe
+        await through(gate)
 
-def test_nobody_waits_where_the_provider_wants_a_longer_pause_than_we_make(clock: Clock) -> None:
-    gate = ProviderGate(clock)
-    asyncio.run(ends(gate, LONG))
-    with pytest.raises(NotSentError) as caught:
-        asyncio.run(through(gate))
-    assert (caught.value.cause, caught.value.retry_after) == ("provider_error", 60.0)
-    assert clock.naps == []
-    clock.advance(60)
-    asyncio.run(through(gate))
+    asyncio.run(play())
 
 
 def test_pauses_one_after_another_hold_a_question_no_longer_than_the_longest(clock: Clock) -> None:
@@ -429,7 +348,7 @@ def test_pauses_one_after_another_hold_a_question_no_longer_than_the_longest(clo
     async def waits() -> None:
         waiting = asyncio.create_task(through(gate))
         while not waiting.done():
-            gate.cooldown.extend(25.0)  # whenever one is over, somebody is told of the next
+            gate.pause(25.0)  # whenever one is over, somebody is told of the next
             await asyncio.sleep(0)
         await waiting
 
@@ -439,7 +358,7 @@ def test_pauses_one_after_another_hold_a_question_no_longer_than_the_longest(clo
     assert gate.concurrency.in_flight == 0
 
 
-@pytest.mark.parametrize("error", [*CLOSING, LONG], ids=repr)
+@pytest.mark.parametrize("error", [*KEYS, LONG], ids=repr)
 def test_nobody_waits_behind_requests_that_are_under_way_when_the_key_is_closed(clock: Clock, error: CallError) -> None:
     gate = ProviderGate(clock, concurrency=ConcurrencyLimit(start=2, most=2))
 
@@ -450,9 +369,14 @@ def test_nobody_waits_behind_requests_that_are_under_way_when_the_key_is_closed(
             async with gate.hold(1.0):
                 await release.wait()
 
+        async def fails() -> None:
+            async with gate.hold(1.0):
+                await settle()  # until the others wait
+                raise error
+
         slow = asyncio.create_task(under_way())
         await asyncio.sleep(0)
-        queued = [asyncio.create_task(through(gate, error)), *[asyncio.create_task(through(gate)) for _ in range(20)]]
+        queued = [asyncio.create_task(fails()), *[asyncio.create_task(through(gate)) for _ in range(20)]]
         found = await asyncio.gather(*queued, return_exceptions=True)  # while the slow one still has its slot
         release.set()
         await slow

@@ -9,9 +9,7 @@ import pytest
 
 from service import plan
 from service.asking.budget.reservations import Spending
-from service.asking.local_servers import MAX_SECONDS, find_deadline
 from service.core.judging.notes import JudgeReply
-from service.core.judging.prompts import Prompt, Turn
 from service.core.money import Cost
 from service.settings import Settings
 from service.wiring import build_judging
@@ -102,13 +100,3 @@ def test_a_model_and_an_address_suffice(run: Run, provider: Provider, tmp_path: 
 
 def test_what_runs_here_is_free_and_never_zero_dollars() -> None:
     assert str(Cost(0.0)) == "free"
-
-
-# prompt characters, reply tokens, requests under way -> seconds
-DEADLINES = [(300, 100, 1, 60.0), (30_000, 600, 1, 260.0), (3_000, 600, 4, 320.0), (300_000, 16_384, 4, MAX_SECONDS)]
-
-
-@pytest.mark.parametrize(("chars", "reply", "in_flight", "seconds"), DEADLINES)
-def test_a_long_prompt_to_a_slow_machine_gets_longer(chars: int, reply: int, in_flight: int, seconds: float) -> None:
-    prompt = Prompt("m", (Turn("user", "x" * chars),), {}, reply)
-    assert find_deadline(prompt, least=60.0, in_flight=in_flight, thinking=0) == pytest.approx(seconds)

@@ -99,7 +99,16 @@ FAULTS = [
     ("finish-abort", "provider_error", None, True, BILLED),
     ("two-choices", "invalid_judgement", None, False, BILLED),
     ("text-and-call", "invalid_judgement", None, False, BILLED),
+    ("words", "provider_error", 400, False, None),
+    ("words-in-500", "provider_error", 500, True, None),
+    ("words-in-200", "provider_error", None, True, UNKNOWN),
+    ("words-alone", "provider_error", None, True, UNKNOWN),
+    ("odd-shape", "provider_error", None, True, UNKNOWN),
 ]
+SAID = re.compile(
+    r"canary|traceback|litellm|exception|error code|/srv|site-packages|incorrect api|unknown param", re.IGNORECASE
+)
+"""What a provider says, or litellm of it, and nobody repeats."""
 
 
 @pytest.mark.parametrize(("kind", "wanted"), [(row[0], row[1:]) for row in FAULTS], ids=[row[0] for row in FAULTS])
@@ -112,18 +121,30 @@ def test_a_fault_is_told_apart_and_litellm_does_not_try_again(
     assert error.retry_after == (2.0 if kind == "429-after-2" else None)
     assert len(provider.requests) == 1
     assert error.__context__ is None  # which would quote the key
+    assert not SAID.search(error.reason)
+    assert len(error.reason) < 120
 
 
-@pytest.mark.parametrize(
-    "model", ["openai/gpt-4o-mini", "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash", "azure/x", "moonshot/x"]
-)
-def test_without_a_key_nothing_is_tried_twice(run: Run, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+def test_without_a_key_or_a_provider_nothing_is_asked(
+    run: Run, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in [name for name in os.environ if name.endswith(("_API_KEY", "_ADMIN_KEY", "_AUTH_TOKEN"))]:
         monkeypatch.delenv(name)
     keyless = LiteLLM(api_base=None, api_key=None, reply="auto")
-    error = outcome(run, keyless, replace(prompt(), model=model))
+    for model in (
+        "openai/gpt-4o-mini",
+        "anthropic/claude-haiku-4-5",
+        "gemini/gemini-2.5-flash",
+        "azure/x",
+        "moonshot/x",
+    ):
+        error = outcome(run, keyless, replace(prompt(), model=model))
+        assert isinstance(error, CallError), model
+        assert (error.cause, error.retryable, error.usage) == ("unauthorized", False, None), model
+    error = outcome(run, client(provider), replace(prompt(), model="no-such-provider-or-model"))
     assert isinstance(error, CallError)
-    assert (error.cause, error.retryable, error.usage) == ("unauthorized", False, None)
+    assert (error.cause, error.retryable, error.usage) == ("unknown_model", False, None)
+    assert not provider.requests
 
 
 QUOTED = [
@@ -149,13 +170,6 @@ def test_an_injected_verdict_comes_back_as_the_message_alone(run: Run, provider:
     assert planted not in sober.text
 
 
-def test_a_model_of_no_provider_is_an_error_without_a_request(run: Run, provider: Provider) -> None:
-    error = outcome(run, client(provider), Prompt("no-such-provider-or-model", TURNS, SCHEMA, 50))
-    assert isinstance(error, CallError)
-    assert (error.cause, error.retryable, error.usage) == ("unknown_model", False, None)
-    assert not provider.requests
-
-
 # How a reply is asked for
 
 
@@ -164,31 +178,23 @@ def sent(run: Run, provider: Provider, reply: Form, model: str = "good", **chang
     return provider.requests[-1].body
 
 
-def test_a_schema_is_strict(run: Run, provider: Provider) -> None:
+def test_a_schema_is_strict_and_a_tool_is_forced(run: Run, provider: Provider) -> None:
     wrapped = sent(run, provider, "schema")["response_format"]
-    assert wrapped["type"] == "json_schema"
-    assert (wrapped["json_schema"]["schema"], wrapped["json_schema"]["strict"]) == (SCHEMA, True)
-
-
-def test_a_tool_is_forced_and_its_arguments_are_the_text(run: Run, provider: Provider) -> None:
+    assert (wrapped["type"], wrapped["json_schema"]["schema"], wrapped["json_schema"]["strict"]) == (
+        *("json_schema", SCHEMA),
+        True,
+    )
+    assert "response_format" in sent(run, provider, "auto", "a-model-nobody-knows"), "on a server of one's own"
     reply = outcome(run, client(provider, "tool"), prompt("says-no"))
     assert isinstance(reply, Completion)
     assert json.loads(reply.text)["label"] == "no"
     body = provider.requests[-1].body
-    name = body["tools"][0]["function"]["name"]
-    assert len(body["tools"]) == 1
-    assert body["tool_choice"] == {"type": "function", "function": {"name": name}}
+    [tool] = body["tools"]
+    assert body["tool_choice"] == {"type": "function", "function": {"name": tool["function"]["name"]}}
     assert "response_format" not in body
-
-
-def test_two_tool_calls_are_no_judgement(run: Run, provider: Provider) -> None:
     error = outcome(run, client(provider, "tool"), prompt("fault-two-calls"))
     assert isinstance(error, CallError)
     assert (error.cause, error.retryable) == ("invalid_judgement", False)
-
-
-def test_a_server_of_ones_own_is_asked_by_schema(run: Run, provider: Provider) -> None:
-    assert "response_format" in sent(run, provider, "auto", "a-model-nobody-knows")
 
 
 # provider/model, what litellm knows of it
@@ -201,14 +207,11 @@ def test_auto_takes_the_strictest_form_that_the_model_has(run: Run, name: str, f
     assert model._learn(run(_prepare_library()), name).form == form
 
 
-def test_parameters_go_out_as_they_are(run: Run, provider: Provider) -> None:
+def test_parameters_go_out_as_they_are_where_the_model_takes_them(run: Run, provider: Provider) -> None:
     body = sent(run, provider, "auto", temperature=0.0)
     assert (body["temperature"], body["max_tokens"]) == (0.0, 50 + 8_192)
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert "logprobs" not in body
-
-
-def test_a_model_that_takes_no_temperature_gets_none(run: Run, provider: Provider) -> None:
     body = sent(run, provider, "auto", "gpt-5-mini", temperature=0.0, logprobs=True)
     assert not {"temperature", "logprobs"} & body.keys()
 
@@ -326,26 +329,33 @@ def test_no_callback_of_litellm_is_told_of_a_success(
 # Cost
 
 
-def test_a_cost_is_that_of_the_price_map(run: Run, provider: Provider) -> None:
-    reply = outcome(run, client(provider), prompt(PRICED))
-    assert isinstance(reply, Completion)
-    library = run(_prepare_library())
-    prices = library.cost_per_token(model=PRICED, prompt_tokens=TOKENS_IN, completion_tokens=TOKENS_OUT)
-    assert reply.usage.cost_usd == pytest.approx(sum(prices))
-    assert sum(prices) > 0
+# script of the provider -> usage, and its cost beside that of a plain reply
+USAGES: list[tuple[str | None, Usage, str]] = [
+    (None, Usage(TOKENS_IN, TOKENS_OUT), "as much"),
+    ("cached", Usage(TOKENS_IN, TOKENS_OUT, tokens_cached=80), "less"),
+    ("overcached", Usage(TOKENS_IN, TOKENS_OUT), "any"),
+    ("no", Usage(), "unknown"),
+    ("negative", Usage(), "unknown"),
+    ("absurd", Usage(None, TOKENS_OUT), "unknown"),
+]
 
 
-@pytest.mark.parametrize(("kind", "cached"), [("cached", 80), ("overcached", None)])
-def test_tokens_from_a_providers_cache_are_counted_and_cost_less(
-    run: Run, provider: Provider, kind: str, cached: int | None
+@pytest.mark.parametrize(("kind", "usage", "cost"), USAGES)
+def test_what_cannot_be_is_unknown_and_the_rest_costs_what_the_price_map_says(
+    run: Run, provider: Provider, kind: str | None, usage: Usage, cost: str
 ) -> None:
-    plain = outcome(run, client(provider), prompt(PRICED))
-    reply = outcome(run, client(provider, script=f"fault-{kind}-usage"), prompt(PRICED))
-    assert isinstance(plain, Completion)
+    model = client(provider, script=kind and f"fault-{kind}-usage")
+    asked = prompt(PRICED, turns=(Turn("user", "word " * 100),), max_tokens=TOKENS_OUT)
+    reply = outcome(run, model, asked)
     assert isinstance(reply, Completion)
-    assert (plain.usage.tokens_cached, reply.usage.tokens_cached) == (None, cached)
-    if cached is not None:
-        assert (reply.usage.cost_usd or 0) < (plain.usage.cost_usd or 0)
+    assert replace(reply.usage, cost_usd=None) == usage
+    prices = run(_prepare_library()).cost_per_token(model=PRICED, prompt_tokens=TOKENS_IN, completion_tokens=TOKENS_OUT)
+    found, plain = reply.usage.cost_usd, sum(prices)
+    assert (found is None) is (cost == "unknown")
+    assert cost != "as much" or found == pytest.approx(plain)
+    assert cost != "less" or 0 < (found or 0) < plain
+    assert run(model.worst_usd(asked)) >= plain > 0
+    assert run(model.worst_usd(prompt("a-model-nobody-knows"))) is None
 
 
 # model, whether the beginning of a prompt is marked
@@ -363,24 +373,6 @@ def test_the_beginning_of_a_prompt_is_marked_where_a_provider_needs_it(
     assert [block["text"] for block in request.body.get("system", []) if "cache_control" in block] == [
         "Judge."
     ] * marked
-
-
-def test_no_usage_is_not_zero(run: Run, provider: Provider) -> None:
-    reply = outcome(run, client(provider, script="fault-no-usage"), prompt(PRICED))
-    assert isinstance(reply, Completion)
-    assert reply.usage == Usage(None, None, None)
-
-
-def test_the_worst_cost_is_no_less_than_the_cost(run: Run, provider: Provider) -> None:
-    model = client(provider)
-    asked = prompt(PRICED, turns=(Turn("user", "word " * 100),), max_tokens=TOKENS_OUT)
-    reply = outcome(run, model, asked)
-    assert isinstance(reply, Completion)
-    assert run(model.worst_usd(asked)) >= (reply.usage.cost_usd or 0)
-
-
-def test_an_unknown_price_is_not_zero(run: Run, provider: Provider) -> None:
-    assert run(client(provider).worst_usd(prompt("a-model-nobody-knows"))) is None
 
 
 # Secrets and prompts
@@ -410,39 +402,9 @@ def test_no_secret_and_no_prompt_is_told(run: Run, provider: Provider, capfd: py
     assert "abcd1234" not in said.getvalue()
 
 
-# What a provider says, and litellm, is in no report and in no log
-
-
-SAYING = [
-    "words",
-    "words-in-500",
-    "words-in-200",
-    "words-alone",
-    "odd-shape",
-    "odd-usage",
-    "html",
-    "401",
-    "quota",
-    "400",
-]
-SAID = re.compile(
-    r"canary|traceback|litellm|exception|error code|/srv|site-packages|incorrect api|unknown param", re.IGNORECASE
-)
-
-
-@pytest.mark.parametrize("kind", [*SAYING, *[row[0] for row in FAULTS]])
-def test_errors_are_in_our_own_words(run: Run, provider: Provider, kind: str) -> None:
-    error = outcome(run, client(provider), prompt(f"fault-{kind}"))
-    assert isinstance(error, CallError)
-    assert not SAID.search(error.reason)
-    assert len(error.reason) < 120
-
-
-@pytest.mark.parametrize(("kind", "tokens_out"), [("negative-usage", None), ("absurd-usage", 20)])
-def test_a_usage_that_cannot_be_is_unknown(run: Run, provider: Provider, kind: str, tokens_out: int | None) -> None:
-    reply = outcome(run, client(provider, script=f"fault-{kind}"), prompt(PRICED))
-    assert isinstance(reply, Completion)
-    assert reply.usage == Usage(None, tokens_out, None)
+SAYING = [row[0] for row in FAULTS if row[0].startswith("words")]
+SAYING += ["odd-shape", "odd-usage", "html", "401", "quota", "400", "none", "long-model", "negative-usage"]
+SAYING += ["empty-choices", "reset", "302"]
 
 
 def test_nothing_that_came_is_on_standard_error_or_in_logs() -> None:
@@ -457,7 +419,7 @@ def test_nothing_that_came_is_on_standard_error_or_in_logs() -> None:
         from tests.faults.provider import Provider, serving
         async def play(provider):
             for name in ("openai/x", "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash", "mistral/x", "groq/x"):
-                for kind in {[*SAYING, "none", "long-model", "negative-usage", "empty-choices", "reset", "302"]!r}:
+                for kind in {SAYING!r}:
                     model = LiteLLM(api_base=provider.base("fault-" + kind), api_key="none", reply="auto")
                     try:
                         await model.complete(Prompt(name, (Turn("user", "x"),), {{"type": "object"}}, 9))

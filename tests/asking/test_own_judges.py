@@ -10,20 +10,17 @@ from typing import Any
 import pytest
 
 import callgrade
-from service import plan
 from service.asking.budget.reservations import Spending
 from service.asking.judging import Judges, Judging
 from service.asking.own_judges import OWN_JUDGES
 from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.notes import JudgeReply
 from service.core.outcome import Errored, Skipped
-from tests.asking.test_votes import Scripted
+from tests.asking.test_votes import Scripted, plan_question
+from tests.asking.test_votes import ask as ask_judge
 from tests.replies import MemoryCache
 
-ANSWER = "It cost $54. It came on Monday."
 CLAIMS = ["It cost $54.", "It came on Monday."]
-EVENTS = [{"user": "?"}, {"call": {"name": "look"}, "result": {"usd": 54}}, {"assistant": ANSWER}]
-SCALE = {"yes": 1, "so": 0.5, "no": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -40,26 +37,9 @@ def register(answer: Any, criterion: str = "it", **options: Any) -> None:
         return answer(claims, evidence) if callable(answer) else answer
 
 
-def ask(
-    *, cache: MemoryCache | None = None, script: tuple[Any, ...] = (), who: str = "", mode: Any = "live", **judge: Any
-) -> list[Any]:
-    """The votes on one question, of a judge with claims where `judge` does not say otherwise."""
-    fields = {
-        "id": "j",
-        "level": "turn",
-        "shows": ["results", "said"],
-        "question": "?",
-        "scale": SCALE,
-        "claims": "worst",
-    }
-    rubric = {"id": "r", "judges": [fields | judge]}
-    rubric["criteria"] = [{"id": "it", "stage": "integrate", "check": {"kind": "judge", "judge": "j"}}]
-    made = plan({"rubric": rubric, "trace": {"format": "callgrade", "events": EVENTS}})
-    calls = Scripted(*script)
-    judging = Judging(calls, cache or MemoryCache(), Judges(who))
-    [votes] = asyncio.run(judging.answer(made.asks, made.trace, mode=mode, spending=Spending(None))).values()
-    assert not calls.script
-    return list(votes)
+def ask(*, script: tuple[Any, ...] = (), who: str = "", claims: str = "worst", **more: Any) -> list[Any]:
+    """The votes on one question."""
+    return ask_judge(script, who=Judges(who), claims=claims, **more)[0]
 
 
 WORTH: list[tuple[str, Any, dict[str, Any], str, float, float]] = [
@@ -203,15 +183,7 @@ def test_no_more_are_asked_at_once_than_it_bears() -> None:
 
 
 async def _ask_both(judging: Judging) -> None:
-    rubric = {
-        "id": "r",
-        "judges": [{"id": "j", "level": "turn", "shows": ["said"], "question": "?", "scale": SCALE, "claims": "worst"}],
-        "criteria": [{"id": "it", "stage": "integrate", "check": {"kind": "judge", "judge": "j"}}],
-    }
-    both = [
-        plan({"rubric": rubric, "trace": {"format": "callgrade", "events": [{"user": "?"}, {"assistant": text}]}})
-        for text in CLAIMS
-    ]
+    both = [plan_question(text, claims="worst") for text in CLAIMS]
     await asyncio.gather(*[judging.answer(one.asks, one.trace, mode="live", spending=Spending(None)) for one in both])
 
 

@@ -50,7 +50,7 @@ CALLS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9), st.none() | st.
 def test_workers_together_never_pass_the_budget(calls: list[tuple[int, int, int | None]], cap: int) -> None:
     async def run() -> None:
         limits = build_limits(cap * UNIT)
-        workers = [SharedBudget(limits).spending for _ in range(3)]
+        workers = [SharedBudget(limits) for _ in range(3)]
         done = await asyncio.gather(*[call(workers[worker], worst, billed) for worker, worst, billed in calls])
         spent = fsum(one.committed_usd for one in workers)
         assert spent <= cap * UNIT
@@ -65,10 +65,10 @@ def test_what_a_worker_gives_back_is_there_for_the_others_and_what_a_dead_one_he
         limits = build_limits(10 * UNIT)
         first, second, dead = (SharedBudget(limits) for _ in range(3))
         assert await dead.advance(4 * UNIT)  # and is never heard of again
-        made = [await call(first.spending, 6, 1), await call(second.spending, 5, 5)]
+        made = [await call(first, 6, 1), await call(second, 5, 5)]
         await first.close()
-        made += [await call(second.spending, 5, 5), await call(second.spending, 1, 1)]
-        return [*made, await call(second.spending, None, None)]  # a price that is unknown is only counted
+        made += [await call(second, 5, 5), await call(second, 1, 1)]
+        return [*made, await call(second, None, None)]  # a price that is unknown is only counted
 
     assert asyncio.run(run()) == [True, False, True, False, True]
 

@@ -161,7 +161,7 @@ class Worker:
 
     async def call(self, call: Call) -> None:
         """As `ModelCaller` does: room, reservation, request, bill; and once more where it failed."""
-        item = Spending(within=[self.account.spending])
+        item = Spending(within=[self.account])
         for _ in range(1 + call.again):
             try:
                 await item.wait_for_room(call.worst * UNIT)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from service import plan
+from service import Plan, plan
 from service.asking.budget.reservations import Spending
 from service.asking.judging import Judges, Judging
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Completion, Prompt, Usage
-from service.core.outcome import Skipped
+from service.core.outcome import Errored, Skipped
 from service.errors import JudgeError
 from tests.replies import MemoryCache
 
@@ -24,17 +25,27 @@ ANSWER = "It cost $54. It came on Monday."
 FIRST, SECOND = "It cost $54.", "It came on Monday."
 
 
+SCALE = {"yes": 1, "so": 0.5, "no": 0}
 NOBODY_ELSE = Judges("m")
 
 
-class Scripted:
-    """A provider that says one after the other what it is told; a label, or the sentences that it claims something of."""
+EVENTS = [{"user": "?"}, {"call": {"name": "look"}, "result": {"usd": 54}}, {"assistant": ANSWER}]
 
-    def __init__(self, *script: Any) -> None:
+
+class Scripted:
+    """A provider that says one after the other what it is told: a label, or the sentences that it claims something of.
+
+    Models that are `away` cannot be reached.
+    """
+
+    def __init__(self, *script: Any, away: str = "") -> None:
         self.script = list(script)
+        self.away = away
         self.prompts: list[Prompt] = []
 
     async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:  # noqa: ARG002
+        if prompt.model in self.away.split():
+            raise JudgeError("unreachable", "away")
         self.prompts.append(prompt)
         said = self.script.pop(0)
         token = re.search(r'"token": "([^"]*)"', prompt.turns[1].text.splitlines()[-1])
@@ -45,21 +56,27 @@ class Scripted:
         return Completion(json.dumps({"token": token[1], **body}), prompt.model, Usage(1, 1, 0.5))
 
 
+def plan_question(answer: str = ANSWER, **judge: Any) -> Plan:
+    """A plan with one question to a judge about the answer; `judge`: its fields."""
+    fields = {"id": "j", "level": "turn", "shows": ["results", "said"], "question": "?", "scale": SCALE}
+    check = {"kind": "judge", "judge": "j"}
+    criteria = [{"id": "it", "stage": "integrate", "check": check}]
+    rubric = {"id": "r", "judges": [fields | judge], "criteria": criteria}
+    return plan({"rubric": rubric, "trace": {"format": "callgrade", "events": [*EVENTS[:2], {"assistant": answer}]}})
+
+
 def ask(
     script: Sequence[Any],
-    provider: type[Scripted] = Scripted,
+    provider: Callable[..., Scripted] = Scripted,
     *,
     cache: MemoryCache | None = None,
     mode: Any = "live",
     who: Judges = NOBODY_ELSE,
+    answer: str = ANSWER,
     **judge: Any,
 ) -> tuple[list[Any], Scripted]:
     """The votes on one question to a judge, and the provider that was asked."""
-    fields = {"id": "j", "level": "turn", "shows": ["said"], "question": "?", "scale": {"yes": 1, "so": 0.5, "no": 0}}
-    rubric = {"id": "r", "judges": [{**fields, **judge}]}
-    rubric["criteria"] = [{"id": "it", "stage": "integrate", "check": {"kind": "judge", "judge": "j"}}]
-    made = plan({"rubric": rubric, "trace": {"format": "callgrade", "events": [{"user": "?"}, {"assistant": ANSWER}]}})
-    calls = provider(*script)
+    made, calls = plan_question(answer, **judge), provider(*script)
     judging = Judging(calls, cache or MemoryCache(), who)
     [votes] = asyncio.run(judging.answer(made.asks, made.trace, mode=mode, spending=Spending(None))).values()
     assert not calls.script
@@ -125,44 +142,28 @@ def test_a_row_whose_value_is_not_that_of_its_label_is_a_miss(change: dict[str, 
     assert ask([], cache=cache, mode="cached")[0][0].judgement.label == "yes"
 
 
-class Halved(Scripted):
-    """One of its models cannot be reached."""
-
-    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:  # noqa: ARG002
-        if prompt.model == "m":
-            raise JudgeError("timeout", "slow")
-        return await super().complete(prompt, spending)
-
-
-@pytest.mark.parametrize(("fallback", "models"), [("n", [None, "n"]), ("x/n", [None, "n"]), ("o", ["o", "n"])])
-def test_no_member_of_a_jury_votes_for_another(fallback: str, models: list[str | None]) -> None:
-    votes, _ = ask(["yes"] * (2 - models.count(None)), Halved, who=Judges("m", fallback=fallback), models=["m", "n"])
-    assert [getattr(vote, "model", None) for vote in votes] == models
+# The fallback, the models of the jury, how they are combined, votes of each, and what is said; then who voted in whose place.
+STAND_INS: list[tuple[str, str, dict[str, Any], list[str], list[tuple[str | None, str | None]]]] = [
+    ("no member votes for another", "n", {"models": ["m", "n"]}, ["yes"], [(None, None), ("n", None)]),
+    ("nor by another name", "x/n", {"models": ["m", "n"]}, ["yes"], [(None, None), ("n", None)]),
+    ("another model may", "o", {"models": ["m", "n"]}, ["yes", "yes"], [("o", "m"), ("n", None)]),
+    # its one reply in place of two would outvote the member that did answer
+    ("for one member", "o", {"models": ["m", "q", "n"]}, ["no", "yes"], [("o", "m"), (None, None), ("n", None)]),
+    ("for one of a majority", "o", {"models": ["m", "q", "n"], "combine": "majority"}, ["no", "yes"],
+     [("o", "m"), (None, None), ("n", None)]),
+    ("for each vote of a model", "o", {"votes": 2}, ["yes", "no"], [("o", "m"), ("o", "m")]),
+]  # fmt: skip
 
 
-class Alone(Scripted):
-    """Of three models one alone can be reached, and who stands in."""
-
-    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:  # noqa: ARG002
-        if prompt.model in ("m", "n"):
-            raise JudgeError("unreachable", "away")
-        return await super().complete(prompt, spending)
-
-
-@pytest.mark.parametrize("combine", ["mean", "majority"])
-def test_the_fallback_stands_in_for_one_member_of_a_jury(combine: str) -> None:
-    """Its one reply in place of two would outvote the member that did answer."""
-    votes, calls = ask(["no", "yes"], Alone, who=Judges("m", fallback="o"), models=["m", "n", "p"], combine=combine)
-    assert [prompt.model for prompt in calls.prompts] == ["p", "o"]
-    assert [getattr(vote, "instead_of", "missing") for vote in votes] == ["m", "missing", None]
-
-
-def test_the_fallback_stands_in_for_each_vote_of_a_model() -> None:
-    votes, _ = ask(["yes", "no"], Alone, who=Judges("m", fallback="o"), votes=2)
-    assert [(vote.model, vote.judgement.label, vote.instead_of) for vote in votes] == [
-        ("o", "yes", "m"),
-        ("o", "no", "m"),
-    ]
+@pytest.mark.parametrize(
+    ("fallback", "judge", "script", "want"), [pytest.param(*row[1:], id=row[0]) for row in STAND_INS]
+)
+def test_whom_the_fallback_stands_in_for(
+    fallback: str, judge: dict[str, Any], script: list[str], want: list[tuple[str | None, str | None]]
+) -> None:
+    votes, _ = ask(script, partial(Scripted, away="m q"), who=Judges("m", fallback=fallback), **judge)
+    assert [(getattr(vote, "model", None), getattr(vote, "instead_of", None)) for vote in votes] == want
+    assert [vote.cause for vote in votes if isinstance(vote, Errored)] == ["unreachable"] * want.count((None, None))
 
 
 def claims_of(vote: Any) -> list[str]:
@@ -200,9 +201,9 @@ class Inventing(Scripted):
         return replace(told, text=told.text.replace('["54"]', json.dumps([f"{order} is lost"])))
 
 
-def test_a_fault_quotes_a_reply_in_the_words_of_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "ANSWER", "Your order W2378156 came.")
-    [vote], calls = ask(["yes", "yes"], Inventing, who=Judges("m", mask=frozenset({"identifiers"})))
+def test_a_fault_quotes_a_reply_in_the_words_of_the_trace() -> None:
+    who = Judges("m", mask=frozenset({"identifiers"}))
+    [vote], calls = ask(["yes", "yes"], Inventing, who=who, answer="Your order W2378156 came.")
     assert isinstance(calls, Inventing)
     assert calls.seen != "W2378156", "it is masked"
     assert (vote.cause, "W2378156 is lost" in vote.reason, calls.seen in vote.reason) == (

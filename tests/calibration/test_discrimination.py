@@ -82,7 +82,7 @@ def test_what_200_labels_say_of_a_judge(name: str) -> None:
     good = make_fit()
     assert refuse_useless([good, fit])[0] == [good]
     applied = calibrate_value([fit], fit.binding, "c", 0.9)
-    assert (applied.status, applied.value, applied.threshold) == ("uncalibrated", 0.9, None)
+    assert (applied.calibration.status, applied.value, applied.calibration.threshold) == ("uncalibrated", 0.9, None)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_fit_that_is_not_useful_guarantees_nothing() -> None:
 def test_a_fit_that_was_never_tested_does_not_apply() -> None:
     fit = make_fit(discrimination=None)
     assert "never tested" in fit.refusal
-    assert calibrate_value([fit], fit.binding, "c", 0.9).status == "uncalibrated"
+    assert calibrate_value([fit], fit.binding, "c", 0.9).calibration.status == "uncalibrated"
 
 
 # How many labels would tell.

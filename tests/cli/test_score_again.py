@@ -108,8 +108,10 @@ def test_ctrl_c_is_raised_once_the_loop_has_stopped(turns: int) -> None:
             press[0](*press[1:])
             await asyncio.sleep(0)
 
-        async def close(self) -> None:
+        async def flush(self) -> None:
             pass
+
+        close = flush
 
     class Records(list[object]):
         engine = Engine()

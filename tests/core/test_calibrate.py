@@ -123,8 +123,9 @@ def test_a_fit_is_for_the_very_judge_it_was_made_for(
     fits: list[Fit], criterion: str, raw: float, status: str, value: float, needs_human: bool
 ) -> None:
     found = calibrate_value(fits, BINDING, criterion, raw)
-    assert (found.status, found.value, found.needs_human) == (status, pytest.approx(value), needs_human)
-    assert (found.threshold is None) is (status != "calibrated")
+    applied = found.calibration
+    assert (applied.status, found.value, applied.needs_human) == (status, pytest.approx(value), needs_human)
+    assert (applied.threshold is None) is (status != "calibrated")
 
 
 @pytest.mark.parametrize("lapse", [{}, {"stale": True}, {"enough": False}, {"origin": "constructed"}])
@@ -134,7 +135,7 @@ def test_of_several_fits_the_one_with_the_most_labels_counts_and_no_other_where_
     few, many = fit(), fit(labels=200, **lapse)
     for fits in ([few, many], [many, few]):
         found = calibrate_value(fits, BINDING, "c", 0.5)
-        assert (found.fit, found.status == "calibrated") == (many.id, not lapse)
+        assert (found.calibration.fit, found.calibration.status == "calibrated") == (many.id, not lapse)
 
 
 def test_a_fit_is_plain_data_and_its_id_is_of_its_content() -> None:
@@ -163,7 +164,7 @@ STRATA = [
 
 @pytest.mark.parametrize(("strata", "stratum", "status"), STRATA)
 def test_a_stratum_that_was_not_fitted_is_out_of_domain(strata: tuple[str, ...], stratum: str, status: str) -> None:
-    assert calibrate_value([fit(strata=strata)], BINDING, "c", 0.5, stratum=stratum).status == status
+    assert calibrate_value([fit(strata=strata)], BINDING, "c", 0.5, stratum=stratum).calibration.status == status
 
 
 JURY = {"model": "b+a", "weights": {"a": 0.75, "b": 0.25}, "calibrator": Identity(), "method": "identity"}
@@ -172,7 +173,7 @@ JURY = {"model": "b+a", "weights": {"a": 0.75, "b": 0.25}, "calibrator": Identit
 def test_a_jury_is_weighed_by_its_fit_whatever_the_order_of_its_models() -> None:
     binding, members = Binding("result_groundedness", DIGEST, "a+b"), {"a": 0.8, "b": 0.4}
     found = calibrate_value([fit(**JURY)], binding, "c", 0.6, members=members)
-    assert (found.status, found.raw, found.value) == ("calibrated", pytest.approx(0.7), pytest.approx(0.7))
+    assert (found.calibration.status, found.raw, found.value) == ("calibrated", pytest.approx(0.7), pytest.approx(0.7))
     alike = calibrate_value([fit(**{**JURY, "weights": {}})], binding, "c", 0.6, members=members)
     assert alike.raw == alike.value == 0.6
     assert fit(**JURY).id != fit(**{**JURY, "weights": {}}).id

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.judging.quote_coverage import list_left_out
+from service.core.judging.quoting import list_left_out
 
 TEXT = "It cost $54.00. It came at 5 p.m. on Monday. Dr. A. Lee signed (at 9.30). Anything else?"
 PARTS = ["It cost $54.00.", "It came at 5 p.m. on Monday.", "Dr. A. Lee signed (at 9.30).", "Anything else?"]

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.judging.judges import Ask, Judge
-from service.core.judging.places import MAX_PLACES, list_shown_places
 from service.core.judging.prompts import Completion, Token, Usage
 from service.core.judging.questions import Question, build_question
+from service.core.judging.quoting import MAX_PLACES, list_shown_places
 from service.core.judging.replies import MAX_QUOTE_CHARS, JudgedClaim, Judgement, read_judgement
 from service.core.trace import Message, Step, ToolCall, ToolResult, Trace
 from service.errors import JudgeError
@@ -254,6 +254,7 @@ def test_a_claim_fails_only_by_what_was_shown(at: str | None, label: str, want: 
     asked = cut_question()
     listed = [place.pointer for place in asked.places]
     assert "/steps/0/result/content/400/cents" not in listed, "it was left out"
+    assert "/steps/0/result/content/[left out]" not in listed, "a note is no value"
     place = 0 if at is None else 1 + listed.index(f"/steps/0/result/content{at}")
     found = read_judgement(claims(claim(quote=SPOKEN, place=place, label=label)), asked, TOKEN)
     assert [one.label for one in found.claims] == [want]

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from service import Plan, conclude, plan, report_json
 from service.core.judging.fits.fit import Fit, Status
-from service.core.judging.judged_outcomes import JudgedScore
+from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
-from service.core.judging.open_judgements import OpenJudgement
 from service.core.judging.questions import ASSEMBLY
 from service.core.outcome import Scored
 from service.core.report import Report

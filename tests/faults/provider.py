@@ -16,16 +16,13 @@ import gzip
 import json
 import random
 import re
-import struct
 import sys
 import threading
 import time
-import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, NamedTuple
 
 from service.asking.demo_judge import build_reply
@@ -39,9 +36,6 @@ TOKENS_IN, TOKENS_OUT = 100, 20
 
 FLOOD = 200 * 2**20
 """Bytes of a body that is too long."""
-
-BOMB = 512 * 2**20
-"""Bytes of one that hides it, packed into half a megabyte."""
 
 OK, BAD = "200 OK", "500 Internal Server Error"
 
@@ -115,7 +109,7 @@ class Asked:
         try:
             return build_reply(Prompt("", turns, self.schema, 1))
         except (ValueError, LookupError):
-            found = self.provider.token.search(self.text)
+            found = TOKEN.search(self.text)
             return example(self.schema, found[1] if found else "00000000")
 
 
@@ -140,34 +134,45 @@ def _member(name: str, schema: Json, token: str) -> Json:
     return example(schema, token) if kind == "object" else plain.get(kind, "because it is so")
 
 
-def said(asked: Asked, content: str | None, *, finish: str = "stop", **more: Json) -> Reply:
+def said(asked: Asked, content: str | None, **more: Json) -> Reply:
     """A completion with this content; as the arguments of a tool call where a tool was forced on the model."""
-    message: Json = {"role": "assistant", "content": content, **more}
-    if asked.body.get("tools") and content is not None and finish == "stop":
-        message, finish = {"role": "assistant", "content": None, "tool_calls": [_call(asked, content)]}, "tool_calls"
-    return completion(asked, [{"index": 0, "message": message, "finish_reason": finish}])
+    if asked.body.get("tools") and content is not None:
+        return told(asked, None, "tool_calls", {"tool_calls": [_call(content)]})
+    return told(asked, content, message=more)
 
 
-def _call(asked: Asked, arguments: str, number: int = 1) -> Json:
-    name = asked.body["tools"][0]["function"]["name"]
-    return {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+def told(asked: Asked, content: str | None, finish: str = "stop", message: Json = None, **choice: Json) -> Reply:
+    """A completion of one choice, with more members of its message and of the choice itself."""
+    whole = {"role": "assistant", "content": content, **(message or {})}
+    return completion(asked, [{"index": 0, "message": whole, "finish_reason": finish, **choice}])
+
+
+def _call(arguments: str, number: int = 1) -> Json:
+    return {"id": f"call_{number}", "type": "function", "function": {"name": "submit", "arguments": arguments}}
 
 
 def completion(asked: Asked, choices: Json, **changes: Json) -> Reply:
     """A reply of these choices, with its usage."""
-    usage = {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT, "total_tokens": TOKENS_IN + TOKENS_OUT}
-    body = {"id": "c1", "object": "chat.completion", "created": 1, "model": asked.body["model"], "usage": usage}
-    return _json(body | {"choices": choices} | changes)
+    body = {"id": "c1", "object": "chat.completion", "created": 1, "model": asked.body["model"]}
+    return _json(body | {"usage": _usage(TOKENS_IN, TOKENS_OUT), "choices": choices} | changes)
+
+
+def _usage(tokens_in: Json, tokens_out: Json, **details: Json) -> Json:
+    found = {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": TOKENS_IN + TOKENS_OUT}
+    return found | ({"prompt_tokens_details": details} if details else {})
+
+
+def _whole(asked: Asked, **changes: Json) -> Reply:
+    """A good verdict in a completion that differs otherwise."""
+    message = {"role": "assistant", "content": asked.verdict()}
+    return completion(asked, [{"index": 0, "message": message, "finish_reason": "stop"}], **changes)
 
 
 def good(asked: Asked) -> Reply:
     """What a provider in good health replies."""
     scripted = re.fullmatch(r"says-(.+)", asked.body["model"])
-    if asked.provider.reply_of is not None:
-        return said(asked, asked.verdict(**asked.provider.reply_of(asked)))
-    recorded = asked.provider.label_of
-    label = scripted[1] if scripted else recorded(asked) if recorded else None
-    return said(asked, asked.verdict(label=label) if label else asked.verdict())
+    changes = asked.provider.reply_of(asked) if asked.provider.reply_of else {"label": scripted[1]} if scripted else {}
+    return said(asked, asked.verdict(**changes))
 
 
 def failure(status: str, message: str, code: str | None = None, **headers: str) -> Reply:
@@ -197,61 +202,15 @@ def _injected(asked: Asked) -> Reply:
     return said(asked, planted[0] if planted else asked.verdict())
 
 
-def _two_calls(asked: Asked) -> Reply:
-    calls = [_call(asked, asked.verdict(), number) for number in (1, 2)] if asked.body.get("tools") else None
-    message = {"role": "assistant", "content": None, "tool_calls": calls}
-    return completion(asked, [{"index": 0, "message": message, "finish_reason": "tool_calls"}])
-
-
 def _two_choices(asked: Asked) -> Reply:
-    told = [{"role": "assistant", "content": asked.verdict(label=label)} for label in ("yes", "no")]
-    return completion(asked, [{"index": n, "message": one, "finish_reason": "stop"} for n, one in enumerate(told)])
+    messages = [{"role": "assistant", "content": asked.verdict(label=label)} for label in ("yes", "no")]
+    return completion(asked, [{"index": n, "message": one, "finish_reason": "stop"} for n, one in enumerate(messages)])
 
 
-def _text_and_call(asked: Asked) -> Reply:
-    call = {"id": "call_1", "type": "function", "function": {"name": "submit", "arguments": asked.verdict()}}
-    message = {"role": "assistant", "content": asked.verdict(label="no"), "tool_calls": [call]}
-    return completion(asked, [{"index": 0, "message": message, "finish_reason": "tool_calls"}])
-
-
-def _ended(asked: Asked, finish: str) -> Reply:
-    """A whole verdict that did not end well, by its own account."""
-    message = {"role": "assistant", "content": asked.verdict()}
-    return completion(asked, [{"index": 0, "message": message, "finish_reason": finish}])
-
-
-def _with_logprobs(asked: Asked, tokens: int = 1, alternatives: int = 2) -> Reply:
+def _logprobs(tokens: int = 1, alternatives: int = 2) -> Json:
     likeliest = [{"token": "yes", "logprob": -0.1, "bytes": None}, {"token": "no", "logprob": -2.4, "bytes": None}]
     likeliest += [{"token": "word", "logprob": -5.0, "bytes": [119, 111, 114, 100]}] * (alternatives - 2)
-    told = [{"token": "yes", "logprob": -0.1, "bytes": None, "top_logprobs": likeliest}] * tokens
-    message = {"role": "assistant", "content": asked.verdict()}
-    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": {"content": told}}
-    return completion(asked, [choice])
-
-
-@cache
-def _spaces() -> tuple[bytes, int]:
-    """BOMB spaces as the beginning of a gzip stream, and their checksum: one piece that is packed to its end, repeated."""
-    piece, number, checksum = b" " * 2**20, BOMB // 2**20, 0
-    pack = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
-    packed = pack.compress(piece) + pack.flush(zlib.Z_FULL_FLUSH)
-    for _ in range(number):
-        checksum = zlib.crc32(piece, checksum)
-    return b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" + packed * number, checksum
-
-
-def _bomb(asked: Asked) -> Reply:
-    """A good reply behind more white space than anybody has room for, in gzip, whose checksum nobody gets to."""
-    spaces, checksum = _spaces()
-    text = good(asked).body
-    end = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
-    trailer = struct.pack("<II", zlib.crc32(text, checksum), BOMB + len(text))
-    return Reply(body=spaces + end.compress(text) + end.flush() + trailer, headers=(("Content-Encoding", "gzip"),))
-
-
-def _packed(asked: Asked, name: str, body: bytes | None = None) -> Reply:
-    text = gzip.compress(good(asked).body) if body is None else body
-    return Reply(body=text, headers=(("Content-Encoding", name),))
+    return {"content": [{"token": "yes", "logprob": -0.1, "bytes": None, "top_logprobs": likeliest}] * tokens}
 
 
 def _two_dialects(asked: Asked) -> Reply:
@@ -268,22 +227,6 @@ def _redirect(status: str) -> Behaviour:
     return lambda asked: Reply(status=status, headers=(("Location", asked.provider.elsewhere),))
 
 
-def _with_usage(asked: Asked, tokens_in: Json, tokens_out: Json, **details: Json) -> Reply:
-    told = {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": 1}
-    told |= {"prompt_tokens_details": details} if details else {}
-    message = {"role": "assistant", "content": asked.verdict()}
-    return completion(asked, [{"index": 0, "message": message, "finish_reason": "stop"}], usage=told)
-
-
-def _from_model(asked: Asked, name: str) -> Reply:
-    message = {"role": "assistant", "content": asked.verdict()}
-    return completion(asked, [{"index": 0, "message": message, "finish_reason": "stop"}], model=name)
-
-
-def _half(asked: Asked) -> str:
-    return asked.verdict()[: len(asked.verdict()) // 2]
-
-
 FAULTS: Mapping[str, Behaviour] = {
     "429-bare": rate_limit(),
     "quota": failure("429 Too Many Requests", "You exceeded your quota", "insufficient_quota"),
@@ -294,51 +237,48 @@ FAULTS: Mapping[str, Behaviour] = {
     "404": failure("404 Not Found", "No such model", "model_not_found"),
     "500": failure(BAD, "The server had an error"),
     "503": failure("503 Service Unavailable", "Overloaded"),
-    "flaky": failure("503 Service Unavailable", "Overloaded"),
     "hang": Reply(then="hang"),
     "drip": lambda asked: Reply(body=good(asked).body, then="drip"),
     "reset": Reply(then="reset"),
     "truncated-body": lambda asked: Reply(body=good(asked).body, then="cut"),
     "bad-json": Reply(body=b'{"id": "c1", "choices": [{]}'),
-    "html": lambda asked: Reply(body=asked.provider.page, kind="text/html"),
+    "html": Reply(body=b"<html><body>Bad gateway</body></html>", kind="text/html"),
     "error-in-200": Reply(body=failure(BAD, "upstream failed").body),
     "empty-choices": lambda asked: completion(asked, []),
     "null-content": lambda asked: said(asked, None),
     "refusal": lambda asked: said(asked, None, refusal="I cannot help with that."),
-    "length": lambda asked: said(asked, _half(asked), finish="length"),
-    "filter": lambda asked: said(asked, "", finish="content_filter"),
-    "whole-length": lambda asked: _ended(asked, "length"),
-    "whole-filter": lambda asked: _ended(asked, "content_filter"),
-    "model-length": lambda asked: _ended(asked, "model_length"),
-    "finish-error": lambda asked: _ended(asked, "error"),
-    "finish-abort": lambda asked: _ended(asked, "abort"),
+    "length": lambda asked: told(asked, asked.verdict()[: len(asked.verdict()) // 2], "length"),
+    "filter": lambda asked: told(asked, "", "content_filter"),
+    "whole-length": lambda asked: told(asked, asked.verdict(), "length"),
+    "whole-filter": lambda asked: told(asked, asked.verdict(), "content_filter"),
+    "model-length": lambda asked: told(asked, asked.verdict(), "model_length"),
+    "finish-error": lambda asked: told(asked, asked.verdict(), "error"),
+    "finish-abort": lambda asked: told(asked, asked.verdict(), "abort"),
     "off-menu": lambda asked: said(asked, asked.verdict(label="splendid")),
     "not-json": lambda asked: said(asked, "The label is yes."),
-    "two-calls": _two_calls,
+    "two-calls": lambda asked: told(
+        asked, None, "tool_calls", {"tool_calls": [_call(asked.verdict(), n) for n in (1, 2)]}
+    ),
     "two-choices": _two_choices,
-    "text-and-call": _text_and_call,
+    "text-and-call": lambda asked: told(
+        asked, asked.verdict(label="no"), "tool_calls", {"tool_calls": [_call(asked.verdict())]}
+    ),
     "echo-injected": _injected,
     "thinks": lambda asked: said(asked, f'<think>Is it {{"label": "no"}}?</think>\n\n{asked.verdict()}'),
     "thinks-unopened": lambda asked: said(asked, f"Hm, let me see.\n</think>\n{asked.verdict()}"),
     "thinks-beside": lambda asked: said(asked, asked.verdict(), reasoning_content="Hm, let me see."),
     "thinks-only": lambda asked: said(asked, "", reasoning_content=asked.verdict()),
     "wrong-token": lambda asked: said(asked, asked.verdict(token="zzzzzzzz")),
-    "swap-model": lambda asked: Reply(body=good(asked).body.replace(b'"model": "', b'"model": "another-')),
     "no-usage": lambda asked: Reply(body=re.sub(rb'"usage": \{[^}]*\}, ', b"", good(asked).body)),
-    "logprobs": _with_logprobs,
-    "all-logprobs": lambda asked: _with_logprobs(asked, tokens=asked.body["max_tokens"], alternatives=20),
+    "logprobs": lambda asked: told(asked, asked.verdict(), logprobs=_logprobs()),
+    "all-logprobs": lambda asked: told(asked, asked.verdict(), logprobs=_logprobs(asked.body["max_tokens"], 20)),
     "none": _two_dialects,
     "drip-head": Reply(then="drip-head"),
     "flood": Reply(then="flood"),
-    "bomb": _bomb,
-    "bomb-in-500": lambda asked: replace(_bomb(asked), status=BAD),
     "deep": Reply(body=b"[" * 19_000 + b"]" * 19_000),
     "crowd": lambda asked: completion(asked, [{}] * 200_000),
     "crowd-in-500": lambda asked: replace(completion(asked, [], crowd=[[]] * 200_000), status=BAD),
-    "gzip": lambda asked: _packed(asked, "gzip"),
-    "half-gzip": lambda asked: _packed(asked, "gzip", gzip.compress(good(asked).body)[:-20]),
-    "not-gzip": lambda asked: _packed(asked, "gzip", good(asked).body),
-    "brotli": lambda asked: _packed(asked, "br"),
+    "gzip": lambda asked: Reply(body=gzip.compress(good(asked).body), headers=(("Content-Encoding", "gzip"),)),
     **{status[:3]: _redirect(status) for status in ("301 Moved", "302 Found", "303 Other", "307 Moved", "308 Moved")},
     "words": failure("400 Bad Request", WORDS),
     "words-in-500": failure(BAD, WORDS),
@@ -347,12 +287,12 @@ FAULTS: Mapping[str, Behaviour] = {
     "odd-shape": lambda asked: completion(
         asked, [{"index": WORDS, "message": {"role": WORDS, "content": 7}, WORDS: 1}]
     ),
-    "odd-usage": lambda asked: _with_usage(asked, WORDS, {}),
-    "long-model": lambda asked: _from_model(asked, "\x1b[31m" + "m" * 100_000 + WORDS),
-    "cached-usage": lambda asked: _with_usage(asked, TOKENS_IN, TOKENS_OUT, cached_tokens=80),
-    "overcached-usage": lambda asked: _with_usage(asked, TOKENS_IN, TOKENS_OUT, cached_tokens=TOKENS_IN + 1),
-    "negative-usage": lambda asked: _with_usage(asked, -(10**6), -5),
-    "absurd-usage": lambda asked: _with_usage(asked, 10**30, 20),
+    "odd-usage": lambda asked: _whole(asked, usage=_usage(WORDS, {})),
+    "long-model": lambda asked: _whole(asked, model="\x1b[31m" + "m" * 100_000 + WORDS),
+    "cached-usage": lambda asked: _whole(asked, usage=_usage(TOKENS_IN, TOKENS_OUT, cached_tokens=80)),
+    "overcached-usage": lambda asked: _whole(asked, usage=_usage(TOKENS_IN, TOKENS_OUT, cached_tokens=TOKENS_IN + 1)),
+    "negative-usage": lambda asked: _whole(asked, usage=_usage(-(10**6), -5)),
+    "absurd-usage": lambda asked: _whole(asked, usage=_usage(10**30, 20)),
 }
 
 _FAULT = re.compile(
@@ -369,12 +309,8 @@ class Provider:
     latency: float = 0.0
     elsewhere: str = "http://127.0.0.1:1/"
     """Where a redirect leads."""
-    page: bytes = b"<html><body>Bad gateway</body></html>"
-    token: re.Pattern[str] = TOKEN
-    label_of: Callable[[Asked], str | None] | None = None
-    """The label that answers a question, where a test has recorded it."""
     reply_of: Callable[[Asked], Mapping[str, Json]] | None = None
-    """The members of the reply that a test has recorded, likewise."""
+    """The members of the reply that answers a question, where a test has recorded it."""
     obeys: bool = False
     """Whether a fault that is named in what a judge is shown happens."""
     refuses: frozenset[str] = frozenset()
@@ -414,7 +350,7 @@ class Provider:
     def _behaviour(self, name: str) -> Behaviour:
         if name.startswith("says-"):
             return lambda asked: good(Asked(asked.body | {"model": name}, self))
-        found = _FAULT.fullmatch(re.sub(r"^fault-flaky-(\d+)$", r"fault-flaky-p\1", name))
+        found = _FAULT.fullmatch(name)
         if not found or not self._strikes(name, found["chance"], found["first"]):
             return good
         times, after = self.times(name), int(found["after"] or 0)
@@ -439,7 +375,7 @@ async def _serve(provider: Provider, reader: asyncio.StreamReader, writer: async
             await asyncio.sleep(provider.latency)
             if reply.then == "hang":
                 await reader.read()  # until the client has gone
-            if not await _SENDING[reply.then](reply, writer):
+            if not await _send(reply, writer):
                 break
     writer.close()
 
@@ -455,21 +391,33 @@ async def _received(reader: asyncio.StreamReader) -> tuple[str, dict[str, str], 
     return first.split()[1], headers, await _body(headers, reader)
 
 
-async def _drip_head(_: Reply, writer: asyncio.StreamWriter) -> bool:
-    writer.write(b"HTTP/1.1 200 OK\r\nX: ")
-    while not writer.is_closing():
-        writer.write(b"x")
-        await writer.drain()
-        await asyncio.sleep(0.02)
-    return False
-
-
-async def _flood(reply: Reply, writer: asyncio.StreamWriter) -> bool:
-    writer.write(_head(reply, FLOOD))
-    for _ in range(FLOOD // 2**16):
-        writer.write(b" " * 2**16)
-        await writer.drain()
-    return False
+async def _send(reply: Reply, writer: asyncio.StreamWriter) -> bool:
+    """Send a reply; return whether the connection is kept."""
+    if reply.then == "keep":
+        writer.write(_head(reply, len(reply.body)) + reply.body)
+    elif reply.then == "cut":
+        writer.write(_head(reply, len(reply.body)) + reply.body[: len(reply.body) // 2])
+    elif reply.then == "reset":
+        writer.transport.abort()
+    elif reply.then != "hang":
+        start, piece, pause = {
+            "flood": (_head(reply, FLOOD), b" " * 2**16, 0.0),
+            "drip": (
+                _head(reply, 10**6),
+                b" ",
+                0.02,
+            ),  # spaces before a JSON text, as many as the client has patience for
+            "drip-head": (b"HTTP/1.1 200 OK\r\nX: ", b"x", 0.02),
+        }[reply.then]
+        writer.write(start)
+        for _ in range(FLOOD // len(piece)):
+            if writer.is_closing():
+                break
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(pause)
+    await writer.drain()
+    return reply.then == "keep"
 
 
 def _script(path: str) -> str | None:
@@ -480,47 +428,6 @@ def _script(path: str) -> str | None:
 def _head(reply: Reply, length: int) -> bytes:
     named = [("Content-Type", reply.kind), ("Content-Length", str(length)), *reply.headers]
     return "\r\n".join([f"HTTP/1.1 {reply.status}", *(f"{n}: {v}" for n, v in named), "", ""]).encode()
-
-
-async def _keep(reply: Reply, writer: asyncio.StreamWriter) -> bool:
-    writer.write(_head(reply, len(reply.body)) + reply.body)
-    await writer.drain()
-    return True
-
-
-async def _hang(_: Reply, __: asyncio.StreamWriter) -> bool:
-    return False
-
-
-async def _drip(reply: Reply, writer: asyncio.StreamWriter) -> bool:
-    writer.write(_head(reply, 10**6))
-    while not writer.is_closing():  # the spaces before a JSON text are as endless as the patience of the client
-        writer.write(b" ")
-        await writer.drain()
-        await asyncio.sleep(0.02)
-    return False
-
-
-async def _reset(_: Reply, writer: asyncio.StreamWriter) -> bool:
-    writer.transport.abort()
-    return False
-
-
-async def _cut(reply: Reply, writer: asyncio.StreamWriter) -> bool:
-    writer.write(_head(reply, len(reply.body)) + reply.body[: len(reply.body) // 2])
-    await writer.drain()
-    return False
-
-
-_SENDING: Mapping[str, Callable[[Reply, asyncio.StreamWriter], Awaitable[bool]]] = {
-    "keep": _keep,
-    "hang": _hang,
-    "drip": _drip,
-    "drip-head": _drip_head,
-    "flood": _flood,
-    "reset": _reset,
-    "cut": _cut,
-}
 
 
 async def _run(provider: Provider, ready: threading.Event, stopping: asyncio.Event, port: int) -> None:

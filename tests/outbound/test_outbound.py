@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from service.errors import CallgradeError, InputError, SandboxError, WebhookError
-from service.outbound.exchanges import Timeouts
 from service.outbound.http import Outbound
 from service.outbound.sandbox import Sandboxes
 from service.outbound.webhooks import Webhooks
@@ -21,12 +20,12 @@ GOOD = http(b'{"results": [], "final": 1}')
 
 
 def asks_a_sandbox(url: str, hosts: Iterable[str], **more: Any) -> None:
-    sandboxes = Sandboxes(hosts, timeout=20, **more)
+    sandboxes = Sandboxes(hosts, **{"timeout": 20, **more})
     asyncio.run(sandboxes.ask(sandboxes.admit(url), {"initial": None, "calls": []}))
 
 
 def delivers_a_webhook(url: str, hosts: Iterable[str], **more: Any) -> None:
-    webhooks = Webhooks(hosts, secret="the-secret", timeout=20, **more)
+    webhooks = Webhooks(hosts, **{"secret": "the-secret", "timeout": 20, **more})
     webhooks.admit(url)
     asyncio.run(webhooks.deliver(url, id="batch_1", body=b"{}"))
 
@@ -75,16 +74,17 @@ LOOPBACK = [
 
 
 @pytest.mark.parametrize("host", LOOPBACK)
-def test_however_it_is_written_this_machine_is_not_connected_to(front: Front, host: str, listener: Scripted) -> None:
-    with pytest.raises(front.fault, match="may not be connected to"):
-        front.go(f"http://{host}:{listener.port}/", [f"{host}:{listener.port}"])
-    assert listener.untouched()
-
-
-@pytest.mark.parametrize("host", LOOPBACK)
-def test_it_is_where_that_is_allowed(front: Front, host: str, listener: Scripted) -> None:
-    front.go(f"http://{host}:{listener.port}/", [f"{host}:{listener.port}"], allow_private=True)
-    assert listener.connections == 1
+def test_this_machine_is_connected_to_only_where_that_is_allowed(front: Front, host: str) -> None:
+    for allow_private in (False, True):
+        with scripted(GOOD, everywhere=True) as server:
+            url, hosts = f"http://{host}:{server.port}/", [f"{host}:{server.port}"]
+            if allow_private:
+                front.go(url, hosts, allow_private=True)
+                assert server.connections == 1
+                continue
+            with pytest.raises(front.fault, match="may not be connected to"):
+                front.go(url, hosts)
+            assert server.untouched()
 
 
 # Hosts by name, and what they resolve to; None: what the system says. `test_addresses.py` has the addresses one by one.
@@ -158,37 +158,37 @@ def test_proxies_of_the_environment_are_not_used(front: Front, monkeypatch: pyte
         assert proxy.untouched()
 
 
-# Times. Each of these peers waits for ever; what is asserted is which of our three times ended it.
+# Each of these peers waits for ever.
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+SLOW: list[tuple[str, Callable[..., None]]] = [
+    ("no head", stall),
+    ("a head without end", drip(HEAD + b"X: ", b"x")),
+    ("always about to answer", drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n")),
+]
 
 
-def test_a_connection_that_is_not_taken_is_given_up(front: Front) -> None:
-    with crowded() as port, pytest.raises(front.fault, match=r"no connection within 0\.3 seconds"):
-        front.go(f"http://127.0.0.1:{port}/", [f"127.0.0.1:{port}"], allow_private=True, connect=0.3)
+def given_up(front: Front, url: str, **more: Any) -> None:
+    host = url.partition("//")[2].strip("/")
+    with pytest.raises(front.fault, match=r"did not answer: not within 0\.3 seconds"):
+        front.go(url, [host], allow_private=True, timeout=0.3, **more)
 
 
-def test_a_name_that_is_not_resolved_is_given_up(front: Front) -> None:
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("behaviour", [pytest.param(slow, id=name) for name, slow in SLOW])
+def test_an_answer_that_does_not_come_is_given_up(front: Front, behaviour: Callable[..., None], scheme: str) -> None:
+    with scripted(behaviour if scheme == "http" else stall) as server:
+        given_up(front, f"{scheme}://127.0.0.1:{server.port}/")
+
+
+def test_a_connection_or_a_name_that_does_not_come_is_given_up(front: Front) -> None:
+    with crowded() as port:
+        given_up(front, f"http://127.0.0.1:{port}/")
     released = threading.Event()
-    hosts = ["slow.example:80"]
     try:
-        with pytest.raises(front.fault, match=r"no connection within 0\.3 seconds"):
-            front.go("http://slow.example/", hosts, connect=0.3, resolve=lambda *_: [str(released.wait(20))])
+        given_up(front, "http://slow.example:80/", resolve=lambda *_: [str(released.wait(20))])
     finally:
         released.set()
-
-
-SLOW_HEADS = [stall, drip(b"HTTP/1.1 200 OK\r\nX: ", b"x"), drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n")]
-
-
-@pytest.mark.parametrize("behaviour", SLOW_HEADS, ids=["none", "dripping", "continued"])
-def test_an_answer_that_does_not_begin_is_given_up(front: Front, behaviour: Callable[..., None]) -> None:
-    words = r"no answer began within 0\.3 seconds"
-    with scripted(behaviour) as server, pytest.raises(front.fault, match=words):
-        front.go(f"http://127.0.0.1:{server.port}/", [f"127.0.0.1:{server.port}"], allow_private=True, first_byte=0.3)
-
-
-def test_a_handshake_that_does_not_end_is_given_up(front: Front) -> None:
-    with scripted(stall) as server, pytest.raises(front.fault, match=r"no connection within 0\.3 seconds"):
-        front.go(f"https://127.0.0.1:{server.port}/", [f"127.0.0.1:{server.port}"], allow_private=True, connect=0.3)
 
 
 # What is let in. PORT stands for the listener's: every row would reach it, were the URL only believed.
@@ -260,5 +260,5 @@ LET_IN = [
 @pytest.mark.parametrize(("url", "target"), LET_IN)
 def test_allowed_urls_are_let_in(url: str, target: tuple[Any, ...]) -> None:
     hosts = ["a.example", "b.example:8443", "[2606:2800::1]:90"]
-    outbound = Outbound(hosts, allow_private=False, times=Timeouts.within(1), max_bytes=1)
+    outbound = Outbound(hosts, allow_private=False, timeout=1, max_bytes=1)
     assert tuple(outbound.admit(url, place="/url")) == target

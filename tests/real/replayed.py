@@ -20,7 +20,7 @@ from service.calibration.labels import LabelledItem
 from service.calibration.predictions import MemberAnswer, Prediction
 from service.core.judging.fits.fit import join_models
 from service.core.judging.questions import ASSEMBLY
-from service.core.judging.quote_coverage import list_left_out
+from service.core.judging.quoting import list_left_out
 from service.registry import Registry
 from tests.faults.provider import Asked, Provider
 

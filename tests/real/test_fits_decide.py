@@ -20,8 +20,7 @@ from service.calibration.options import ReportOptions
 from service.calibration.run import calibrate
 from service.calibration.splits import assign_folds
 from service.core.judging.fits.fit import Fit, build_route, join_models
-from service.core.judging.judged_outcomes import JudgedScore
-from service.core.judging.open_judgements import OpenJudgement
+from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement
 from service.core.judging.prompts import Completion, Usage
 from service.core.judging.questions import build_question
 from service.core.judging.replies import read_judgement

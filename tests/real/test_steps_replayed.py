@@ -28,8 +28,7 @@ from service.calibration.results import CalibrationRun
 from service.calibration.run import calibrate
 from service.calibration.splits import assign_folds
 from service.core.judging.fits.fit import build_route
-from service.core.judging.judged_outcomes import JudgedScore
-from service.core.judging.open_judgements import OpenJudgement
+from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement
 from service.core.judging.prompts import Completion, Usage
 from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import read_judgement

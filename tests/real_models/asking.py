@@ -26,7 +26,7 @@ from service.core.judging.questions import Question, build_question
 from service.core.judging.replies import check_quotes
 from service.core.trace import Trace
 from service.errors import JudgeError
-from service.outbound.exchanges import ExchangeBounds, Timeouts
+from service.outbound.exchanges import ExchangeBounds
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 600.0
@@ -115,7 +115,7 @@ class Count:
 async def ask_all(items: list[Item], *, model: str, base: str, form: Any, verbose: bool) -> Count:
     """Ask a model each question, one after the other."""
     count = Count()
-    client = LiteLLM(api_base=base, api_key=None, reply=form, bounds=ExchangeBounds(Timeouts.within(DEADLINE_S)))
+    client = LiteLLM(api_base=base, api_key=None, reply=form, bounds=ExchangeBounds(DEADLINE_S))
     calls = ModelCaller(client, policy=RetryPolicy(attempt_s=DEADLINE_S, total_s=2 * DEADLINE_S))
     recorder = _Recorder(calls)
     judging = Judging(recorder, NoCache(), Judges(model, api_base=base), closing=disconnect)

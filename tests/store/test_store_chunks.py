@@ -334,9 +334,9 @@ def test_an_account_reserves_ahead_and_gives_back_what_it_does_not_need(stage: S
     async def spend() -> list[int]:
         recorder = Recorder(stage.worker(), in_flight=4)
         account = await recorder.open_account(chunk)
-        await account.spending.wait_for_room(None)
+        await account.wait_for_room(None)
         seen = [stage.find(batch).questions]
-        with account.spending.reserve(None):
+        with account.reserve(None):
             assert await recorder.put(chunk.lease, account, [row(0)])
             seen.append(stage.find(batch).questions)
         assert await recorder.put(chunk.lease, account, [row(1)])

@@ -34,7 +34,7 @@ class JudgeHealth:
     fits: int
     """Number of installed fits."""
     warnings: tuple[str, ...]
-    """Judges whose verdicts stay open because no fit applies."""
+    """Judges whose verdicts stay open because no fit applies, and why this process's last request to a model had no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,8 @@ class OverviewRoutes:
     def _describe_judge(self) -> JudgeHealth:
         judging = self._engine.judging
         model = None if judging is None else judging.judges.model
-        return JudgeHealth(model, model == STAND_IN, len(self._engine.fits), tuple(self._engine.list_warnings()))
+        outage = [f"no answer when a model was asked last: {judging.outage}"] if judging and judging.outage else []
+        return JudgeHealth(model, model == STAND_IN, len(self._engine.fits), (*self._engine.list_warnings(), *outage))
 
 
 async def _read_jobs(request: Request, store: JobStore[J]) -> tuple[tuple[J, ...], tuple[J, ...]]:

@@ -11,8 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Literal
 
-from service.asking.budget.accounts import Account, Cover
-from service.asking.budget.reservations import Spending
+from service.asking.budget.reservations import Account, Cover, Spending
 from service.core.money import format_usd
 from service.errors import BusyError, DaySpentError
 from service.store.access.usage import Caps, UsageStore
@@ -59,13 +58,13 @@ class Days:
             self._days[key] = _Day(*key, self)
         if self._flushing is None or self._flushing.done():
             self._flushing = asyncio.create_task(self._flush_on())
-        return self._days[key].spending
+        return self._days[key]
 
     async def flush(self) -> None:
         """Write what was used, and give back reservations that are not needed."""
         for key, day in list(self._days.items()):
             await day.flush()
-            if key[1] < self.today and day.spending.is_idle and day.sum_used() == day.written:
+            if key[1] < self.today and day.is_idle and day.sum_used() == day.written:
                 self._days.pop(key, None)
 
     async def run_stored(self, work: Callable[[], bool]) -> bool:
@@ -103,16 +102,16 @@ class _Day(Account):
         self._writing = asyncio.Lock()
         self._tasks: set[asyncio.Task[bool]] = set()
 
-    async def advance(self, worst_usd: float) -> bool:
+    async def advance(self, worst: float) -> bool:
         """Reserve some more calls. The waiter may go away: what is being written counts."""
-        task = asyncio.create_task(self._advance(worst_usd))
+        task = asyncio.create_task(self._advance(worst))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _advance(self, worst_usd: float) -> bool:
+    async def _advance(self, worst: float) -> bool:
         async with self._writing:
-            return await super().advance(worst_usd)
+            return await super().advance(worst)
 
     async def hold(self, cover: Cover) -> bool:
         """Reserve so much of the day; while the database cannot be written, by reading alone.
@@ -155,10 +154,9 @@ class _Day(Account):
         """Write what was used. Give back what is reserved if nothing is under way."""
         async with self._writing:
             if self.sum_used() != self.written:
-                own = self.spending
-                await self._write(Cover(own.covered_usd, own.covered_calls), NO_CAPS)  # it is used already
+                await self._write(None, NO_CAPS)  # it is used already
 
-    async def _write(self, cover: Cover, caps: Caps) -> bool:
+    async def _write(self, cover: Cover | None, caps: Caps) -> bool:
         """Bring the database up to date, with so much covered; False if a cap forbids it."""
         used, store = self.sum_used(cover), self._days.store
         added = used - self.written

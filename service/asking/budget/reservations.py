@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from math import inf
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+from typing_extensions import override
 
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
-from service.core.money import Cost, Spent, format_usd
+from service.core.money import Cost, Spent, UsageAmount, format_usd
 from service.errors import JudgeError
-
-if TYPE_CHECKING:
-    from service.asking.budget.accounts import Account
 
 
 class Spending:
@@ -28,10 +27,6 @@ class Spending:
         """`within`: the wholes that this is part of, such as a batch and a day; they count and limit this spending too."""
         self.cap_usd = cap_usd
         self.within = tuple(within)
-        self.backing: Account | None = None
-        """Records what may be spent before it is spent. None: nothing needs to."""
-        self.covered_usd, self.covered_calls = 0.0, inf
-        """How far `committed_usd` and `calls` may go by what is recorded; only used with a backing."""
         self.faults: list[JudgeError] = []
         """The faults that came instead of verdicts."""
         self.spent_usd = 0.0
@@ -48,7 +43,6 @@ class Spending:
         self._open: set[Reservation] = set()
         self._waiting: list[asyncio.Future[None]] = []
         self._settled = 0  # number of calls so far
-        self._advancing = asyncio.Lock()
 
     @property
     def reserved_usd(self) -> float:
@@ -92,11 +86,11 @@ class Spending:
         worst = worst_usd or 0.0
         while not any(one._lacks_room(worst, settled=one.reserved_usd) for one in self._iterate_payers()):
             crowded = next((one for one in self._iterate_payers() if one._lacks_room(worst)), None)
-            uncovered = next((one for one in self._iterate_payers() if one._is_uncovered(worst)), None)
+            uncovered = next((one for one in self._iterate_payers() if one.is_uncovered(worst)), None)
             if crowded is not None:
                 await crowded._wait_for_settlement()
             elif uncovered is not None:
-                await uncovered._advance_backing(worst)
+                await uncovered.extend_cover(worst)
             else:
                 return
 
@@ -122,33 +116,24 @@ class Spending:
         left = self.left_usd
         return left is not None and worst > left + settled
 
-    def _is_uncovered(self, worst: float) -> bool:
-        return self.backing is not None and (
-            self.committed_usd + worst > self.covered_usd or self.calls >= self.covered_calls
-        )
+    def is_uncovered(self, worst: float) -> bool:  # noqa: ARG002 (for accounts)
+        """Whether a call of this cost must be recorded elsewhere before it is made."""
+        return False
 
-    async def _advance_backing(self, worst: float) -> None:
-        before = self._settled
-        async with self._advancing:
-            if self.backing is None or not self._is_uncovered(worst) or await self.backing.advance(worst):
-                return
-        if self._settled != before:  # settled calls may have left room
-            return
-        if self.is_idle:
-            raise self.backing.build_refusal()
-        await self._wait_for_settlement()
+    async def extend_cover(self, worst: float) -> None:
+        """Record that such a call may be made. Raises JudgeError if it may not."""
 
     async def _wait_for_settlement(self) -> None:
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         await waiting
 
-    def open(self, reservation: Reservation) -> None:
+    def start_call(self, reservation: Reservation) -> None:
         """Start a call."""
         self._open.add(reservation)
         self.calls += 1
 
-    def close(self, reservation: Reservation, usage: Usage | None, *, sent: bool = True) -> None:
+    def end_call(self, reservation: Reservation, usage: Usage | None, *, sent: bool = True) -> None:
         """End a call with its usage; None: nothing is billed. A usage without a cost means a bill of unknown size.
 
         `sent`: whether anything may have reached the model; if not, it was no call.
@@ -183,7 +168,7 @@ class Reservation:
 
     def __enter__(self) -> Reservation:
         for payer in self._payers:
-            payer.open(self)
+            payer.start_call(self)
         return self
 
     def __exit__(
@@ -193,4 +178,90 @@ class Reservation:
             self._usage = error.usage if isinstance(error, CallError) else None
         sent = not isinstance(error, CallError) or error.sent
         for payer in self._payers:
-            payer.close(self, self._usage, sent=sent)
+            payer.end_call(self, self._usage, sent=sent)
+
+
+NOTHING = UsageAmount()
+
+
+class Cover(NamedTuple):
+    """How far the dollars and the calls of an account may go."""
+
+    usd: float
+    calls: float
+
+
+class Account(Spending):
+    """What one process spends of something that all processes share: a tenant's day, or a batch.
+
+    It is reserved where all see it before it happens, so that a death leaves nothing uncounted.
+    """
+
+    def __init__(self, before: UsageAmount = NOTHING, *, ahead: int, limited: bool = True) -> None:
+        """`before`: what was written for it earlier. `ahead`: calls that are reserved together. `limited`: whether at all."""
+        super().__init__()
+        self.written = self._before = before
+        self._ahead = ahead
+        self._cover = Cover(0.0, 0.0) if limited else None
+        self._advancing = asyncio.Lock()
+
+    @abstractmethod
+    async def hold(self, cover: Cover) -> bool:
+        """Write that so much may be spent, and cover it; False if a limit forbids it."""
+
+    @abstractmethod
+    def build_refusal(self) -> JudgeError:
+        """Build the error for a call that gets no advance."""
+
+    @override
+    def is_uncovered(self, worst: float) -> bool:
+        return self._cover is not None and (
+            self.committed_usd + worst > self._cover.usd or self.calls >= self._cover.calls
+        )
+
+    @override
+    async def extend_cover(self, worst: float) -> None:
+        before = self._settled
+        async with self._advancing:
+            if not self.is_uncovered(worst) or await self.advance(worst):
+                return
+        if self._settled != before:  # settled calls may have left room
+            return
+        if self.is_idle:
+            raise self.build_refusal()
+        await self._wait_for_settlement()
+
+    async def advance(self, worst: float) -> bool:
+        """Reserve some more calls of at most this cost, or only one if that is too many; False if a limit forbids that too.
+
+        Raises JudgeError if nobody can tell.
+        """
+        covered = self._cover or Cover(0.0, 0.0)
+        for count in (self._ahead, 1):
+            usd = max(covered.usd, self.committed_usd + count * worst)
+            if await self.hold(Cover(usd, max(covered.calls, self.calls + count))):
+                return True
+        return False
+
+    def cover(self, cover: Cover | None) -> None:
+        """Let the spending go so far."""
+        if self._cover is not None:
+            self._cover = cover or self._cover
+
+    def sum_used(self, cover: Cover | None = None) -> UsageAmount:
+        """Sum what was used and is reserved, up to `cover`. Gives back what is reserved if no call is under way."""
+        if cover is None and self.is_idle:
+            self.cover(Cover(self.committed_usd, self.calls))
+        before, held = self._before, self._cover and (cover or self._cover)
+        spent = self.spent_usd + self.uncertain_usd
+        return UsageAmount(
+            questions=before.questions + self.calls,
+            held_questions=0 if held is None else int(max(held.calls, self.calls)) - self.calls,
+            cached=before.cached + self.cached,
+            tokens_in=before.tokens_in + self.tokens_in,
+            tokens_out=before.tokens_out + self.tokens_out,
+            cost_usd=before.cost_usd + self.spent_usd,
+            uncertain_usd=before.uncertain_usd + self.uncertain_usd,
+            held_usd=0.0 if held is None else max(held.usd, self.committed_usd) - spent,
+            unpriced=before.unpriced + self.unpriced,
+        )

@@ -1,7 +1,8 @@
 """What every cache of judgements offers its callers: entries come back as they were stored, or not at all; nothing raises.
 
-A cache is a store of rows, on a disk or in Redis. The store may fail in any way; the guard turns that into a miss and a count,
-and leaves alone for a moment what has just failed.
+A cache is a store of rows, on a disk or in Redis, that may fail in any way: the guard turns that into a miss and a count, and
+leaves alone for a moment what has just failed. Nobody waits for a row to be written: rows wait in memory, where they are found,
+until a task of the event loop has written them, many at once.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import asyncio
 import hashlib
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from time import monotonic
 from typing import Protocol, TypeVar
 
@@ -26,7 +29,13 @@ MAX_SEALED_BYTES = MAX_TEXT_BYTES + 64
 """Most bytes of a text with its seal."""
 
 MAX_AT_ONCE = 32
-"""Most operations of one process that are under way; the others queue, and their wait for a turn is no failure."""
+"""Most look-ups of one process that are under way; the others queue, and their wait for a turn is no failure."""
+
+MAX_BATCH_ROWS = 256
+"""Most rows written in one transaction."""
+
+MAX_PENDING_ROWS = 4 * MAX_BATCH_ROWS
+"""Most rows that wait to be written; of more, the oldest are given up."""
 
 LOG_INTERVAL_S = 60.0
 """Fewest seconds between log lines about a failing cache; the counts miss nothing."""
@@ -35,19 +44,22 @@ T = TypeVar("T")
 
 
 class Cache(Protocol):
-    """What callers see of a cache. Keys are sha256 in hex, and include the tenant. Values are JSON text.
+    """What callers see of a cache; by itself, one that keeps nothing. Keys are sha256 in hex, and include the tenant.
 
     Its methods raise nothing but CancelledError: a broken cache is a miss and a count.
     """
 
     async def get(self, key: str) -> str | None:
-        """Return the text stored under `key`; None is a miss."""
+        """Return the JSON text stored under `key`; None is a miss."""
 
-    async def set(self, key: str, text: str) -> None:
-        """Store the text, if possible. A text above MAX_TEXT_BYTES is not stored, but counted."""
+    def set(self, key: str, text: str) -> None:
+        """Store the text soon, if possible. A text above MAX_TEXT_BYTES is not stored, but counted."""
+
+    async def flush(self) -> None:
+        """Wait until what was stored can outlive the process, or has failed to be written."""
 
     async def close(self) -> None:
-        """Release files and connections. Later lookups are misses."""
+        """Write what waits, and release files and connections. Later lookups are misses."""
 
 
 class NoCache(Cache):
@@ -56,10 +68,6 @@ class NoCache(Cache):
 
 class RefusedRowError(Exception):
     """A row that we did not write. It is left alone and counted."""
-
-
-class NotStoredError(Exception):
-    """The store works but did not accept the row: it is full or read-only. Reading goes on."""
 
 
 @dataclass(slots=True)
@@ -72,6 +80,7 @@ class CacheCounts:
     """Rows that are not as we wrote them. Each is a miss too."""
     too_large: int = 0
     failures: int = 0
+    """Look-ups, and writes of one or many rows, that failed; and rows that were given up."""
     moved_aside: int = 0
     """Files that could not be read, and were replaced by an empty one."""
 
@@ -97,10 +106,10 @@ def unseal_row(key: str, row: str) -> str:
 
 
 class GuardedCache(ABC):
-    """A cache over rows that may fail.
+    """A cache over rows that may fail. Use from one event loop at a time.
 
-    `patience` is the longest that one operation may take, in seconds, from when it is its turn. After a failure the rows are
-    left alone for `rest` seconds of `clock`, with only misses, so that hanging rows do not cost that patience for every question.
+    `patience` is the longest that one operation may take, in seconds, from when it is its turn. After a failure the rows are not
+    read (or not written) for `rest` seconds of `clock`, so that hanging rows do not cost that patience for every question.
     """
 
     def __init__(
@@ -115,17 +124,18 @@ class GuardedCache(ABC):
         self._patience = patience
         self._rest = rest
         self._clock = clock
-        self._resting_until = float("-inf")
-        self._quiet_until = float("-inf")
+        self._unread_until = self._unwritten_until = self._quiet_until = float("-inf")
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)
+        self._pending: dict[str, str] = {}
+        self._writing: asyncio.Task[None] | None = None
 
     @abstractmethod
     async def read_row(self, key: str) -> str | None:
         """Read a row as it was written; None if there is none. May raise anything."""
 
     @abstractmethod
-    async def write_row(self, key: str, sealed: str) -> None:
-        """Write a row of at most MAX_SEALED_BYTES. May raise anything."""
+    async def write_rows(self, rows: Mapping[str, str]) -> None:
+        """Write rows of at most MAX_SEALED_BYTES, all or some of them. May raise anything."""
 
     @abstractmethod
     async def release(self) -> None:
@@ -133,7 +143,15 @@ class GuardedCache(ABC):
 
     async def get(self, key: str) -> str | None:
         """Return the text stored under `key`; None is a miss."""
-        text = await self._try(lambda: self._read(key))
+        text = None
+        try:
+            if (row := self._pending.get(key)) is None:
+                row = await self._read(key)
+            else:
+                self._write_soon()  # the last try may have failed
+            text = None if row is None else unseal_row(key, row)
+        except RefusedRowError:
+            self.counts.refused += 1
         if text is None:
             self.counts.misses += 1
         else:
@@ -141,11 +159,19 @@ class GuardedCache(ABC):
         return text
 
     async def _read(self, key: str) -> str | None:
-        row = await self.read_row(key)
-        return None if row is None else unseal_row(key, row)
+        async with self._turns:
+            if self._clock() < self._unread_until:
+                return None
+            try:
+                return await self._try(self.read_row(key))
+            except RefusedRowError:
+                raise
+            except Exception:  # noqa: BLE001 (a cache raises nothing)
+                self._unread_until = max(self._unread_until, self._clock() + self._rest)
+                return None
 
-    async def set(self, key: str, text: str) -> None:
-        """Store the text, if possible."""
+    def set(self, key: str, text: str) -> None:
+        """Store the text soon, if possible."""
         try:
             row = seal_row(key, text)
         except UnicodeEncodeError:
@@ -154,40 +180,57 @@ class GuardedCache(ABC):
         if len(row.encode()) > MAX_SEALED_BYTES:
             self.counts.too_large += 1
             return
-        await self._try(lambda: self.write_row(key, row))
+        self._pending.pop(key, None)
+        self._pending[key] = row
+        if len(self._pending) > MAX_PENDING_ROWS:
+            del self._pending[next(iter(self._pending))]
+            self.counts.failures += 1
+        self._write_soon()
+
+    def _write_soon(self) -> asyncio.Task[None]:
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_pending())
+        return self._writing
+
+    async def _write_pending(self) -> None:
+        """Write what waits. What fails waits for the next row that is stored, or for the end."""
+        while self._pending and self._clock() >= self._unwritten_until:
+            rows = dict(islice(self._pending.items(), MAX_BATCH_ROWS))
+            try:
+                await self._try(self.write_rows(rows))
+            except Exception:  # noqa: BLE001 (a cache raises nothing)
+                self._unwritten_until = max(self._unwritten_until, self._clock() + self._rest)
+                return
+            for key, row in rows.items():
+                if self._pending.get(key) is row:
+                    del self._pending[key]
+
+    async def flush(self) -> None:
+        """Wait until what was stored is written, or has failed to be."""
+        if self._pending:
+            await asyncio.wait([self._write_soon()])
 
     async def close(self) -> None:
-        """Release files and connections. Later lookups are misses."""
-        self._resting_until = float("inf")
+        """Write what waits, and release files and connections. Later lookups are misses."""
+        self._unwritten_until = min(self._unwritten_until, self._clock())
+        await self.flush()
+        self._unread_until = self._unwritten_until = float("inf")
+        with suppress(Exception):  # it is noted
+            await self._try(self.release())
+
+    async def _try(self, work: Awaitable[T]) -> T:
+        """Return the result of the work. Notes and raises its error, TimeoutError for one that takes too long."""
         try:
             async with asyncio.timeout(self._patience):
-                await self.release()
-        except Exception as error:  # noqa: BLE001 (a cache raises nothing)
-            self._note_failure(error)
-
-    async def _try(self, work: Callable[[], Awaitable[T]]) -> T | None:
-        """Run the work and return its result; None if it fails, takes too long, or is not tried at all."""
-        async with self._turns:
-            if self._clock() < self._resting_until:
-                return None
-            try:
-                async with asyncio.timeout(self._patience):
-                    found = await work()
-            except RefusedRowError:
-                self.counts.refused += 1
-            except NotStoredError as error:
-                self._note_failure(error)
-            except Exception as error:  # noqa: BLE001 (a cache raises nothing)
-                self._note_failure(error)
-                self._resting_until = max(self._resting_until, self._clock() + self._rest)
-            else:
-                self.trouble = None
-                return found
-        return None
-
-    def _note_failure(self, error: Exception) -> None:
-        self.counts.failures += 1
-        self.trouble = name_error_kind(error)
-        if self._clock() >= self._quiet_until:
-            self._quiet_until = self._clock() + LOG_INTERVAL_S
-            LOG.warning("the cache at %s failed: %s", self.place, self.trouble)
+                found = await work
+        except RefusedRowError:
+            raise
+        except Exception as error:
+            self.counts.failures += 1
+            self.trouble = name_error_kind(error)
+            if self._clock() >= self._quiet_until:
+                self._quiet_until = self._clock() + LOG_INTERVAL_S
+                LOG.warning("the cache at %s failed: %s", self.place, self.trouble)
+            raise
+        self.trouble = None
+        return found

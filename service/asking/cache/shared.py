@@ -7,12 +7,13 @@ stretch that to seconds. Redis expires rows by its own clock, and bounds their s
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import urlsplit
 
-from service.asking.cache.guard import MAX_SEALED_BYTES, GuardedCache, NotStoredError, RefusedRowError
+from service.asking.cache.guard import MAX_SEALED_BYTES, GuardedCache, RefusedRowError
 
 if TYPE_CHECKING:
     from redis.exceptions import ResponseError
@@ -80,12 +81,11 @@ class RedisCache(GuardedCache):
         except (self._refusal, UnicodeDecodeError):  # not a string, or not our text
             raise RefusedRowError from None
 
-    async def write_row(self, key: str, sealed: str) -> None:
-        """Write a row for its time to live."""
-        try:
-            await self._client.set(self._prefix + key, sealed, ex=self._ttl)
-        except self._refusal as error:  # out of memory, or a replica
-            raise NotStoredError from error
+    async def write_rows(self, rows: Mapping[str, str]) -> None:
+        """Write rows for their time to live."""
+        await asyncio.gather(
+            *[self._client.set(self._prefix + key, sealed, ex=self._ttl) for key, sealed in rows.items()]
+        )
 
     async def release(self) -> None:
         """Close the connections."""

@@ -16,13 +16,12 @@ from pydantic import BaseModel, ValidationError
 from service.asking.faults import CallError
 from service.asking.model import LiteLLM
 from service.core.judging.prompts import Completion, Prompt, Usage
-from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, Timeouts
+from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, holds_more_values
 from service.outbound.transport import NoReplyError
-from service.outbound.unpacking import holds_more_values
 
 B = TypeVar("B", bound=BaseModel)
 
-BOUNDS = ExchangeBounds(Timeouts.within(600.0), max_bytes=2**29, max_values=2**40)
+BOUNDS = ExchangeBounds(600.0, max_bytes=2**29, max_values=2**40)
 """Limits of an exchange with a batch endpoint: the results of a whole batch come in one answer."""
 
 _OWN_HEADERS = frozenset({"host", "connection", "content-length", "content-type", "accept", "accept-encoding"})

@@ -13,9 +13,8 @@ from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
 from service.core.expectations.expectation import ExpectedCall
 from service.core.judging.fits.fit import Fit, Status
-from service.core.judging.judged_outcomes import JudgedScore, MixedScore
+from service.core.judging.judged_outcomes import JudgedScore, MixedScore, OpenJudgement
 from service.core.judging.notes import JudgeReply, Vote, sum_counts
-from service.core.judging.open_judgements import OpenJudgement
 from service.core.judging.prompts import Usage
 from service.core.models.light import light
 from service.core.money import NOTHING, Cost, Spent

@@ -8,10 +8,9 @@ from dataclasses import replace
 from service.core.checks import Subject
 from service.core.grounding.grounded_outcomes import GroundedSkip
 from service.core.judging.fits.fit import Fit
-from service.core.judging.judged_outcomes import JudgedScore, complete_outcome, find_judged_place, judge_ask
+from service.core.judging.judged_outcomes import JudgedScore, complete_outcome, find_judged_place, judge_ask, leave_open
 from service.core.judging.judges import Ask
 from service.core.judging.notes import Vote
-from service.core.judging.open_judgements import leave_open
 from service.core.models.light import light
 from service.core.outcome import Outcome, Skipped
 from service.core.plan import CriterionPlan, PendingOutcome, Plan

@@ -14,10 +14,8 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.judging.examples import render_plain
+from service.core.judging.prompts import render_plain
 
-MAX_LEVELS = 100
-"""Nesting depth that is shown: deeper than any trace that arrives over HTTP, and well within the recursion limit."""
 NOTE_CHARS = 48
 """Room for a note on what is left out, in characters of JSON."""
 SHARE_CHARS = 200
@@ -32,7 +30,7 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 _PLAIN_WORD = re.compile("[a-z]{3,}")
 _UNSPACED = re.compile("(?=([\u2e80-\U0003ffff]{2}))")
 """Any two characters of a script without spaces between words."""
-_NOTE = re.compile(r"\[left out: (?:[0-9]+ (?:characters|items|keys)|all that lies deeper)\]")
+_NOTE = re.compile(r"\[left out: [0-9]+ (?:characters|items|keys)\]")
 
 
 def find_terms(text: str) -> Terms:
@@ -66,41 +64,17 @@ class PromptExcerpt(NamedTuple):
 
 
 def cut_value(value: JsonValue, limit: int, about: Callable[[], Iterable[str]] = tuple) -> PromptExcerpt:
-    """Return what is shown of a value, in at most `limit` characters of JSON (at least 200) and `MAX_LEVELS` levels.
+    """Return what is shown of a value, in at most `limit` characters of JSON (at least 200).
 
     `about` gives the texts in question.
     """
-    flat = _flatten(value, MAX_LEVELS) if _is_deep(value) else value
-    size = len(render_plain(flat))
+    size = len(render_plain(value))
     if size <= limit:
-        return PromptExcerpt(flat, int(flat is not value))
-    kept = _fit(flat, limit, find_terms("\n".join(about())))
+        return PromptExcerpt(value, 0)
+    kept = _fit(value, limit, find_terms("\n".join(about())))
     if isinstance(value, list) and isinstance(kept, dict):  # events and texts, which say themselves where they are from
         kept = list(kept.values())
     return PromptExcerpt(kept, max(1, size - len(render_plain(kept))))
-
-
-def _is_deep(value: JsonValue) -> bool:
-    level: list[JsonValue] = [value]
-    for _ in range(MAX_LEVELS):
-        level = [item for one in level for item in _list_inside(one) if isinstance(item, list | dict)]
-        if not level:
-            return False
-    return True
-
-
-def _list_inside(value: JsonValue) -> Iterable[JsonValue]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-
-
-def _flatten(value: JsonValue, levels: int) -> JsonValue:
-    if not isinstance(value, list | dict):
-        return value
-    if not levels:
-        return "[left out: all that lies deeper]"
-    if isinstance(value, list):
-        return [_flatten(item, levels - 1) for item in value]
-    return {key: _flatten(item, levels - 1) for key, item in value.items()}
 
 
 def _fit(value: JsonValue, limit: int, wanted: Terms) -> JsonValue:

@@ -98,8 +98,9 @@ def grade_claims(rule: ClaimRule, values: Sequence[float], likely: Sequence[floa
     shades = [shade_value(rule, value) if one is None else one for value, one in zip(values, known, strict=True)]
     if rule == "worst":
         return Worth(min(values), 1 / (1 + fsum([1 - shade for shade in shades])))
-    return Worth(_mean(values), _mean(shades))
+    return Worth(mean(values), mean(shades))
 
 
-def _mean(values: Sequence[float]) -> float:
+def mean(values: Sequence[float]) -> float:
+    """Return the mean of values in [0, 1], never more than 1 by rounding."""
     return min(1.0, fsum(values) / len(values))

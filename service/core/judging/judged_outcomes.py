@@ -1,4 +1,4 @@
-"""Turn judges' replies into outcomes: combine the votes, apply fits, and keep what each vote cost beside the value."""
+"""Turn judges' replies into outcomes: combine votes, apply fits, complete what code began, leave open what does not count."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field, JsonValue
 
 from service.core.json.values import format_value
-from service.core.judging.fits.certificate import Guarantee
-from service.core.judging.fits.fit import AppliedFit, Fit, Status, calibrate_value
+from service.core.judging.fits.fit import AppliedFit, Fit, JudgeCalibration, Status, calibrate_value
 from service.core.judging.focus import list_texts
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import Ask, Judge
@@ -56,28 +55,6 @@ class PendingOutcome(NamedTuple):
 
 
 @light
-class JudgeCalibration:
-    """Whether the value is a measured probability that a human would pass the item.
-
-    calibrated: it is, by the named fit. stale: that fit is too old, or was made with another snapshot of the model.
-    mismatched: the only fits are for another version of the judge or another model. out_of_domain: the fit does
-    not cover this raw value, or the stratum that the request names. uncalibrated: no usable fit exists. Every status but
-    calibrated leaves the judge's own value unchanged.
-    """
-
-    status: Status
-    fit: str | None = None
-    threshold: float | None = None
-    """The lowest passing value, chosen with the fit; None where the judge's own threshold applies."""
-    needs_human: bool = False
-    """Whether the fit leaves this value to a human."""
-    guarantee: Guarantee | None = None
-    """What the fit guarantees about the verdicts it accepts."""
-    certified: Annotated[bool, Field(exclude_if=not_)] = False
-    """Whether the fit is certified to recognise passes and failures. Absent: it is not."""
-
-
-@light
 class JudgedScore(Scored):
     """A judge's verdict: `raw` is its graded value in [0, 1]; `value` is the calibrated one, or else the value of its label."""
 
@@ -115,8 +92,9 @@ def judge_ask(
     verdicts = list_counted(ask.judge, verdicts)
     own, label = combine_values(ask.judge, [(one.judgement.label, one.judgement.value) for one in verdicts])
     applied = ruling.calibrate(replies, lambda one: (one.low.graded + one.high.graded) / 2)
-    value = ruling.cap(applied.value if applied.status == "calibrated" else own)
-    passed = passes(value, ask.judge.threshold if applied.threshold is None else applied.threshold)
+    value = ruling.cap(applied.value if applied.calibration.status == "calibrated" else own)
+    threshold = applied.calibration.threshold
+    passed = passes(value, ask.judge.threshold if threshold is None else threshold)
     spokesman = next(reply for reply in verdicts if reply.judgement.label == label)
     return JudgedScore(
         value=value,
@@ -127,14 +105,7 @@ def judge_ask(
             *build_remarks(replies, at),
         ),
         raw=applied.raw,
-        calibration=JudgeCalibration(
-            applied.status,
-            applied.fit,
-            applied.threshold,
-            ruling.leaves_open(applied, passed=passed),
-            applied.guarantee,
-            applied.certified,
-        ),
+        calibration=replace(applied.calibration, needs_human=ruling.leaves_open(applied, passed=passed)),
         judge=build_note(ask.judge, replies, spokesman),
         evidence=ask.evidence,
     )
@@ -159,8 +130,10 @@ class _Ruling(NamedTuple):
 
     def leaves_open(self, applied: AppliedFit, *, passed: bool) -> bool:
         """Whether the fit leaves the verdict to others: inside its band, or where it guarantees nothing for this side."""
-        promise = applied.guarantee
-        return applied.needs_human or (promise is not None and not promise.accepts(applied.raw, passed=passed))
+        promise = applied.calibration.guarantee
+        return applied.calibration.needs_human or (
+            promise is not None and not promise.accepts(applied.raw, passed=passed)
+        )
 
     def calibrate(self, replies: Sequence[JudgeReply], take: Callable[[Judgement], float]) -> AppliedFit:
         """Apply the fits to the replies; `take` says how to count what they leave open."""
@@ -178,8 +151,9 @@ class _Ruling(NamedTuple):
         worst = self.calibrate(replies, lambda one: one.low.graded)
         best = self.calibrate(replies, lambda one: one.high.graded)
         for applied in (worst, best):
-            passed = applied.threshold is not None and passes(self.cap(applied.value), applied.threshold)
-            decisions.add((applied.status, self.leaves_open(applied, passed=passed), passed))
+            threshold = applied.calibration.threshold
+            passed = threshold is not None and passes(self.cap(applied.value), threshold)
+            decisions.add((applied.calibration.status, self.leaves_open(applied, passed=passed), passed))
         return len(decisions) == 1 and "out_of_domain" not in [status for status, *_ in decisions]
 
 
@@ -304,3 +278,71 @@ def _build_verdict_findings(judge: Judge, judgement: Judgement, at: Pointer, *, 
         yield Finding(claim.label, f'"{claim.quote}": {claim.reason}', claim.path or at)
     if not passed and not short:
         yield Finding(judgement.label, judgement.reason or judgement.label, at)
+
+
+@light
+class OpenJudgement(Skipped):
+    """A judgement that does not count and stays open. `raw` is the judge's graded value in [0, 1]."""
+
+    raw: float = field(kw_only=True)
+    estimate: float | None = field(default=None, kw_only=True)
+    """The calibrated value, where a fit applies."""
+    calibration: JudgeCalibration = field(kw_only=True)
+    judge: JudgeNote = field(kw_only=True)
+    evidence: JsonValue = field(default=None, kw_only=True)
+    """What code found first, as the judge saw it."""
+
+
+_WHY: dict[Status, str] = {
+    "stale": "its fit is too old, or was made with another snapshot of the model",
+    "mismatched": "the installed fits are for another version of it, another model or another route to it",
+    "out_of_domain": "its value, or the stratum of the trace, is none that was fitted",
+    "uncalibrated": "there is no fit that may be used",
+}
+
+
+def leave_open(
+    score: JudgedScore, at: Pointer, *, required: bool, guarantee: float | None = None
+) -> JudgedScore | OpenJudgement:
+    """Return the judgement if it counts, else an open one with a finding that says why.
+
+    A calibrated judgement counts unless it lies in the band that its fit leaves to humans. One whose fit does not apply
+    never counts: a judge must not gain from a calibration that became invalid. One without any fit counts
+    unless calibration is `required`. If a `guarantee` is required, a judgement counts only where its fit guarantees at
+    least that share. `at` is the place it is about. The judgement keeps its own findings.
+    """
+    calibration, judge = score.calibration, score.judge
+    said, estimate, cause = f"{judge.id} said {judge.label}", None, "uncalibrated"
+    if guarantee is not None and (lacking := _find_lacking(calibration, guarantee)):
+        why = Finding("not_guaranteed", f"{said}, which does not count: {lacking}", at)
+    elif calibration.status == "calibrated":
+        if not calibration.needs_human:
+            return score
+        estimate, cause = score.value, "human"
+        why = Finding("needs_human", f"{said}; at {estimate:.2f} its fit {calibration.fit} asks for a human", at)
+    elif calibration.status == "uncalibrated" and calibration.fit is None and not required:
+        return score
+    else:
+        reason = f"{said}, but this does not count: {_WHY[calibration.status]}"
+        why = Finding("not_calibrated", reason, at)
+    return OpenJudgement(
+        cause,
+        why.message,
+        (*score.findings, why),
+        raw=score.raw,
+        estimate=estimate,
+        calibration=calibration,
+        judge=judge,
+        evidence=score.evidence,
+    )
+
+
+def _find_lacking(calibration: JudgeCalibration, guarantee: float) -> str:
+    """Return why the guarantee of a judgement is missing or too low; empty if it suffices."""
+    if calibration.status != "calibrated":
+        return _WHY[calibration.status]
+    promise = calibration.guarantee
+    if promise is None or promise.share < guarantee:
+        promised = "nothing" if promise is None else f"{promise.share:g}"
+        return f"{guarantee:g} is to be promised of it, and its fit promises {promised}"
+    return ""

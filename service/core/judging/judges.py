@@ -12,7 +12,6 @@ from pydantic import Field, JsonValue, model_validator
 from service.core.case import Case
 from service.core.checks import WHOLE, Check, Part, Subject, SubjectOutcome, build_subject
 from service.core.grounding.ground import Grounded
-from service.core.judging.examples import Example
 from service.core.judging.fits.certificate import GuaranteedShare
 from service.core.judging.fits.maps import Share
 from service.core.judging.focus import Focus, PartName, list_texts
@@ -45,6 +44,33 @@ Reasoning = Effort | ThinkingTokens
 
 PASSING_VALUE = 0.75
 """The lowest value that passes where a judge does not say another."""
+
+
+class ExampleClaim(FrozenModel):
+    """One claim of a right answer."""
+
+    quote: str
+    reason: str = ""
+    path: str | None = None
+    """The pointer to the value that proves or refutes it; a judge sees the number of that value."""
+    label: str
+
+
+class Example(FrozenModel):
+    """A case with its right answer, shown to the judge before the question."""
+
+    shown: dict[str, JsonValue]
+    """The parts that the judge would have been shown, by name."""
+    label: str = ""
+    """The right label; absent where `claims` carry the labels."""
+    reason: str = ""
+    quotes: Several[str] = ()
+    claims: Several[ExampleClaim] = ()
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """All labels in the right answer."""
+        return frozenset([claim.label for claim in self.claims] or [self.label])
 
 
 class Judge(FrozenModel):
@@ -247,6 +273,7 @@ class JudgeCheck(Check):
             subjects = [build_subject(None, turn) for turn in case.active_turns]
         if not subjects:
             return [(WHOLE, _NOTHING[judge.level])]
+        compares = {"result", "answer"} <= set(judge.requires)
         asked: list[tuple[Subject, Ask | Outcome]] = []
         for subject, step in zip(subjects, steps or [None] * len(subjects), strict=True):
             unasked = _explain_unasked(judge, case, subject)
@@ -256,7 +283,7 @@ class JudgeCheck(Check):
                 subject.step,
                 step and step.call.name,
                 subject.turn,
-                gap=None if step else _find_gap(judge, case, subject),
+                gap=_find_missing_before_text(case, subject) if compares else None,
                 guarantee=self.guarantee,
                 evidence_digest=self.evidence_digest,
             )
@@ -312,11 +339,6 @@ def _check_result(case: Case, subject: Subject) -> Skipped | None:
     if _find_first(case, subject, "result", there=True) is not None:
         return None
     return _find_missing_before_text(case, subject) or NO_RESULT
-
-
-def _find_gap(judge: Judge, case: Case, subject: Subject) -> Skipped | None:
-    """Return the gap of a call without a result before a text, if the judge compares texts with results."""
-    return _find_missing_before_text(case, subject) if {"result", "answer"} <= set(judge.requires) else None
 
 
 def _find_missing_before_text(case: Case, subject: Subject) -> Skipped | None:

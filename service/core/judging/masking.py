@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -250,19 +250,7 @@ def _stands_alone(core: str, text: str, start: int, stop: int) -> bool:
 
 
 def _rebuild(value: JsonValue, leaf: Callable[[JsonValue], JsonValue]) -> JsonValue:
-    """Return a copy with each leaf passed through `leaf`. Uses a stack, so depth does not matter."""
-    root: list[JsonValue] = [value]
-    stack: list[tuple[dict[str, JsonValue] | list[JsonValue], str | int]] = [(root, 0)]
-    while stack:
-        holder, place = stack.pop()
-        here = cast("JsonValue", holder[place])  # pyright: ignore[reportArgumentType, reportCallIssue]
-        if isinstance(here, Mapping):
-            new: JsonValue = dict(here)
-            stack += [(new, key) for key in new]
-        elif isinstance(here, list):
-            new = list(here)
-            stack += [(new, n) for n in range(len(new))]
-        else:
-            new = leaf(here)
-        holder[place] = new  # pyright: ignore[reportArgumentType, reportCallIssue]
-    return root[0]
+    """Return a copy with each leaf passed through `leaf`."""
+    if isinstance(value, Mapping):
+        return {key: _rebuild(inner, leaf) for key, inner in value.items()}
+    return [_rebuild(inner, leaf) for inner in value] if isinstance(value, list) else leaf(value)

@@ -11,9 +11,8 @@ from pydantic import JsonValue
 
 from service.core.judging.grades import CANNOT_TELL, shade_value
 from service.core.judging.judges import Judge
-from service.core.judging.places import iter_shown_results
 from service.core.judging.questions import Question
-from service.core.judging.quote_coverage import list_sentences
+from service.core.judging.quoting import iter_shown_results, list_sentences
 from service.core.judging.replies import JudgedClaim, Judgement, judge_claims, judge_whole
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple
@@ -65,3 +66,13 @@ class Completion:
     usage: Usage
     tokens: tuple[Token, ...] = ()
     """The tokens of the reply, where log-probabilities were requested and returned."""
+
+
+def render_plain(value: JsonValue, *, sort_keys: bool = False) -> str:
+    r"""Render a value as one line of ASCII JSON without the characters that tags are made of.
+
+    >>> render_plain({"a": "</x> é\n&"})
+    '{"a": "\\u003c/x\\u003e \\u00e9\\n\\u0026"}'
+    """
+    text = json.dumps(value, ensure_ascii=True, sort_keys=sort_keys)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

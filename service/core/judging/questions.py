@@ -16,15 +16,13 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.judging.examples import render_plain
 from service.core.judging.excerpts import cut_value
 from service.core.judging.focus import PartName, list_texts, render_part
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import MAX_REPLY_TOKENS, Ask, Judge
 from service.core.judging.masking import UNMASKED, Masks
-from service.core.judging.places import ShownPlace, list_passages, list_shown_places
-from service.core.judging.prompts import Prompt, Turn
-from service.core.judging.quote_coverage import list_clauses
+from service.core.judging.prompts import Prompt, Turn, render_plain
+from service.core.judging.quoting import ShownPlace, list_clauses, list_passages, list_shown_places
 from service.core.judging.wording import EVIDENCE, PLACES, number_places, render_task
 from service.core.trace import Trace
 

@@ -17,10 +17,9 @@ from service.core.json.values import format_value
 from service.core.judging.grades import CANNOT_TELL, Worth, grade_claims, shade_value
 from service.core.judging.judges import Judge
 from service.core.judging.masking import Masks
-from service.core.judging.places import WITH_RESULTS
 from service.core.judging.prompts import Completion, Token
 from service.core.judging.questions import Question
-from service.core.judging.quote_coverage import list_left_out
+from service.core.judging.quoting import WITH_RESULTS, list_left_out
 from service.core.models.kinds import FrozenModel
 from service.errors import JudgeError
 

@@ -114,17 +114,16 @@ def iter_leaves(trace: Trace) -> Iterator[ShownLeaf]:
                 yield ShownLeaf(member[1], member[2] or member[3], member[2] is None)
 
 
-def _walk(value: JsonValue) -> Iterator[ShownLeaf]:
-    stack: list[tuple[str, JsonValue]] = [("", value)]
-    while stack:
-        key, here = stack.pop()
-        if isinstance(here, Mapping):
-            stack.extend(here.items())
-            yield from (ShownLeaf(name, "", False) for name in here)
-        elif isinstance(here, list):
-            stack.extend([(key, item) for item in here])
-        elif isinstance(here, str) or is_number(here):
-            yield ShownLeaf(key, str(here), not isinstance(here, str))
+def _walk(value: JsonValue, key: str = "") -> Iterator[ShownLeaf]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield ShownLeaf(name, "", False)
+            yield from _walk(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _walk(inner, key)
+    elif isinstance(value, str) or is_number(value):
+        yield ShownLeaf(key, str(value), not isinstance(value, str))
 
 
 def is_number(value: JsonValue) -> bool:

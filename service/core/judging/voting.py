@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from math import fsum
 
 from service.core.judging.fits.fit import Binding
+from service.core.judging.grades import mean
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.notes import JudgeReply, is_same_model
 from service.core.judging.questions import ASSEMBLY
@@ -21,7 +21,7 @@ def combine_values(judge: Judge, votes: Sequence[tuple[str, float]]) -> tuple[fl
     counts = Counter(label for label, _ in votes)
     label = min(counts, key=lambda name: (-counts[name], scale[name].value, name))
     given = [value for name, value in votes if judge.combine == "mean" or name == label]
-    return min(1.0, fsum(given) / len(given)), label
+    return mean(given), label
 
 
 def passes(value: float, threshold: float) -> bool:
@@ -56,7 +56,7 @@ def _list_possible(judge: Judge, replies: Sequence[JudgeReply], missing: int) ->
         least, most = judge.ends
         for end, rest in (("low", least), ("high", most)):
             given = [getattr(reply.judgement, end).value for reply in replies] + [rest] * missing
-            yield min(1.0, fsum(given) / len(given))
+            yield mean(given)
         return
     known = [reply for reply in replies if reply.has_verdict and reply.judgement.best is None]
     given = [(reply.judgement.label, reply.judgement.value) for reply in known]
@@ -91,8 +91,4 @@ def grade_votes(replies: Sequence[JudgeReply], take: Callable[[Judgement], float
     for reply in replies:
         by_model.setdefault(reply.model, []).append(take(reply.judgement))
     every = [grade for grades in by_model.values() for grade in grades]
-    return _mean(every), {model: _mean(grades) for model, grades in by_model.items()}
-
-
-def _mean(values: Sequence[float]) -> float:
-    return min(1.0, fsum(values) / len(values))
+    return mean(every), {model: mean(grades) for model, grades in by_model.items()}

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
-from service.core.judging.examples import Example, render_plain
 from service.core.judging.grades import CANNOT_TELL
-from service.core.judging.judges import Judge
-from service.core.judging.places import ShownPlace, list_shown_places
+from service.core.judging.judges import Example, Judge
+from service.core.judging.prompts import render_plain
+from service.core.judging.quoting import ShownPlace, list_shown_places
 
 PLACES = "places"
 """Name of the prompt part that numbers the values of the results."""

@@ -12,8 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from service.core.grounding.ground import Grounded, Origin
 from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
 from service.core.json.values import format_value
-from service.core.judging.judged_outcomes import JudgedScore, UnsureJudgement
-from service.core.judging.open_judgements import OpenJudgement
+from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement, UnsureJudgement
 from service.core.report import Report, ReportOutcome
 from service.core.trace import Trace
 from service.web.trace.marks import Mark, MarkedSpan, escape_invisible

@@ -10,10 +10,10 @@ from service.core.judging.judged_outcomes import (
     JudgeCalibration,
     JudgedScore,
     MixedScore,
+    OpenJudgement,
     UnsureJudgement,
 )
 from service.core.judging.notes import JudgeNote
-from service.core.judging.open_judgements import OpenJudgement
 from service.core.money import Cost
 from service.core.outcome import MethodScore, Scored
 from service.core.report import ReportOutcome

@@ -11,7 +11,7 @@ from hashlib import sha256
 from math import fsum
 from operator import not_
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -19,7 +19,7 @@ from service.core.judging.fits.certificate import Certificate, Guarantee
 from service.core.judging.fits.maps import NOISE, Calibrator, Share
 from service.core.judging.fits.usefulness import Discrimination, Metric
 from service.core.models.kinds import FrozenModel, Several, TaggedUnion
-from service.core.models.light import lazy
+from service.core.models.light import lazy, light
 
 Origin = Literal["human", "gold", "weak", "constructed"]
 """Where labels come from. human: people who looked at the item. gold: right answers known in advance. weak: thumbs and
@@ -27,9 +27,9 @@ corrections of users. constructed: cases written to show something. Only the fir
 Method = Literal["identity", "platt", "isotonic"]
 Status = Literal["calibrated", "stale", "mismatched", "out_of_domain", "uncalibrated"]
 """calibrated: a fit for exactly this judge gave the value. stale: the fit is too old, or was made with another snapshot of
-the model. mismatched: the only fits are for another version of the judge or another model. out_of_domain: the fit does not
-cover the raw value or the stratum. uncalibrated: there is no fit, or it rests on too few labels or on constructed ones, or its
-judge is not useful. All but the first leave the raw value unchanged."""
+the model. mismatched: the only fits are for another version of the judge, another model or another way to it. out_of_domain: the
+fit does not cover the raw value or the stratum. uncalibrated: there is no fit, or it rests on too few labels or on constructed
+ones, or its judge is not useful. All but the first leave the judge's own value unchanged."""
 JOINT = "+"
 """Separates the models of a jury in one name."""
 
@@ -217,24 +217,30 @@ class Fit(FrozenModel):
         return "" if self.discrimination.use == "useful" else self.discrimination.explain()
 
 
-@dataclass(frozen=True, slots=True)
-class AppliedFit:
-    """The result of applying fits to a raw value: `value` is calibrated if `status` says so, else it is the raw value."""
+@light
+class JudgeCalibration:
+    """Whether the value is a measured probability that a human would pass the item (`Status`), and by which fit."""
 
     status: Status
-    raw: float
-    """The value in [0, 1] that the fit took as input; for a jury, weighted."""
-    value: float
     fit: str | None = None
     """The id of the fit that applied, or of the one that could not."""
     threshold: float | None = None
-    """The lowest value that passes; None where the judge's own threshold applies."""
+    """The lowest passing value, chosen with the fit; None where the judge's own threshold applies."""
     needs_human: bool = False
-    """Whether a human should decide about this value."""
+    """Whether the fit leaves this value to a human."""
     guarantee: Guarantee | None = None
     """What the fit guarantees about the verdicts it accepts."""
-    certified: bool = False
-    """Whether the fit is certified."""
+    certified: Annotated[bool, Field(exclude_if=not_)] = False
+    """Whether the fit is certified to recognise passes and failures. Absent: it is not."""
+
+
+class AppliedFit(NamedTuple):
+    """The result of applying fits to a raw value: `value` is calibrated if the status says so, else it is the raw value."""
+
+    raw: float
+    """The value in [0, 1] that the fit took as input; for a jury, weighted."""
+    value: float
+    calibration: JudgeCalibration
 
 
 def calibrate_value(
@@ -258,30 +264,31 @@ def calibrate_value(
     if matching:
         best = max(matching, key=lambda fit: (fit.labels, fit.id))
         return apply_fit(best, best.weigh(raw, members), stratum=stratum)
-    if not own:
-        return AppliedFit("uncalibrated", raw, raw)
     nameless, model = replace(binding, model=""), strip_version(binding.model)
     earlier = [
         fit.id for fit in own if replace(fit.binding, model="") == nameless and strip_version(fit.model) == model
     ]  # they differ only in the snapshots of their models
-    if earlier:
-        return AppliedFit("stale", raw, raw, max(earlier))
-    return AppliedFit("mismatched", raw, raw, max([fit.id for fit in own]))
+    status: Status = "stale" if earlier else "mismatched" if own else "uncalibrated"
+    return AppliedFit(raw, raw, JudgeCalibration(status, max(earlier or [fit.id for fit in own], default=None)))
 
 
 def apply_fit(fit: Fit, raw: float, *, stratum: str | None = None) -> AppliedFit:
     """Apply a matching fit to a raw value in [0, 1]."""
-    if not fit.usable or fit.refusal:
-        return AppliedFit("uncalibrated", raw, raw, fit.id)
-    if fit.stale:
-        return AppliedFit("stale", raw, raw, fit.id)
     low, high = fit.domain
     strange = stratum is not None and bool(fit.strata) and stratum not in fit.strata
-    if strange or not low - NOISE <= raw <= high + NOISE:
-        return AppliedFit("out_of_domain", raw, raw, fit.id)
+    status: Status = "calibrated"
+    if not fit.usable or fit.refusal:
+        status = "uncalibrated"
+    elif fit.stale:
+        status = "stale"
+    elif strange or not low - NOISE <= raw <= high + NOISE:
+        status = "out_of_domain"
+    if status != "calibrated":
+        return AppliedFit(raw, raw, JudgeCalibration(status, fit.id))
     value = fit.calibrator.apply(raw)
     unsure = fit.is_unsure(raw, value)
-    return AppliedFit("calibrated", raw, value, fit.id, fit.threshold, unsure, fit.guarantee, fit.certified)
+    found = JudgeCalibration(status, fit.id, fit.threshold, unsure, fit.guarantee, fit.certified)
+    return AppliedFit(raw, value, found)
 
 
 VERSION = re.compile(r"[-:@](\d{3,8}|\d{4}-\d\d-\d\d|latest)")
