@@ -23,7 +23,7 @@ from service.calibration.report.wording import FIGURE_NAMES, show_measure
 from service.calibration.report_predictions import UnansweredItem
 from service.calibration.results import CalibrationReport, CalibrationRun, parse_calibration_report, render_report_json
 from service.calibration.run import calibrate
-from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
+from service.cli.exits import ExitCode, describe_absence
 from service.cli.inputs import read_option_text
 from service.cli.options import read_settings
 from service.cli.progress import ProgressLine, describe_judging
@@ -214,9 +214,8 @@ async def collect_answers(
             async for one in collect_predictions(engine, items, asking):
                 answered = any(isinstance(other, Prediction) for other in found)
                 if isinstance(one, UnansweredItem) and one.shared_cause is not None and not answered:
-                    reason = ABSENT_JUDGE_REASONS[one.shared_cause]
-                    message = f"the judge {model} answered no question: {reason}; then run the same command again"
-                    raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
+                    problem = describe_absence(model, one.shared_cause)
+                    raise SettingsError.at("CALLGRADE_JUDGE_MODEL", f"{problem}; then run the same command again")
                 found.append(one)
                 undecided += isinstance(one, UnansweredItem) and not one.nothing_to_ask
                 line.update(len(found), *describe_judging(undecided, cost, asked=asked > 0))

@@ -30,7 +30,7 @@ from service.calibration.predictions import Prediction
 from service.cli.calibrating import build_judge_comparison, build_judging_engine, read_labelled
 from service.cli.certifying import record_look
 from service.cli.exits import ExitCode
-from service.cli.inputs import read_rubric_file
+from service.cli.inputs import find_rubric
 from service.cli.options import read_settings
 from service.cli.screen import pluralize, print_document, say
 from service.core.judging.judges import Judge
@@ -115,7 +115,7 @@ async def _ask(engine: Engine, rubric: Rubric, judge: Judge, items: Sequence[Lab
 def _read_candidates(engine: Engine, files: Sequence[Path], judge: Judge) -> list[tuple[str, Judge]]:
     found: list[tuple[str, Judge]] = []
     for file in files:
-        changed = read_rubric_file(engine.registry, file).judges_by_id.get(judge.id)
+        changed = find_rubric(engine.registry, file).judges_by_id.get(judge.id)
         if changed is None or changed == judge:
             raise InputError.at("--candidate", f"{file}: expected a rubric that changes the judge {judge.id}")
         found.append((file.stem, changed))

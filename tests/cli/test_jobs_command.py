@@ -153,7 +153,7 @@ def test_a_running_batch_is_fetched_as_far_as_it_is_and_cancelled(ask: Run, serv
 
 def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -> None:
     service.provider.latency = 0.05
-    ran = ask("submit", "-", "--watch", stdin=lines(*[request(2_000 + n) for n in range(100)]))
+    ran = ask("submit", "-", "--wait", stdin=lines(*[request(2_000 + n) for n in range(100)]))
     assert ran.code == 0
     assert "100 of 100 items" in ran.err
     batch = submitted(ask, *[request(3_000 + n) for n in range(100)])

@@ -22,10 +22,10 @@ def answer_rightly(asked: Asked) -> Mapping[str, Any]:
 
 # what the model does, whether it is right, exit code, what is said
 CASES = [
-    ("fault-no-usage", True, 0, ["replies   3 of 3, 3 at the first try", "answers   3 of 3", "- Nothing to change."]),
-    ("good", True, 0, ["traces    3,300 questions", "one after the other, free", "- The server reports 100 tokens for a"]),
-    ("fault-no-usage", False, 2, ["answers   2 of 3", "- Wrong on a plain question: tool_selection."]),
-    ("fault-not-json", True, 2, ["replies   0 of 3", "- 3 of 3 replies cannot be used: the reply is no JSON"]),
+    ("fault-no-usage", True, 0, ["replies  3 of 3, 3 at the first try", "answers  3 of 3", "- Nothing to change."]),
+    ("good", True, 0, ["traces   3,300 questions", "one after the other, free", "- The server reports 100 tokens for a"]),
+    ("fault-no-usage", False, 2, ["answers  2 of 3", "- Wrong on a plain question: tool_selection."]),
+    ("fault-not-json", True, 2, ["replies  0 of 3", "- 3 of 3 replies cannot be used: the reply is no JSON"]),
     ("fault-off-menu-x1", True, 0, ["1. tool_selection         right", "2 requests", "3 of 3, 2 at the first try"]),
     ("fault-404", True, 4, ["unknown_model", "- Set CALLGRADE_JUDGE_MODEL to openai/ and a name"]),
     ("fault-401", True, 4, ["unauthorized", "- Set CALLGRADE_JUDGE_API_KEY"]),

@@ -74,15 +74,11 @@ def test_verdicts_may_have_to_come_from_certified_fits(
     ran = run(*asked, "--require-certified")
     assert ran.code == code, ran.err
     assert ("judged without a certified fit" in ran.err) is (code == 3)
-    tally = Tally(requires_certified=True)
+    tally = Tally()
     for number, one in enumerate(reports, 1):
         record = RecordRequest(RecordPlace("f"), True, {}, {}, ScoreRequest.model_construct(), None)
         tally.add(ScoredRecord(number, record, one))
-    assert choose_code(tally) == code
-
-
-def test_standard_input(run: Run) -> None:
-    assert "8 cases" in run("summarize", "-", stdin=lines(REPORTS)).out
+    assert choose_code(tally, require_certified=True) == code
 
 
 @pytest.mark.parametrize(

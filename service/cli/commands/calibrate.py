@@ -1,4 +1,4 @@
-"""`callgrade calibrate`: fit judges to human labels, install the fits, and check that they hold."""
+"""Fit judges to human labels, and install the fits."""
 
 from __future__ import annotations
 
