@@ -115,8 +115,9 @@ def load_template(name: str) -> Template:
     """Load a template of this package."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 (load it only for the first page)
 
-    options = {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    return Environment(loader=PackageLoader("service.reporting", ""), **options).get_template(name)
+    loader = PackageLoader("service.reporting", "")
+    options = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    return options.overlay(trim_blocks=True, lstrip_blocks=True).get_template(name)
 
 
 def render_sections(sections: Iterable[Section]) -> str:
