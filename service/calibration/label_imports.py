@@ -252,6 +252,15 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 }
 
 
+COLUMN_NAMES = frozenset(name for names in _COLUMNS.values() for name in names) | {
+    "payload",
+    "answer",
+    "trace",
+    "messages",
+}
+"""The members of a table's row that are read."""
+
+
 def _read_row(row: Row) -> Iterator[Opinion]:
     cells = {
         name: next((row[one] for one in names if row.get(one) is not None), None) for name, names in _COLUMNS.items()

@@ -68,16 +68,26 @@ def install_fits(run: Path) -> ExitCode:
     _record_audit(settings)
     engine = build_engine(settings)
     for fit in fits:
-        use = f"passes from {render_number(fit.threshold)}"
-        if fit.review_band:
-            low, high = map(render_number, fit.review_band)
-            use += f", from {low} to below {high} a human decides"
         state = describe_state(fit, engine.registry.judges)
-        say(f"{fit.id} for {fit.model}: {use if state == IN_USE else f'decides nothing: {state}'}")
+        say(f"{fit.id} for {fit.model}: {_describe_use(fit) if state == IN_USE else f'decides nothing: {state}'}")
     say(f"{pluralize(len(fits), 'fit')} in {folder}; restart a running service to use them")
     for sentence in (*refused, *engine.list_warnings()):
         warn(sentence)
     return ExitCode.PASSED
+
+
+def _describe_use(fit: Fit) -> str:
+    """Describe what a fit does with the judge's answers: raw values with a guarantee, else calibrated ones."""
+    terms = fit.guarantee
+    if terms is None:
+        low, high = fit.review_band or (0.0, 0.0)
+        band = f", from {render_number(low)} to below {render_number(high)} a human decides" if fit.review_band else ""
+        return f"passes from {render_number(fit.threshold)}{band}"
+    if not terms.accepts_any:
+        return f"accepts no verdict, because no threshold promises {terms.share:.0%}: a human decides everything"
+    passes = "" if terms.passes_from is None else f"passes from raw {render_number(terms.passes_from)}, "
+    fails = "" if terms.fails_to is None else f"fails to raw {render_number(terms.fails_to)}, "
+    return f"{passes}{fails}so that {terms.share:.0%} agree; a human decides the rest"
 
 
 def _record_audit(settings: Settings) -> None:
@@ -114,7 +124,9 @@ def _build_fit_row(fit: Fit, state: str, checks: Sequence[FitCheck]) -> tuple[st
     if fit.guarantee is not None:
         promise = f"{fit.guarantee.share:.0%}" + ("" if fit.guarantee.accepts_any else ": no threshold")
     if fit.certificates:
-        promise += "; certified" if fit.certified else "; not certified"
+        last = fit.certificates[-1]
+        levels = f"{last.passes.floor:.0%} of passes, {last.failures.floor:.0%} of failures"
+        promise += f"; certified: {levels}" if fit.certified else f"; not certified ({levels})"
     if checks:
         last = checks[-1]
         outcome = f"drifted: {', '.join(last.drifted)}" if last.drifted else "no drift"
@@ -172,7 +184,9 @@ def check_calibration(  # noqa: PLR0913 (the options of its command)
     _record(home, [_build_check(one) for one in drifts if one.fit in installed and one.models == (one.model,)])
     for reason in missing:
         say(f"not judged: {reason}")
-    return ExitCode.FAILED if check.drifted else ExitCode.DATA if missing else ExitCode.PASSED
+    if check.drifted or missing:
+        return ExitCode.FAILED if check.drifted else ExitCode.DATA
+    return ExitCode.PASSED if all(one.models == (one.model,) for one in drifts) else ExitCode.UNDECIDED
 
 
 def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: str | None) -> list[JudgeReport]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import typer
 from pydantic import JsonValue
 
-from service.calibration.label_imports import FAILS, PASSES, Mapped, import_labels
+from service.calibration.label_imports import COLUMN_NAMES, FAILS, PASSES, Mapped, import_labels
 from service.calibration.labels import read_labels
 from service.cli.exits import ExitCode
 from service.cli.options import read_columns, read_settings
@@ -41,6 +41,10 @@ def import_label_files(  # noqa: PLR0913 (the options of a command)
     """Write the labels of people as a labelled set, and those of users to `weak`. Says how records and columns were read."""
     mapped = Mapped(criterion, read_columns(names), _split(passes) or PASSES, _split(fails) or FAILS, passes_from)
     layout = Layout(columns=read_columns(columns))
+    for column, name in layout.columns.items():
+        if name not in COLUMN_NAMES:
+            expected = "expected one of item, label, annotator, note, criterion, group"
+            raise typer.BadParameter(f"{column}={name}: {expected}", param_hint="--columns")
     found = import_labels(_list_rows(files, layout), mapped, _read_traces(traces))
     say("read as: " + ", ".join(f"{tool} ({pluralize(count, 'record')})" for tool, count in found.tools.items()))
     say(f"labels: {found.verdicts['pass']} pass, {found.verdicts['fail']} fail")

@@ -99,9 +99,7 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]
 Output = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="File to write to.")]
 RequireCertified = Annotated[
     bool,
-    Option(
-        "--require-certified", help="Exit 3 where a verdict depends on a judge whose installed fit is not certified."
-    ),
+    Option("--require-certified", help="Exit 3 where any judge that decided something has no certified fit."),
 ]
 AllowUndecided = Annotated[
     bool, Option("--allow-undecided", help="Forgive undecided verdicts, unless a fault is the reason.")

@@ -131,12 +131,17 @@ def _build_corrected(rates: Sequence[CorrectedRate]) -> Iterator[Section]:
     for one in rates:
         what = f"{one.criterion} of {'calls' if one.unit == 'step' else 'reports'}"
         naive = "" if one.naive is None else f"{one.naive:.3f}"
-        count = one.corrected and one.corrected.more_labels
-        more = "" if count is None else f"{count} more"
+        counts = [rate.more_labels for rate in (one.humans, one.corrected) if rate and rate.more_labels is not None]
+        more = f"{min(counts)} more" if counts else ""
         rows.append((what, one.labelled, one.unlabelled, naive, one.humans, one.corrected, more))
         items = [item.trace_id + ("" if item.step is None else f" call {item.step}") for item in one.label_next]
         lines += [f"{one.criterion}: label next, at random: {', '.join(items)}"] if items else []
         lines += [f"{one.criterion}: {one.unmatched} labels match no report"] if one.unmatched else []
+        if one.humans is None:
+            lines += [f"{one.criterion}: no rate from fewer than two labels of different groups"]
+        elif one.corrected is None:
+            why = "nothing is left to correct" if not one.unlabelled else "the others are all of one group"
+            lines += [f"{one.criterion}: not corrected, because {why}"]
     head = ("pass rate by labels", "labels", "others", "as scored", "humans alone", "corrected", "to halve it")
     return build_section("Corrected by labels", head, rows, *lines)
 

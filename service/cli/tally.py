@@ -21,7 +21,7 @@ from service.reporting.breaks import describe_stages
 from service.reporting.comparison import TRIAL
 from service.reporting.numbers import render_number
 from service.reporting.regression import is_unforgiven
-from service.reporting.statements import NEEDS_JUDGE, explain_gap, list_gaps
+from service.reporting.statements import NEEDS_JUDGE, explain_gap, list_gaps, list_uncertified
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "undecided", "not_applicable")
 
@@ -54,8 +54,8 @@ class Tally:
     """Traces for which only what code decides was checked."""
     unforgiven: int = 0
     """Undecided verdicts caused by something that broke or could not be read."""
-    uncertified: int = 0
-    """Traces that a judge without a certified fit decided."""
+    uncertified: Counter[str] = field(default_factory=Counter[str])
+    """In how many traces a criterion was decided by a judge without a certified fit."""
     open: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """In how many traces a criterion is open, by criterion and reason."""
     kinds: Counter[OutcomeKind] = field(default_factory=Counter[OutcomeKind])
@@ -87,7 +87,7 @@ class Tally:
         self.scores += [report.score] if report.score is not None and report.is_measured else []
         self.ranges += [report.gate_range] if report.gate_range is not None else []
         self.code_only += report.scope == "code"
-        self.uncertified += report.calibration.uncertified > 0
+        self.uncertified.update(list_uncertified(report))
         self.unforgiven += report.verdict == "undecided" and any(map(is_unforgiven, report.open))
         self.open.update({(one.criterion, explain_gap(one)) for one in report.open})
         self.kinds[OutcomeKind(report.verdict, describe_stages(report), report.tags.get("group", ""))] += 1

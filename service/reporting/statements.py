@@ -7,11 +7,12 @@ because of that, what is open, what was not checked, and what passed.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
+from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.outcome import Errored, Finding, OpenPart, Outcome, PartlyOpenScore, Scored, Skipped
 from service.core.report import OpenOutcome, Report, ReportOutcome, StageScore
 from service.core.rubric import STAGES, Stage
@@ -287,6 +288,30 @@ def describe_calibration(report: Report) -> str:
     ]
     what = "1 judged outcome" if counts.judged == 1 else f"{counts.judged} judged outcomes"
     return f"{what}: {', '.join(kinds)}" if counts.judged else ""
+
+
+def list_uncertified(report: Report) -> list[str]:
+    """List the criteria in which a judge decided something whose fit was not certified; `judges` where the report names none."""
+    if not report.calibration.uncertified:
+        return []
+    of_steps = [(name, outcome) for step in report.steps for name, outcome in step.outcomes.items()]
+    others = [(criterion.id, one.outcome) for criterion in report.criteria for one in criterion.outcomes]
+    alone = {
+        name for name, one in (*of_steps, *others) if isinstance(one, JudgedScore) and not one.calibration.certified
+    }
+    mixed = {
+        name
+        for name, one in (*of_steps, *others)
+        if isinstance(one, MixedScore) and one.certified < len(one.calibrations)
+    }
+    return sorted(alone | mixed) or ["judges"]
+
+
+def describe_uncertified(counts: Mapping[str, int]) -> str:
+    """Say in how many traces each criterion was decided without a certificate, and what to do."""
+    each = ", ".join(f"{name} ({count} trace{'' if count == 1 else 's'})" for name, count in sorted(counts.items()))
+    advice = "certify the fit of each (callgrade calibrate certify RUN, then install RUN again) and score again"
+    return f"not certified: {each}; {advice}, or pass --judges off"
 
 
 def render_finding(finding: Finding) -> str:

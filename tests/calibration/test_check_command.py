@@ -116,6 +116,7 @@ def test_what_nobody_answers_is_no_drift(
     told = capsys.readouterr().err
     assert "8 items without an answer, left out on both sides" in told
     assert "fault-refusal-x8 answered; no fit for good applies" in told
+    assert check_calibration(run, labels, size=40) == ExitCode.UNDECIDED  # all answered, by a model that has no fit
     assert not (installed / "checks.jsonl").exists()
 
 

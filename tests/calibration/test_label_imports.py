@@ -65,6 +65,13 @@ def test_the_command_joins_traces_by_id(tmp_path: Path, capsys: pytest.CaptureFi
     assert not weak.exists()
 
 
+def test_a_column_for_something_that_is_not_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "labels.csv"
+    table.write_text("trace_id,who,verdict\nt1,ana,pass\n")
+    assert main(["calibrate", "import", str(table), "--columns", "who=person", "--out", str(tmp_path / "out")]) == 4
+    assert "who=person: expected one of item, label, annotator" in capsys.readouterr().err
+
+
 def test_weak_labels_are_written_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export, out, weak = (tmp_path / name for name in ("scores.json", "out.jsonl", "weak.jsonl"))
     score = {"traceId": "t1", "name": "thumb", "value": 1, "source": "API"}

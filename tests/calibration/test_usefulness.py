@@ -36,10 +36,10 @@ def promise(share: float, coverage: float) -> Promise:
         ((0.9, 0.8, 0.6, 0.0), {}, "for 60%",
          "use its verdict on 60% of items (passes from raw 0.90, no failure) if 90%"),
         ((0.4, 0.2, 0.1, 0.0), {}, "for 40%", "use its verdict on 40% of items"),
-        ((0.0, 0.0, 0.0, 0.0), {}, "for rates", "no threshold promises, with 95 % confidence, that 80% of them agree"),
+        ((0.0, 0.0, 0.0, 0.0), {}, "no guarantee", "No threshold promises, with 95 % confidence, that 80% of its verdicts agree"),
         ((0.9, 0.9, 0.9, 0.9), {"calibrated": False, "why": "30 labels are too few"}, "not yet",
          "30 labels are too few"),
-        ((0.0, 0.0, 0.0, 0.0), {"guarantee": 0.9}, "for rates", "it accepts nothing"),
+        ((0.0, 0.0, 0.0, 0.0), {"guarantee": 0.9}, "no guarantee", "it leaves every verdict to people"),
     ],
 )  # fmt: skip
 def test_what_a_judge_is_for(

@@ -146,7 +146,7 @@ def test_a_run_is_certified_and_each_look_at_its_labels_is_counted(run: Run, out
     assert all(fit.certified for fit in read_fits([out / "fits"]))
     assert run("calibrate", "install", out).code == 0
     rows = json.loads(run("calibrate", "fits", "--format", "json").out)
-    assert [row["promise"] for row in rows] == ["none; certified"] * 2
+    assert [row["promise"] for row in rows] == ["none; certified: 60% of passes, 50% of failures"] * 2
     ran = run("calibrate", "certify", out, "--judge", f"{JUDGE.id} (m0)", "--tpr", "0.99")
     assert ran.code == 2
     assert "look 2 at these labels" in " ".join(ran.out.split())

@@ -68,7 +68,7 @@ def test_verdicts_may_have_to_come_from_certified_fits(
     asked = ("summarize", write(tmp_path / "reports.ndjson", passing), "-a", "pass_rate >= 0.1")
     assert run(*asked).code == 0
     ran = run(*asked, "--require-certified")
-    assert (ran.code, "judged without a certified fit" in ran.err) == (code, code == 3)
+    assert (ran.code, "not certified: judges (" in ran.err) == (code, code == 3)
     tally = Tally()
     for one in passing:
         tally.add_report(one, "x")
@@ -141,6 +141,12 @@ def test_rates_are_corrected_by_labels(run: Run, tmp_path: Path) -> None:
     assert "| argument\\_plausibility of reports | 4 | 4 | 0.625 |" in markdown
     assert "label next, at random: t" in markdown
     assert "Corrected by labels" not in run("summarize", told, "--format", "markdown").out
+    both = [{"annotator": "ana", "label": "pass"}, {"annotator": "ben", "label": "fail"}]
+    items = [{"id": f"t{n}", "criterion": "argument_plausibility", "group": "g", "labels": both} for n in range(8)]
+    given.write_text("".join(json.dumps({**one, "payload": 1, "answer": "1"}) + "\n" for one in items))
+    found = run("summarize", told, "--labels", given, "--format", "markdown").out  # a labelled set will do
+    assert "| argument\\_plausibility of reports | 8 | 0 |" in found
+    assert "not corrected, because nothing is left to correct" in found
     given.write_text(json.dumps(labels[0]) + "\n" + json.dumps({**labels[1], "label": "maybe"}))
     found = run("summarize", told, "--labels", given)
     assert (found.code, "labels.jsonl:2: /label" in found.err) == (5, True)

@@ -73,7 +73,8 @@ def test_values_are_read(text: str, want: dict[str, str]) -> None:
 
 PIECES = st.sampled_from(
     [*"0123456789.,-+$€%°/:@_#½² \n'aAmT", "May ", "1st", "one ", "hundred ", " pm", "USD", "GB", "\u202f", "in 9999999 days",
-     "24:00", "9999-12-31", "0001-01-01T00:00:00+14:00", "20240230", "1e400", "1e308 ", "PT1H", "two and a half ", "Q3", "1,234"]
+     "24:00", "9999-12-31", "0001-01-01T00:00:00+14:00", "20240230", "1e400", "1e308 ", "PT1H", "two and a half ", "Q3", "1,234",
+     "32 °F", "0 degrees"]
 )  # fmt: skip
 TEXTS = st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=60).map("".join))
 NAMES = st.sampled_from(
@@ -84,6 +85,11 @@ VALUES = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(NAMES, inner, max_size=4)),
     max_leaves=12,
 )
+
+
+@pytest.mark.parametrize("text", ["32 °F", "32 degrees", "0 °C", "-459.67 °F", "0 K", "0 %", "0 GB", "$0", "0 hours"])
+def test_an_amount_that_is_zero_in_its_unit_has_an_origin(text: str) -> None:
+    assert ground({"text": f"At gate 4 it is {text} now.", "result": {"a": 31, "b": 0.0, "gate": 4}}).values
 
 
 @given(TEXTS)

@@ -38,7 +38,7 @@ def build_row(judge: JudgeReport) -> tuple[str, ...]:
     elif not judge.calibrated:
         use = "not yet"
     else:
-        use = "for rates" if best is None else f"for {best.coverage.value or 0:.0%}"
+        use = "no guarantee" if best is None else f"for {best.coverage.value or 0:.0%}"
     coverage = {
         one.guarantee.share: f"{one.coverage.value or 0.0:.0%}" if one.guarantee.accepts_any else "none"
         for one in judge.promises
@@ -78,8 +78,12 @@ def describe_use(judge: JudgeReport) -> str:
     fit = _describe_fit(judge)
     if best is None:
         low = min((one.guarantee.share for one in judge.promises), default=0.8)
-        rates = "use it for rates corrected by labels, not for verdicts"
-        return f"{shown}; {rates}: no threshold promises, with 95 % confidence, that {low:.0%} of them agree. {fit}"
+        right = judge.after.of("accuracy").value
+        agreed = "" if right is None else f" (of the held-out ones {right:.0%} agreed)"
+        return (
+            f"{shown}. No threshold promises, with 95 % confidence, that {low:.0%} of its verdicts agree{agreed}: have rates "
+            f"corrected by labels, and a person look before you act on a single verdict. {fit}"
+        )
     used, terms = best.coverage.value or 0.0, best.guarantee
     passes = "no pass" if terms.passes_from is None else f"passes from raw {terms.passes_from:.2f}"
     fails = "no failure" if terms.fails_to is None else f"failures to raw {terms.fails_to:.2f}"
@@ -97,5 +101,8 @@ def _describe_fit(judge: JudgeReport) -> str:
         start = f"Its fit promises nothing: it passes from {judge.threshold:.2f}"
         return f"{start}{band} (--guarantee makes one that promises)."
     if any(one.guarantee.share == judge.guarantee and not one.guarantee.accepts_any for one in judge.promises):
-        return f"Its fit was to promise {judge.guarantee:.0%}: no threshold, and it accepts nothing."
+        return (
+            f"Its fit was to promise {judge.guarantee:.0%}: no threshold does, so once installed it leaves every verdict to "
+            "people. Label more, ask for less, or leave --guarantee out."
+        )
     return f"Its fit promises {judge.guarantee:.0%}."

@@ -47,13 +47,13 @@ def explain(
         rows = [(kind, ", ".join(one.name for one in known if one.kind == kind)) for kind in kinds]
         print_table(("kind", "names"), rows, title="What can be explained")
         return ExitCode.PASSED
-    wanted = name.strip().casefold()
+    wanted = _fold(name)
 
     def fits(other: str) -> bool:
         is_start = other.endswith("*") and wanted.startswith(other[:-1]) and wanted != other[:-1]
         return other == wanted or is_start
 
-    found = [one for one in known if fits(one.name.casefold())]
+    found = [one for one in known if fits(_fold(one.name))]
     if not found:
         near = get_close_matches(wanted, [one.name for one in known], n=3, cutoff=0.6)
         hint = f"did you mean {', '.join(near)}?" if near else "`callgrade explain` lists all names"
@@ -63,6 +63,11 @@ def explain(
         for one in found
     )
     return ExitCode.PASSED
+
+
+def _fold(name: str) -> str:
+    """Fold a name, so that a code is found as a view words it: `not certified` and `not_certified` are one."""
+    return name.strip().casefold().replace(" ", "_")
 
 
 def list_explanations() -> Iterator[Explanation]:

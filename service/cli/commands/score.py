@@ -23,6 +23,7 @@ from service.cli.screen import pluralize, say
 from service.cli.tally import Tally
 from service.cli.views import LOOKAHEAD, JsonReports, ResultTable
 from service.reading.places import Layout
+from service.reporting.statements import describe_uncertified
 
 commands = typer.Typer()
 
@@ -126,7 +127,7 @@ def _list_reasons(tally: Tally, model: str, fail_under: float | None, *, require
     if reached is not True:
         yield f"the mean score is {'below' if reached is False else 'not certain to reach'} {fail_under}"
     if require_certified and tally.uncertified:
-        yield f"not certified: {pluralize(tally.uncertified, 'trace')} judged without a certified fit"
+        yield describe_uncertified(tally.uncertified)
 
 
 def _check_ray(on: str | None, output: Path | None, output_format: str, *, idle: object, unknown: object) -> None:
@@ -232,7 +233,7 @@ def choose_code(
         return ExitCode.FAILED
     allowed = verdicts["undecided"] - tally.unforgiven if allow_undecided else 0
     decided = verdicts["pass"] + verdicts["warn"] + allowed
-    undecided = verdicts["undecided"] > allowed or not decided or (require_certified and tally.uncertified > 0)
+    undecided = verdicts["undecided"] > allowed or not decided or (require_certified and bool(tally.uncertified))
     return ExitCode.UNDECIDED if reached is None or undecided else ExitCode.PASSED
 
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from pydantic import JsonValue, TypeAdapter
 from typer import Option
 
+from service.calibration.labels import LabelledItem
 from service.cli import options
 from service.cli.exits import ExitCode
 from service.cli.inputs import read_report_files
 from service.cli.options import read_settings
-from service.cli.screen import pluralize, print_document, say
+from service.cli.screen import print_document, say
 from service.cli.sections import build_summary_sections
+from service.core.models.validation import validate
 from service.errors import InputError, SettingsError
 from service.reading.places import BadRecord
 from service.reading.trace_files import scan_records
+from service.reporting.statements import describe_uncertified, list_uncertified
 from service.reporting.summaries import read_label, summarize_reports
 from service.reporting.summary import SummaryOptions
 from service.reporting.summary.labelled import ReportLabel
@@ -58,9 +63,11 @@ def summarize(
         return ExitCode.DATA
     if summary.gate is not None and not summary.gate.passed:
         return ExitCode.UNDECIDED if summary.gate.undecided else ExitCode.FAILED
-    uncertified = sum(report.calibration.uncertified > 0 for report in found.reports) if require_certified else 0
+    uncertified = Counter(
+        [name for one in found.reports for name in list_uncertified(one)] if require_certified else ()
+    )
     if uncertified:
-        say(f"not certified: {pluralize(uncertified, 'trace')} judged without a certified fit")
+        say(describe_uncertified(uncertified))
     return ExitCode.UNDECIDED if uncertified else ExitCode.PASSED
 
 
@@ -71,7 +78,14 @@ def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
         try:
             if isinstance(record, BadRecord):
                 raise record.error
-            found.append(read_label(record.value))
+            value = record.value
+            if not isinstance(value.get("labels"), list):
+                found.append(read_label(value))
+                continue
+            # An item of a labelled set, whose `id` is that of the trace.
+            item = validate(TypeAdapter(LabelledItem), value)
+            names: dict[str, JsonValue] = {"trace_id": item.id, "criterion": item.criterion}
+            found += [read_label({**names, "label": one.label}) for one in item.labels]
         except InputError as error:
             raise error.below(f"{record.place}{record.place.pointer}: ") from None
     return tuple(found)

@@ -87,7 +87,9 @@ class Recognised(FrozenModel):
     def explain_missing(self) -> str:
         """Explain what is missing; empty if it is reached."""
         more = (self.needed or 0) - self.labels
-        wanted = f"{more} more labels needed ({self.needed} in all)" if self.needed else "no number of labels would do"
+        wanted = (
+            f"{more} more labels needed ({self.needed} in all)" if self.needed else "labels do not help at that share"
+        )
         return "" if self.reached else f"; {wanted}"
 
 
