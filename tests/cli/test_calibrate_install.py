@@ -10,9 +10,7 @@ from shutil import copytree
 
 import pytest
 
-from service.calibration.figures import Resampling
-from service.calibration.options import ReportOptions
-from service.cli.calibrating import run_calibration
+from service.cli.commands.calibrate.run import run_calibration
 from service.fits.files import build_file_name, read_fits
 from service.fits.manager import FitCheck, append_checks
 from service.registry import Registry
@@ -33,8 +31,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     labels, predictions = drawn(200, judges=(0.9, 0.85))
     said = [one.model_copy(update={"judge": JUDGE.id, "judge_digest": JUDGE.digest}) for one in predictions]
     labels_file = write_lines(folder / "labels.jsonl", labels.items)
-    options, said_file = ReportOptions(resampling=Resampling(draws=40)), write_lines(folder / "said.jsonl", said)
-    run_calibration(labels_file, folder / "out", options, predictions=[said_file])
+    said_file = write_lines(folder / "said.jsonl", said)
+    run_calibration(labels_file, folder / "out", predictions=[said_file], draws=40)
     return folder
 
 
