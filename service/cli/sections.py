@@ -85,7 +85,7 @@ def _build_gate(gate: Gate) -> Iterator[Section]:
     rows: list[Sequence[Value]] = []
     for one in gate.results:
         value = render_number(one.low) + ("" if one.low == one.high else f" to {render_number(one.high)}")
-        broke = f" (failed at {one.first_failing_stage})" if one.first_failing_stage else ""
+        broke = f" ({one.failed_at})" if one.failed_at else ""
         rows.append((one.assertion, one.status, value, one.cases, f"{one.message}{broke}"))
     title = f"Gate: {verdict}" + (f" at {gate.first_failing_stage}" if gate.first_failing_stage else "")
     return build_section(title, ("assertion", "status", "value", "cases", "why"), rows)
@@ -203,11 +203,13 @@ def build_comparison_sections(comparison: Comparison, gate: RegressionGate | Non
     kinds += [f"{comparison.cases - len(comparison.changes)} unchanged"]
     overview = [f"{pluralize(comparison.cases, 'case')} in both: {', '.join(kinds)}"]
     for name, names in (("A", comparison.only_a), ("B", comparison.only_b)):
-        overview += [f"{pluralize(len(names), 'case')} only in {name}, not counted"] if names else []
+        counted = "open in the gate" if gate is not None and name == "A" else "not counted"
+        overview += [f"{pluralize(len(names), 'case')} only in {name}, {counted}"] if names else []
     overview += ["A and B were scored with different rubrics"] if comparison.rubrics_differ else []
     if count := comparison.passed.open:
-        advice = "expect the calls and the answer, score both runs with a judge, or pass --allow-undecided"
-        overview += [f"{pluralize(count, 'case')} undecided: {advice}"]
+        more = "" if gate is not None and gate.forgiven else ", or pass --allow-undecided"
+        advice = f"expect the calls and the answer, or score both runs with a judge{more}"
+        overview += [f"{pluralize(count, 'case')} undecided in A or B: {advice}"]
     yield Section("Compared", lines=tuple(overview))
     head = ("case", "change", "A", "B", "failed at", "criteria")
     yield from build_section("Changed cases", head, list(map(_list_case_change, comparison.changes)))
@@ -266,6 +268,8 @@ def explain_change(one: Difference) -> str:
     def render(change: MeanChange) -> str:
         return f"{change.value:+.3f} (95 % interval {change.low:+.3f} to {change.high:+.3f})"
 
-    text = f"{name_number(one.name)} changed by {render(one.best)} over {pluralize(one.cases, 'case')}"
-    more = f"; or by {render(one.worst)}, depending on {pluralize(one.open, 'open case')}"
-    return text + more if one.open else text
+    name, cases = name_number(one.name), pluralize(one.cases, "case")
+    if not one.open:
+        return f"{name} changed by {render(one.best)} over {cases}"
+    open_cases = f"{pluralize(one.open, 'case')} open in A or B"
+    return f"{name} changed by something from {render(one.worst)} to {render(one.best)} over {cases}, because of {open_cases}"

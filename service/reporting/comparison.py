@@ -86,8 +86,8 @@ class CaseChange:
     case: str
     trial: str | None
     kind: ChangeKind
-    """newly_failing, newly_passing: the verdict changed to or from failing. undecided, decided: it changed to or from no
-    verdict. better, worse: only the score changed."""
+    """newly_failing, newly_passing: the verdict changed to failing, or from failing to passing. undecided: there is no verdict
+    any more. decided: it passes, and had no verdict. better, worse: only the score changed."""
     a: CaseSide
     b: CaseSide
     now_failing: tuple[str, ...]
@@ -244,7 +244,7 @@ def _find_change(key: Key, a: Sample, b: Sample) -> CaseChange | None:
 
 def _classify_change(a: Sample, b: Sample) -> ChangeKind:
     if a.undecided != b.undecided:
-        return "undecided" if b.undecided else "decided"
+        return "undecided" if b.undecided else "decided" if b.passed else "newly_failing"
     if a.passed != b.passed:
         return "newly_passing" if b.passed else "newly_failing"
     before, after = a.report.score, b.report.score

@@ -29,7 +29,7 @@ from service.reporting.comparison import (
     index_by_key,
     list_rubrics,
 )
-from service.reporting.statements import render_finding
+from service.reporting.statements import PASSING, render_finding
 from service.reporting.summary.samples import CRITERION, STAGE, Sample, list_outcomes
 
 WHOLE_TRACE = (PASSED, "score")
@@ -137,7 +137,7 @@ def _list_proved(pairs: Pairs, names: Sequence[str]) -> Iterator[ProvedRegressio
             reasons = [found.reason for found in other.report.open if found.criterion == name]
             if reasons:
                 yield ProvedRegression(case, name, "undecided", f"passed before and is open now: {reasons[0]}")
-            elif other.report.verdict == "undecided" and not _is_checked(now.get(name, ())):
+            elif not failed and other.report.verdict not in PASSING and not _is_checked(now.get(name, ())):
                 yield ProvedRegression(case, name, "undecided", "passed before, and now there is nothing to check")
         broke = "passed" in names and one.passed and other.report.verdict == "fail"
         if broke and not new and not any(map(_is_failed_by_judge, chain.from_iterable(failed.values()))):

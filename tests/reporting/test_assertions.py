@@ -61,11 +61,6 @@ def test_what_cannot_be_read_or_is_unknown_is_refused_with_its_place(text: str) 
     assert [problem.path for problem in caught.value.problems] == ["/assertions/1"]
 
 
-def test_an_unknown_metric_is_told_what_is_near() -> None:
-    with pytest.raises(InputError, match="did you mean pass_rate"):
-        judge_assertions(["pas_rate >= 0.9"], SAMPLES)
-
-
 AS_WRITTEN = """
           - "call_or_no_call_precision.score >= 0.95 for at least 95% of cases"
           - "tool_name_f1.score              >= 0.95 for at least 95% of cases"
@@ -137,10 +132,6 @@ def test_what_could_not_be_measured_counts_at_both_ends(name: str, text: str, st
     assert (gate.passed, gate.undecided) == (status == "passed", status == "undecided")
     if name.startswith("silent") and not name.endswith("0"):
         assert gate.results[0].unmeasured == int(name[-1])
-
-
-def test_a_thin_trace_is_undecided() -> None:
-    assert (THIN.verdict, THIN.score, THIN.coverage) == ("undecided", 1.0, pytest.approx(1 / 12))
 
 
 @pytest.mark.parametrize(("assertion", "message"), CASES["units"])

@@ -99,7 +99,7 @@ def test_a_value_and_the_field_that_speaks_against_it_are_linked() -> None:
     assert step.result is not None
     mark = next(piece.mark for piece in step.result.pieces if piece.mark and piece.text == "540000")
     wrong = next(one for one in said.values if one.text == "$54.00")
-    assert (wrong.sign, wrong.words, wrong.nearest) == ("wrong", "wrong, found nowhere", False)
+    assert (wrong.sign, wrong.words, wrong.nearest) == ("wrong", "wrong", False)
     assert [(place.words, place.value, place.to) for place in wrong.places] == [
         ("amount_cents of the result of step 1", "540000", mark.also)
     ]

@@ -57,8 +57,7 @@ def summarize(
     print_document(build_summary_sections(summary), output_format, summary)
     for one in summary.gate.results if summary.gate else ():
         if one.status != "passed":
-            broke = f"; failed at {one.first_failing_stage}" if one.first_failing_stage else ""
-            say(f"{one.status}: {one.assertion}: {one.message}{broke}")
+            say(f"{one.status}: {one.assertion}: {'; '.join(filter(None, [one.message, one.failed_at]))}")
     if found.refused:
         return ExitCode.DATA
     if summary.gate is not None and not summary.gate.passed:

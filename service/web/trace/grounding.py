@@ -19,7 +19,8 @@ from service.core.trace import Trace
 from service.web.trace.marks import Mark, MarkedSpan, escape_invisible
 from service.web.trace.places import PagePlace, VisibleParts, normalize_path, resolve_place
 
-ValueSign = Origin | Literal["wrong", "suspected"]
+ValueSign = Origin | Literal["wrong", "suspected", "own"]
+"""own: given by the arguments of a call alone, which the model chose itself."""
 
 WORDS: dict[ValueSign, str] = {
     "found": "found",
@@ -30,6 +31,7 @@ WORDS: dict[ValueSign, str] = {
     "not_looked_for": "not looked for",
     "wrong": "wrong",
     "suspected": "suspected",
+    "own": "as in its own call",
 }
 MAX_PLACES = 3
 """Most sources, or nearest values, of one value that are shown."""
@@ -54,8 +56,13 @@ def list_values(report: Report) -> list[SignedValue]:
             key = one.pointer, one.start, one.value
             if key not in found or (one.code and not found[key].grounded.code):
                 sure = proved and not (one.code or "").startswith("suspected")
-                found[key] = SignedValue(one, one.origin if not one.code else "wrong" if sure else "suspected")
+                found[key] = SignedValue(one, _sign_origin(one) if not one.code else "wrong" if sure else "suspected")
     return list(found.values())
+
+
+def _sign_origin(one: Grounded) -> ValueSign:
+    own = one.origin == "given" and all("/call/arguments" in source for source in one.sources)
+    return "own" if own else one.origin
 
 
 def _read_grounding(outcome: ReportOutcome) -> Sequence[Grounded]:
@@ -164,7 +171,7 @@ class Links:
         if span is not None or not is_text:
             marks = self.marks.setdefault(place.root, RootMarks())
             is_marked = marks.add(place.rest, span, mark).anchor == mark.anchor
-        words = WORDS[one.origin] if sign == one.origin else f"{WORDS[sign]}, {WORDS[one.origin]}"
+        words = f"{WORDS[sign]}, {WORDS[one.origin]}" if sign == "suspected" else WORDS[sign]
         self.values.setdefault(place.root, []).append(
             ValueView(
                 text=escape_invisible(one.value if is_text else _name_leaf(one.pointer)),
