@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,12 +35,8 @@ class CommandFiles(Mapping[str, Any]):
     """The commands of a package by name, each imported once it is asked for."""
 
     def __init__(self, package: ModuleType) -> None:
-        self._package = package
-
-    @cached_property
-    def _paths(self) -> dict[str, str]:
-        names = sorted(one.name for one in iter_modules(self._package.__path__))
-        return {name.removesuffix("_"): f"{self._package.__name__}.{name}" for name in names}
+        names = sorted(one.name for one in iter_modules(package.__path__))
+        self._paths = {name.removesuffix("_"): f"{package.__name__}.{name}" for name in names}
 
     def __getitem__(self, name: str) -> Any:
         host = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -63,16 +58,16 @@ class CommandFiles(Mapping[str, Any]):
 
 def build_folder(name: str, package: ModuleType, text: str, first: Sequence[str], epilog: str = "") -> typer.Typer:
     """Build the group of a package's commands; help lists `first` apart from the others."""
+    files = CommandFiles(package)
+    sections = {"Commands": list(first), "More": [one for one in files if one not in first]}
 
     class Folder(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
-            self.commands = CommandFiles(package)  # pyright: ignore[reportAttributeAccessIssue] (it is only read)
+            self.commands = files  # pyright: ignore[reportAttributeAccessIssue] (it is only read)
 
         def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # noqa: ARG002  # pyright: ignore[reportIncompatibleMethodOverride]
-            files = CommandFiles(package)
-            rest = sorted(files.keys() - set(first))
-            for title, names in ("Commands", first), ("More", rest):
+            for title, names in sections.items():
                 with formatter.section(title):
                     formatter.write_dl([(one, files.summarize(one)) for one in names])
 
@@ -105,21 +100,13 @@ app = build_folder(
 )
 
 
-def _print_version(value: bool) -> None:  # noqa: FBT001 (typer passes it by position)
-    if value:
-        typer.echo(f"callgrade {__version__}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: Annotated[  # noqa: ARG001, FBT002 (the callback uses it)
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,  # noqa: FBT002
 ) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    if version or context.invoked_subcommand is None:
+        typer.echo(f"callgrade {__version__}" if version else context.get_help())
 
 
 def run(words: Sequence[str]) -> int:

@@ -139,8 +139,12 @@ class PartWorker:
         if not results:  # nothing in the block is to be scored
             return
         data = b"".join([render_result(one) + b"\n" for one in results])
+        if self._order.form == "parquet":
+            packed, table = io.BytesIO(), load_module("pyarrow", "to write Parquet").table(_build_columns(results))
+            load_module("pyarrow.parquet", "to write Parquet").write_table(table, packed)
+            data = packed.getvalue()
         temporary = f"{self._folder}/.{uuid4().hex}"
-        self._files.pipe_file(temporary, data if self._order.form == "jsonl" else _pack_parquet(results))
+        self._files.pipe_file(temporary, data)
         self._files.mv(temporary, path)
         if self._inputs.engine.days is not None:  # gives back what the budget holds and was not spent
             self._loop.run(self._inputs.engine.days.close())
@@ -157,13 +161,6 @@ class PartWorker:
             else:
                 report = read_report_record(record.value)
                 counts.tally.add_report(report, report.trace_id or str(record.place))
-
-
-def _pack_parquet(results: Sequence[Result]) -> bytes:
-    """Pack results as rows, each with a report or an error."""
-    arrow, packed = load_module("pyarrow", "to write Parquet"), io.BytesIO()
-    load_module("pyarrow.parquet", "to write Parquet").write_table(arrow.table(_build_columns(results)), packed)
-    return packed.getvalue()
 
 
 def _build_columns(results: Iterable[Result]) -> dict[str, Sequence[str]]:
