@@ -59,7 +59,8 @@ class CommandFiles(Mapping[str, Any]):
 def build_folder(name: str, package: ModuleType, text: str, first: Sequence[str], epilog: str = "") -> typer.Typer:
     """Build the group of a package's commands; help lists `first` apart from the others."""
     files = CommandFiles(package)
-    sections = {"Commands": list(first), "More": [one for one in files if one not in first]}
+    rest = [one for one in files if one not in first]
+    sections = {"Commands": first} | ({"More": rest} if rest else {})
 
     class Folder(TyperGroup):
         def __init__(self, **attributes: Any) -> None:

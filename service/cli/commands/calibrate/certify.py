@@ -1,4 +1,4 @@
-"""Certify what share of passes and failures a judge recognises."""
+"""Certify the recognition of passes and failures."""
 
 from __future__ import annotations
 

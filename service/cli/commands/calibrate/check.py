@@ -1,4 +1,4 @@
-"""Judge held-out items again, and see whether agreement fell."""
+"""Judge held-out items again: did agreement fall?"""
 
 from __future__ import annotations
 

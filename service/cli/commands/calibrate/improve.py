@@ -1,4 +1,4 @@
-"""Find where a judge disagrees with people, and try other instructions."""
+"""Find disagreements, and try other instructions."""
 
 from __future__ import annotations
 
