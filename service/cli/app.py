@@ -1,6 +1,6 @@
 """The application: its help and commands, and how each run of it ends.
 
-`callgrade NAME` is the module NAME of `service.cli.commands`, whose `commands` is a typer of one command or of a group. It is
+`callgrade NAME` is the module NAME of `service.cli.commands`: its function `main`, or the group `commands` of several. It is
 imported when it runs, so that help and each command load only what they need.
 """
 
@@ -39,9 +39,12 @@ class CommandFiles(Mapping[str, Any]):
         self._paths = {name.removesuffix("_"): f"{package.__name__}.{name}" for name in names}
 
     def __getitem__(self, name: str) -> Any:
-        host = typer.Typer(rich_markup_mode=None, add_completion=False)
-        host.add_typer(get_entry(import_module(self._paths[name]), "commands"))
-        return typer.main.get_group(host).commands[name]
+        host, module = typer.Typer(rich_markup_mode=None, add_completion=False), import_module(self._paths[name])
+        if hasattr(module, "commands"):
+            host.add_typer(module.commands)
+            return typer.main.get_group(host).commands[name]
+        host.command(name)(get_entry(module, "main"))
+        return typer.main.get_command(host)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from service.cli.commands.calibrate.run import run_calibration
+from service.cli.commands.calibrate.run import main as run_calibration
 from service.cli.exits import ExitCode
 from service.core.judging.fits.fit import Fit
 from service.errors import InputError

@@ -10,10 +10,10 @@ from shutil import copytree
 
 import pytest
 
-from service.cli.commands.calibrate.check import check_calibration
-from service.cli.commands.calibrate.compare import compare_judges
-from service.cli.commands.calibrate.judge import judge_labels
-from service.cli.commands.calibrate.run import run_calibration
+from service.cli.commands.calibrate.check import main as check_calibration
+from service.cli.commands.calibrate.compare import main as compare_judges
+from service.cli.commands.calibrate.judge import main as judge_labels
+from service.cli.commands.calibrate.run import main as run_calibration
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
 from service.errors import InputError

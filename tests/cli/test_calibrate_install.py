@@ -10,7 +10,7 @@ from shutil import copytree
 
 import pytest
 
-from service.cli.commands.calibrate.run import run_calibration
+from service.cli.commands.calibrate.run import main as run_calibration
 from service.fits.files import read_fits
 from service.fits.manager import FitCheck, append_checks
 from service.registry import Registry

@@ -153,11 +153,11 @@ def test_a_command_is_a_new_file_and_one_without_a_command_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "some_commands").mkdir()
-    own = '"""Say hello."""\nimport typer\ncommands = typer.Typer()\n@commands.command("hello")\ndef hello() -> None: ...\n'
+    own = '"""Say hello."""\ndef main() -> None: ...\n'
     for name, text in {"__init__": "", "rows": "", "hello": own}.items():
         (tmp_path / "some_commands" / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     files = CommandFiles(import_module("some_commands"))
     assert ([*files], files["hello"].name, files.summarize("hello")) == (["hello", "rows"], "hello", "Say hello.")
-    with pytest.raises(TypeError, match=r"some_commands\.rows has no commands"):
+    with pytest.raises(TypeError, match=r"some_commands\.rows has no main"):
         files["rows"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
 from typer import Option
 
 from service.cli import options
@@ -14,11 +13,8 @@ from service.cli.screen import print_table
 from service.store.access.audit import Audit
 from service.wiring import prepare_database
 
-commands = typer.Typer()
 
-
-@commands.command("audit")
-def audit(
+def main(
     limit: Annotated[int, Option(metavar="N", min=1, max=100_000, help="Maximum number of entries.")] = 100,
     output_format: options.TableOrJson = "table",
 ) -> int:

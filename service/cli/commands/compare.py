@@ -19,11 +19,8 @@ from service.reporting.comparison import compare_reports
 from service.reporting.document import render_markdown
 from service.reporting.regression import judge_reports
 
-commands = typer.Typer()
 
-
-@commands.command("compare")
-def compare(
+def main(
     a: Annotated[Path, Argument(metavar="A", help="Reports of one run, the baseline.")],
     b: Annotated[Path, Argument(metavar="B", help="Reports of the same cases in the other run.")],
     output_format: Annotated[

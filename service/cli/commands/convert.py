@@ -16,11 +16,8 @@ from service.intake.writing import write_atif, write_record
 from service.reading.places import Layout
 from service.reading.request import read_request_trace
 
-commands = typer.Typer()
 
-
-@commands.command("convert")
-def convert(
+def main(
     files: options.Files,
     input_format: options.InputFormat = "auto",
     *,

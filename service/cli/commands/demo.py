@@ -10,7 +10,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import typer
 from pydantic import JsonValue
 from rich.text import Text
 from typer import Option
@@ -24,8 +23,6 @@ from service.core.report import Report
 from service.engine import Engine
 from service.reading.request import read_request
 from service.wiring import build_demo_judging, build_engine
-
-commands = typer.Typer()
 
 STAGES = (
     ("decide", "was a call needed at all?"),
@@ -63,8 +60,7 @@ def list_demo_cases() -> list[DemoCase]:
     return [DemoCase(**case) for case in cases]
 
 
-@commands.command("demo")
-def demo(
+def main(
     save: Annotated[Path | None, Option("--save", metavar="FILE", help="Write the cases as JSON Lines.")] = None,
     judge: Annotated[bool, Option("--judge", help="Ask the configured judge, or else a stand-in.")] = False,
 ) -> int:

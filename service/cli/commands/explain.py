@@ -18,8 +18,6 @@ from service.reading.packaged_files import read_explanations
 from service.registry import Registry
 from service.reporting.document import Section
 
-commands = typer.Typer()
-
 
 class Explanation(NamedTuple):
     """One name that can be explained."""
@@ -30,8 +28,7 @@ class Explanation(NamedTuple):
     fix: str = ""
 
 
-@commands.command("explain")
-def explain(
+def main(
     name: Annotated[
         str | None,
         Argument(metavar="NAME", help="A finding's code, a cause, a criterion, an exit code or a problem's title."),

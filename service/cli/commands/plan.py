@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-import typer
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -22,11 +21,8 @@ from service.errors import NO_JUDGE_MODEL, SettingsError
 from service.reading.places import Layout
 from service.reporting.escaping import escape_unprintable
 
-commands = typer.Typer()
 
-
-@commands.command("plan")
-def plan(
+def main(
     files: options.Files,
     rubric: options.Rubric = None,
     expected: options.Expected = None,

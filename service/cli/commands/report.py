@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Option
 
 from service.cli import options
@@ -25,11 +24,8 @@ from service.web.trace.run import build_run_view, choose_full
 from service.web.trace.stored import SentTrace, read_sent
 from service.wiring import build_limits
 
-commands = typer.Typer()
 
-
-@commands.command("report")
-def report(
+def main(
     files: options.Reports,
     html: Annotated[Path, Option("--html", metavar="FILE", help="File to write the page to.")],
     traces: Annotated[

@@ -25,11 +25,8 @@ from service.cli.views import LOOKAHEAD, JsonReports, ResultTable
 from service.reading.places import Layout
 from service.reporting.statements import describe_uncertified
 
-commands = typer.Typer()
 
-
-@commands.command("score")
-def score(
+def main(
     files: options.Files,
     rubric: options.Rubric = None,
     expected: options.Expected = None,

@@ -62,11 +62,7 @@ CLOSING_S = 3.0
 """Seconds for closing connections and files, after the grace period of requests under way."""
 
 
-commands = typer.Typer()
-
-
-@commands.command("serve")
-def serve(
+def main(
     host: Annotated[str | None, Option(metavar="ADDRESS", help="Address. [default: CALLGRADE_HOST]")] = None,
     port: Annotated[
         int | None, Option(metavar="N", min=0, max=65_535, help="0 picks a free one. [default: CALLGRADE_PORT]")

@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 from pydantic import JsonValue, TypeAdapter
 from typer import Option
 
@@ -27,11 +26,8 @@ from service.reporting.summary import SummaryOptions
 from service.reporting.summary.labelled import ReportLabel
 from service.wiring import build_limits
 
-commands = typer.Typer()
 
-
-@commands.command("summarize")
-def summarize(
+def main(
     files: options.Reports,
     assertions: Annotated[
         list[str] | None, Option("--assert", "-a", metavar="TEXT", help="Such as 'pass_rate >= 0.95'; repeatable.")

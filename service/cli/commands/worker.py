@@ -17,7 +17,6 @@ from math import ceil
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from sqlalchemy.exc import DBAPIError
 from typer import Option
 
@@ -60,11 +59,8 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 NICE_INCREMENT = 5
 """The nice value of a worker beside a server: requests, which somebody is waiting for, go first."""
 
-commands = typer.Typer()
 
-
-@commands.command("worker")
-def run_worker(
+def main(
     workers: Annotated[
         int | None, Option(metavar="N", min=1, max=256, help="Processes. [default: the number of cores]")
     ] = None,

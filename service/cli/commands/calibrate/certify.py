@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Option
 
 from service.calibration.certifying import certify, digest_labels, digest_set, judge_fresh
@@ -29,11 +28,8 @@ from service.errors import InputError
 from service.fits.files import build_file_name, get_today, read_fits
 from service.reporting.document import Section
 
-commands = typer.Typer()
 
-
-@commands.command("certify")
-def certify_run(
+def main(
     run: Run,
     tpr: Annotated[float, Option(metavar="SHARE", min=0.5, max=0.999, help="Passes to recognise, at least.")] = 0.9,
     tnr: Annotated[float, Option(metavar="SHARE", min=0.5, max=0.999, help="Failures to recognise, at least.")] = 0.9,

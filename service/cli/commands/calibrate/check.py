@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Option
 
 from service.calibration.drift import CHECK_VERSION, CheckReport, JudgeDrift, check_judge, draw_sample
@@ -40,11 +39,8 @@ from service.fits.manager import FitCheck, ItemizedCheck, append_checks, read_ch
 from service.labelling.predictions import AskSettings
 from service.reporting.document import Section
 
-commands = typer.Typer()
 
-
-@commands.command("check")
-def check_calibration(
+def main(
     run: Run,
     labels: Labels,
     rubric: JudgedRubric = "four_step",

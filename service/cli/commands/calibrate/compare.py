@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 from typer import Argument, Option
 
 from service.calibration import comparison
@@ -16,11 +15,8 @@ from service.cli.exits import ExitCode
 from service.cli.screen import print_document
 from service.errors import InputError
 
-commands = typer.Typer()
 
-
-@commands.command("compare")
-def compare_judges(
+def main(
     a: Annotated[Path, Argument(metavar="A", help="The report.json or folder of a run, or predictions.")],
     b: Annotated[Path, Argument(metavar="B", help="The same of another judge, on the same items.")],
     labels: Annotated[Path | None, Option(metavar="FILE", help="The labelled set; required for predictions.")] = None,

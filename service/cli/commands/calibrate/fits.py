@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import typer
-
 from service.calibration.report.wording import show_number
 from service.cli import options
 from service.cli.exits import ExitCode
@@ -19,11 +17,8 @@ from service.wiring import choose_route, list_rubric_folders
 
 HEAD = ("judge", "criterion", "model", "made", "labels", "kappa", "promise", "state", "since then")
 
-commands = typer.Typer()
 
-
-@commands.command("fits")
-def list_fits(output_format: options.TableOrJson = "table") -> int:
+def main(output_format: options.TableOrJson = "table") -> int:
     """List the fits in CALLGRADE_HOME/fits, whether each applies, and what later checks found."""
     settings = read_settings()
     folder = settings.home / "fits"

@@ -26,11 +26,8 @@ from service.reading.request import check_request, read_request_trace
 from service.reading.trace_files import scan_records
 from service.wiring import build_limits
 
-commands = typer.Typer()
 
-
-@commands.command("import")
-def import_label_files(
+def main(
     files: Annotated[list[Path], Argument(metavar="FILE...", help="Exports of annotation tools, or tables.")],
     out: Annotated[Path, Option(metavar="FILE", help="File to write the labelled items to, as JSON Lines.")],
     criterion: Annotated[str, Option(metavar="ID", help="Criterion of the labels.")] = "result_groundedness",

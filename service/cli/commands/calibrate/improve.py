@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 import yaml
 from typer import Option
 
@@ -51,11 +50,7 @@ from service.reporting.document import Section, Table
 AS_IT_IS = "as it is"
 
 
-commands = typer.Typer()
-
-
-@commands.command("improve")
-def improve_judge(
+def main(
     labels: Labels,
     criterion: Annotated[str, Option(metavar="ID", help="Criterion whose judge is to agree better with people.")],
     out: Annotated[Path, Option(metavar="FILE", help="Rubric file to write the better judge to.")],

@@ -17,11 +17,8 @@ from service.fits.own_files import note_own_files
 from service.reporting.numbers import render_number
 from service.wiring import build_engine, prepare_database
 
-commands = typer.Typer()
 
-
-@commands.command("install")
-def install_fits(run: Run) -> int:
+def main(run: Run) -> int:
     """Install the fits of a run in CALLGRADE_HOME/fits, so that they turn judges' answers into verdicts.
 
     Refuses the fit of a judge that is not useful: one that the held-out labels do not show to be better than chance. Warns about

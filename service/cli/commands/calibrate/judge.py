@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 from typer import Option
 
 from service.calibration.predictions import Prediction
@@ -27,11 +26,8 @@ from service.core.conclusion.judge_answers import NO_JUDGE
 from service.labelling.predictions import AskSettings
 from service.own_checks import load_plugin
 
-commands = typer.Typer()
 
-
-@commands.command("judge")
-def judge_labels(
+def main(
     labels: Labels,
     out: Annotated[Path, Option(metavar="FILE", help="File to write the predictions to, as JSON Lines.")],
     rubric: JudgedRubric = "four_step",

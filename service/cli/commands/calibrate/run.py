@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 from typer import Option
 
 from service.calibration.figures import Resampling
@@ -16,11 +15,8 @@ from service.cli.exits import ExitCode
 from service.errors import InputError
 from service.fits.files import get_today
 
-commands = typer.Typer()
 
-
-@commands.command("run")
-def run_calibration(
+def main(
     labels: Labels,
     out: Annotated[Path, Option(metavar="FOLDER", help="Folder to write the report and the fits to.")],
     predictions: Annotated[
