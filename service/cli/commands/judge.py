@@ -136,10 +136,11 @@ def check(plugin: options.Plugin = None, quiet: options.Quiet = False) -> int:
     print_line("")
     print_table(("", ""), _sum_up(answers))
     print_line("")
-    for advice in list_advice(answers, own=not model) or ["Nothing to change. Next: callgrade score FILE"]:
+    causes = [getattr(one.vote, "cause", "") for one in answers if not isinstance(one.vote, JudgeReply)]
+    advices = list(_iter_advice(answers, causes, own=not model))
+    for advice in advices or ["Nothing to change. Next: callgrade score FILE"]:
         for text in wrap(advice, build_console(reading=True).width, initial_indent="- ", subsequent_indent="  "):
             print_line(text)
-    causes = _find_causes(answers)
     if len(causes) == len(answers) and set(causes) <= UNASKED:
         return ExitCode.CONFIG
     return ExitCode.PASSED if all(one.right for one in answers) else ExitCode.FAILED
@@ -204,21 +205,6 @@ def _sum_up(answers: Sequence[CheckAnswer]) -> Iterator[tuple[str, str]]:
     yield "", f"{share * counts[0] / 1e6:.1f} M tokens in, {share * counts[1] / 1e6:.1f} M out"
 
 
-def list_advice(answers: Sequence[CheckAnswer], *, own: bool = False) -> list[str]:
-    """List what to change, by what became of the questions; nothing if all is well. `own`: only judges in Python were asked."""
-    causes = _find_causes(answers)
-    if own and causes:
-        return [f"{len(causes)} of {len(answers)} answers cannot be used: {_describe_fault(answers)}."]
-    if causes and set(causes) <= UNASKED:
-        return [f"Not asked: {_describe_fault(answers)}.", _SETUP_ADVICE.get(causes[0], _SETUP_ADVICE[""])]
-    return list(_iter_advice(answers, causes))
-
-
-def _find_causes(answers: Sequence[CheckAnswer]) -> list[str]:
-    """List why questions got no reply that can be used."""
-    return [getattr(one.vote, "cause", "") for one in answers if not isinstance(one.vote, JudgeReply)]
-
-
 _SETUP_ADVICE = {
     "unauthorized": "Set CALLGRADE_JUDGE_API_KEY, or the provider's own variable.",
     "unknown_model": "Set CALLGRADE_JUDGE_MODEL to openai/ and a name that the server lists (ollama list, or GET /v1/models). "
@@ -228,9 +214,18 @@ _SETUP_ADVICE = {
 }
 
 
-def _iter_advice(answers: Sequence[CheckAnswer], causes: Sequence[str]) -> Iterator[str]:
+def _iter_advice(answers: Sequence[CheckAnswer], causes: Sequence[str], *, own: bool) -> Iterator[str]:
+    """Say what to change. `causes`: why questions got no reply that can be used; `own`: only judges in Python were asked."""
     if causes:
-        yield f"{len(causes)} of {len(answers)} replies cannot be used: {_describe_fault(answers)}."
+        fault = next(one.vote for one in answers if not isinstance(one.vote, JudgeReply))
+        why, share = str(getattr(fault, "reason", "")).rstrip("."), f"{len(causes)} of {len(answers)}"
+        if own:
+            yield f"{share} answers cannot be used: {why}."
+            return
+        if set(causes) <= UNASKED:
+            yield from (f"Not asked: {why}.", _SETUP_ADVICE.get(causes[0], _SETUP_ADVICE[""]))
+            return
+        yield f"{share} replies cannot be used: {why}."
         yield "Use a larger model, or try CALLGRADE_JUDGE_REPLY=schema, tool or text. What is not answered stays undecided."
     cut = [one for one in answers if one.usage.tokens_in and one.usage.tokens_in < CUT_SHARE * one.prompt_tokens]
     if cut:
@@ -244,8 +239,3 @@ def _iter_advice(answers: Sequence[CheckAnswer], causes: Sequence[str]) -> Itera
     seconds = sum(one.seconds for one in answers) / len(answers)
     if seconds > SLOW_S:
         yield f"{seconds:.0f} s for a question is slow: use a GPU, a smaller model, or one that thinks less."
-
-
-def _describe_fault(answers: Sequence[CheckAnswer]) -> str:
-    faults = [one.vote for one in answers if not isinstance(one.vote, JudgeReply)]
-    return str(getattr(faults[0], "reason", "")).rstrip(".")
