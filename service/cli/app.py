@@ -1,81 +1,116 @@
 """The application: its help and commands, and how each run of it ends.
 
-A module of `service.cli.commands` has `commands`: a typer with some commands, or a group of them. Help imports all of these, so
-they import heavy libraries inside functions.
+`callgrade NAME` is the module NAME of `service.cli.commands`: its function `main`, or the group `commands` of several. It is
+imported when it runs, so that help and each command load only what they need.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Annotated, Any
 
 import typer
+import typer.main
 from typer.core import TyperGroup
 
 from service import __version__
 from service.cli import commands
 from service.cli.exits import ExitCode, describe_error, get_exit_code
-from service.core.models.discovery import get_entry, import_all
+from service.core.models.discovery import get_entry
 from service.errors import CallgradeError, SettingsError
 from service.reporting.escaping import escape_unprintable
 
-FIRST = ("demo", "score", "summarize", "compare", "report", "serve")
-"""The commands of a first day, which help lists first."""
+
+class CommandFiles(Mapping[str, Any]):
+    """The commands of a package by name, each imported once it is asked for."""
+
+    def __init__(self, package: ModuleType) -> None:
+        names = sorted(one.name for one in iter_modules(package.__path__))
+        self._paths = {name.removesuffix("_"): f"{package.__name__}.{name}" for name in names}
+
+    def __getitem__(self, name: str) -> Any:
+        host, module = typer.Typer(rich_markup_mode=None, add_completion=False), import_module(self._paths[name])
+        if hasattr(module, "commands"):
+            host.add_typer(module.commands)
+            return typer.main.get_group(host).commands[name]
+        host.command(name)(get_entry(module, "main"))
+        return typer.main.get_command(host)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def summarize(self, name: str) -> str:
+        """Return the first line of a command's file."""
+        spec = find_spec(self._paths[name])
+        text = Path(spec.origin).read_text("utf-8") if spec and spec.origin else ""
+        return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
 
 
-class _FirstAndMore(TyperGroup):
-    """Help that lists the first commands apart from the others."""
+def build_folder(name: str, package: ModuleType, text: str, first: Sequence[str], epilog: str = "") -> typer.Typer:
+    """Build the group of a package's commands; help lists `first` apart from the others."""
+    files = CommandFiles(package)
+    rest = [one for one in files if one not in first]
+    sections = {"Commands": first} | ({"More": rest} if rest else {})
 
-    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # noqa: ARG002  # pyright: ignore[reportIncompatibleMethodOverride]
-        limit = formatter.width - 6 - max(map(len, self.commands))
-        first = [name for name in FIRST if name in self.commands]
-        for title, names in ("Commands", first), ("More", sorted(self.commands.keys() - set(first))):
-            with formatter.section(title):
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit)) for name in names])
+    class Folder(TyperGroup):
+        def __init__(self, **attributes: Any) -> None:
+            super().__init__(**attributes)
+            self.commands = files  # pyright: ignore[reportAttributeAccessIssue] (it is only read)
+
+        def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # noqa: ARG002  # pyright: ignore[reportIncompatibleMethodOverride]
+            for title, names in sections.items():
+                with formatter.section(title):
+                    formatter.write_dl([(one, files.summarize(one)) for one in names])
+
+    folder = typer.Typer(
+        name=name,
+        cls=Folder,
+        help=text,
+        epilog=epilog,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    @folder.callback(invoke_without_command=True)
+    def show_help(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    return folder
 
 
-app = typer.Typer(
-    name="callgrade",
-    cls=_FirstAndMore,
-    help="Score what language models do with tools: decide, select, build arguments, integrate the result.",
-    epilog="Exit codes: 0 passed; 1 a bug in callgrade; 2 failed; 3 undecided (a verdict is undecided); "
+app = build_folder(
+    "callgrade",
+    commands,
+    "Score what language models do with tools: decide, select, build arguments, integrate the result.",
+    ("demo", "score", "summarize", "compare", "report", "serve"),
+    "Exit codes: 0 passed; 1 a bug in callgrade; 2 failed; 3 undecided (a verdict is undecided); "
     "4 wrong configuration or usage; 5 bad input data.",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def _version(value: bool) -> None:  # noqa: FBT001 (typer passes it by position)
-    if value:
-        typer.echo(f"callgrade {__version__}")
-        raise typer.Exit
 
 
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: Annotated[  # noqa: ARG001, FBT002 (the callback uses it)
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,  # noqa: FBT002
 ) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-def add_commands(root: typer.Typer, package: ModuleType) -> None:
-    """Add the commands of every module of a package. TypeError for a module that has none."""
-    for module in import_all(package):
-        root.add_typer(get_entry(module, "commands"))
-
-
-add_commands(app, commands)
+    if version or context.invoked_subcommand is None:
+        typer.echo(f"callgrade {__version__}" if version else context.get_help())
 
 
 def run(words: Sequence[str]) -> int:

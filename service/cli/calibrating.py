@@ -1,54 +1,57 @@
-"""Calibrate judges from files: read labels and predictions, ask for what is missing, fit, compare. Errors name file and place."""
+"""What the commands of `callgrade calibrate` share: their files, asking judges, and comparing two. Errors name file and place."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
-import typer
 from pydantic import ValidationError
+from typer import Argument, Option
 
 from service.asking.judging import Judges
 from service.calibration import comparison
-from service.calibration.figures import Resampling
 from service.calibration.labels import LabelledItem, read_csv
-from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgedSet, Prediction, read_judged_set, read_predictions
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.report.usefulness import build_usefulness
 from service.calibration.report.wording import FIGURE_NAMES, show_measure
 from service.calibration.report_predictions import UnansweredItem
 from service.calibration.results import CalibrationReport, CalibrationRun, parse_calibration_report, render_report_json
-from service.calibration.run import calibrate
-from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
+from service.cli.exits import describe_absence
 from service.cli.inputs import read_option_text
-from service.cli.options import read_settings
+from service.cli.options import read_settings, writing
 from service.cli.progress import ProgressLine, describe_judging
-from service.cli.screen import build_console, pluralize, print_document, say, show
+from service.cli.screen import pluralize, say, show
 from service.cli.sections import build_section
-from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.prompts import Usage
 from service.core.models.validation import find_problems
 from service.core.money import NOTHING, Cost
-from service.core.report import JudgeMode
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.fits.files import build_file_name, read_fits
 from service.labelling.predictions import AskSettings, collect_predictions
-from service.own_checks import load_plugin
 from service.reporting.document import Section, Table
 from service.wiring import build_engine
 
 REPORT = "report.json"
 
+LOOKS = "looks.jsonl"
+"""The file beside the installed fits with the digests of the labels of each look."""
+
+Labels = Annotated[Path, Option(metavar="FILE", help="The labelled set: JSON Lines (also gzipped) or CSV.")]
+Run = Annotated[Path, Argument(metavar="RUN", help="The report.json of a run, or its folder.")]
+JudgeOfRun = Annotated[str | None, Option("--judge", metavar="NAME", help="One judge of the run. [default: all]")]
+JudgedRubric = Annotated[str, Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked.")]
+Draws = Annotated[int, Option(metavar="N", min=0, max=100_000, help="Draws for each interval; 0 for none.")]
+
 
 def read_labelled(file: Path) -> JudgedSet:
     """Read the labelled set, with any judge predictions it contains."""
     text = read_option_text(file, "--labels")
-    with _naming_file(file):
+    with naming_file(file):
         if file.name.removesuffix(".gz").endswith(".csv"):
             return JudgedSet(read_csv(text, source=file.name))
         return read_judged_set(text.split("\n"), source=file.name)
@@ -58,7 +61,7 @@ def read_prediction_files(files: Sequence[Path]) -> tuple[Prediction, ...]:
     """Read the predictions of all files."""
     found: list[Prediction] = []
     for file in files:
-        with _naming_file(file):
+        with naming_file(file):
             found += read_predictions(read_option_text(file, "--predictions").split("\n"))
     return tuple(found)
 
@@ -74,7 +77,7 @@ def read_run(path: Path) -> CalibrationReport:
 
 
 @contextmanager
-def _naming_file(file: Path) -> Generator[None]:
+def naming_file(file: Path) -> Generator[None]:
     """Make an InputError raised in the block name the file."""
     try:
         yield
@@ -82,31 +85,28 @@ def _naming_file(file: Path) -> Generator[None]:
         raise error.in_file(str(file)) from None
 
 
-# Fitting.
+def find_folder(run: Path) -> Path:
+    """Return the folder of a run from that or from its report."""
+    return run if run.is_dir() else run.parent
 
 
-def run_calibration(
-    labels: Path, out: Path, options: ReportOptions | None = None, *, predictions: Sequence[Path] = ()
-) -> ExitCode:
-    """Fit and measure, and write report.json, report.md, report.html and fits/*.json into `out`.
+def record_look(folder: Path, labels: list[str]) -> int:
+    """Record a look at labels; return how many earlier ones saw any of them."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (folder / LOOKS).open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        earlier = sum(any(label in line for label in labels) for line in file)
+        file.write(json.dumps(labels) + "\n")
+    return earlier
 
-    Without `predictions`, those inside the labelled set are used. InputError, with file and line, for labels or predictions that
-    cannot be read. The same files give the same bytes.
-    """
-    labelled = read_labelled(labels)
-    predicted = read_prediction_files(predictions) or labelled.predictions
-    if not predicted:
-        raise InputError.at(str(labels), "no predictions; name a file that has them with --predictions")
-    with _naming_file(labels):
-        run = calibrate(labelled.labels, predicted, options)
-    write_run(run, out)
-    return ExitCode.PASSED
+
+# What a run writes.
 
 
 def write_run(run: CalibrationRun, out: Path) -> None:
     """Write the report and the fits into a folder, and show whether each judge may be used."""
     fits = out / "fits"
-    try:
+    with writing(out, "--out"):
         fits.mkdir(parents=True, exist_ok=True)
         earlier = _list_earlier(out)
         write_report(run.report, out)
@@ -114,9 +114,7 @@ def write_run(run: CalibrationRun, out: Path) -> None:
             (fits / build_file_name(fit)).write_bytes(render_report_json(fit))
         for name in earlier - {build_file_name(fit) for fit in run.fits}:  # installing this run would install them too
             (fits / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
-    show([build_usefulness(run.report)], build_console(reading=True))
+    show([build_usefulness(run.report)])
     for remark in run.report.remarks:
         say(remark)
     say(f"wrote {out / 'report.html'}, which has all figures, and {pluralize(len(run.fits), 'fit')}")
@@ -149,53 +147,6 @@ def build_judging_engine() -> tuple[Engine, Judges]:
     return engine, engine.judging.judges
 
 
-def judge_labels(  # noqa: PLR0913 (the options of its command)
-    labels: Path,
-    out: Path,
-    *,
-    rubric: str = "four_step",
-    judges: JudgeMode = "live",
-    repeats: int = 1,
-    plugins: Sequence[Path] = (),
-    quiet: bool = False,
-) -> ExitCode:
-    """Have the judges of a rubric answer the labelled items, and write the predictions.
-
-    The cache keeps each answer as it arrives, so a second run asks only for what is missing. Items without an answer are listed
-    and left out; the exit code is then 5.
-    """
-    for plugin in plugins:
-        load_plugin(plugin)
-    engine, model = build_judging_engine()
-    items = read_labelled(labels).labels.items
-    asking = AskSettings(engine.registry.find(rubric), judges, repeats)
-    draft = out.with_name(f"{out.name}.part")
-    try:
-        with draft.open("wb") as file, _naming_file(labels):
-            answers = asyncio.run(collect_answers(engine, items, asking, model.model, quiet=quiet))
-            found = sorted([one for one in answers if isinstance(one, Prediction)], key=lambda one: one.answer_id)
-            file.writelines(one.model_dump_json().encode() + b"\n" for one in found)
-        draft.replace(out)
-    except OSError as error:
-        raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
-    except KeyboardInterrupt:
-        say("stopped; the cache has what was answered: run the same command again to continue")
-        raise
-    finally:
-        draft.unlink(missing_ok=True)
-    unanswered = [one for one in answers if isinstance(one, UnansweredItem)]
-    judgeless = [one for one in unanswered if one.reason == NO_JUDGE]
-    missing = [one for one in unanswered if not one.nothing_to_ask and one not in judgeless]
-    for one in missing:
-        say(f"not judged: {one}")
-    if judgeless:
-        say(f"{pluralize(len(judgeless), 'item')} not asked about: no judge is set up for their criteria")
-    if decided := len(unanswered) - len(missing) - len(judgeless):
-        say(f"{pluralize(decided, 'item')} not asked about: code decides them, or they contain no call")
-    say(f"wrote {pluralize(len(found), 'prediction')} to {out}")
-    return ExitCode.DATA if missing else ExitCode.PASSED
-
-
 async def collect_answers(
     engine: Engine, items: Sequence[LabelledItem], asking: AskSettings, model: str, *, quiet: bool = False
 ) -> list[Prediction | UnansweredItem]:
@@ -214,44 +165,14 @@ async def collect_answers(
             async for one in collect_predictions(engine, items, asking):
                 answered = any(isinstance(other, Prediction) for other in found)
                 if isinstance(one, UnansweredItem) and one.shared_cause is not None and not answered:
-                    reason = ABSENT_JUDGE_REASONS[one.shared_cause]
-                    message = f"the judge {model} answered no question: {reason}; then run the same command again"
-                    raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
+                    problem = describe_absence(model, one.shared_cause)
+                    raise SettingsError.at("CALLGRADE_JUDGE_MODEL", f"{problem}; then run the same command again")
                 found.append(one)
                 undecided += isinstance(one, UnansweredItem) and not one.nothing_to_ask
                 line.update(len(found), *describe_judging(undecided, cost, asked=asked > 0))
     finally:
         await engine.close()
     return found
-
-
-# Comparing two judges.
-
-
-def compare_judges(
-    a: Path,
-    b: Path,
-    *,
-    labels: Path | None = None,
-    judges: tuple[str | None, str | None] = (None, None),
-    draws: int = 1_000,
-    output_format: Literal["table", "json", "markdown"] = "table",
-) -> ExitCode:
-    """Compare two judges: of runs (their held-out items, calibrated) or of predictions (all labelled items, raw)."""
-    compared = comparison.compare_sides(
-        _read_sides(a, labels), _read_sides(b, labels), judges, resampling=Resampling(draws)
-    )
-    sections = [section for one in compared for section in build_judge_comparison(one)]
-    print_document(sections, output_format, compared)
-    return ExitCode.PASSED
-
-
-def _read_sides(source: Path, labels: Path | None) -> tuple[comparison.JudgeSide, ...]:
-    if source.is_dir() or source.suffix == ".json":
-        return comparison.read_report_sides(read_run(source))
-    if labels is None:
-        raise InputError.at(str(source), "comparing predictions needs labels; name them with --labels")
-    return comparison.read_prediction_sides(read_labelled(labels).labels, read_prediction_files([source]))
 
 
 def build_judge_comparison(one: comparison.JudgeComparison) -> Iterator[Section]:

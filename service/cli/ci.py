@@ -8,17 +8,16 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Literal
-from xml.etree.ElementTree import Element, ElementTree, indent
 
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
-from service.cli.scoring import Result, ScoredRecord
-from service.cli.sections import explain_change, explain_proved, name_number
+from service.cli.scoring import Result
+from service.cli.sections import MAX_PROVED, explain_change, explain_proved, name_number
 from service.cli.tally import Tally
 from service.cli.views import HEAD, JsonReports, build_result_row
 from service.core.report import Report
 from service.reporting import statements
-from service.reporting.document import Section, Table, render_markdown
+from service.reporting.document import Section, Table, load_template, render_markdown
 from service.reporting.escaping import escape_unprintable
 from service.reporting.regression import RegressionGate
 
@@ -27,15 +26,9 @@ from service.reporting.regression import RegressionGate
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def build_element(tag: str, text: str = "", /, **attributes: object) -> Element:
-    """Build an element. Attributes that are None are left out; characters that XML forbids become backslash escapes."""
-
-    def escape(value: object) -> str:
-        return _FORBIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), str(value))
-
-    element = Element(tag, {name: escape(one) for name, one in attributes.items() if one is not None})
-    element.text = escape(text)
-    return element
+def escape_forbidden(text: str) -> str:
+    """Escape the characters that XML forbids with backslashes."""
+    return _FORBIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 class JUnit:
@@ -46,25 +39,28 @@ class JUnit:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self._cases: list[Element] = []
+        self._cases: list[tuple[dict[str, object], list[_Part], str]] = []
         self._counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
         self._seconds = 0.0
 
     def add(self, result: Result) -> None:
         """Add one test case."""
-        place = result.place
+        place, said, seconds, parts = result.place, "", 0.0, list[_Part]()
+        kind: Literal["", "failures", "errors", "skipped"] = ""
         if isinstance(result, Refusal):
-            name, seconds = f"{place}{place.pointer}", 0.0
-            text = describe_error(result.error)
-            message, kind = text.splitlines()[0], "errors"
-            parts = [build_element("error", text, type=type(result.error).__name__, message=message)]
+            kind, name, text = "errors", f"{place}{place.pointer}", describe_error(result.error)
+            parts.append(("error", {"type": type(result.error).__name__, "message": text.splitlines()[0]}, text))
         else:
-            name, seconds = result.name + ("" if result.trial is None else f" (trial {result.trial})"), result.seconds
-            kind, parts = self._build_report(result)
+            report, seconds = result.report, result.seconds
+            name = result.name + ("" if result.trial is None else f" (trial {result.trial})")
+            said = f"{place}: {statements.describe_result(report)}"
+            if report.verdict == "fail":
+                kind, parts = "failures", list(_list_failures(report))
+            elif report.verdict in ("undecided", "not_applicable"):
+                message = "; ".join([statements.describe_verdict(report), *statements.list_waits(report)])
+                kind, parts = "skipped", [("skipped", {"message": message}, "")]
         where = {"name": name, "classname": place.source, "file": place.source, "line": place.line}
-        case = build_element("testcase", **where, time=f"{seconds:.3f}")
-        case.extend(parts)
-        self._cases.append(case)
+        self._cases.append(({**where, "time": f"{seconds:.3f}"}, parts, said))
         self._seconds += seconds
         self._counts["tests"] += 1
         if kind:
@@ -72,31 +68,20 @@ class JUnit:
 
     def close(self) -> None:
         """Write the document."""
-        suite = build_element("testsuite", name="callgrade", **self._counts, time=f"{self._seconds:.3f}")
-        suite.extend(self._cases)
-        whole = Element("testsuites")
-        whole.append(suite)
-        indent(whole, " ")
-        self._stream.write(b'<?xml version="1.0" encoding="UTF-8"?>\n')
-        ElementTree(whole).write(self._stream, "utf-8")
-        self._stream.write(b"\n")
-
-    def _build_report(self, result: ScoredRecord) -> tuple[str, list[Element]]:
-        report, kind, parts = result.report, "", list[Element]()
-        if report.verdict == "fail":
-            kind, parts = "failures", list(_list_failures(report))
-        elif report.verdict in ("undecided", "not_applicable"):
-            message = "; ".join([statements.describe_verdict(report), *statements.list_waits(report)])
-            kind, parts = "skipped", [build_element("skipped", message=message)]
-        said = f"{result.place}: {statements.describe_result(report)}"
-        return kind, [*parts, build_element("system-out", said)]
+        suite = {"name": "callgrade", **self._counts, "time": f"{self._seconds:.3f}"}
+        text = load_template("junit.xml").render(suite=suite, cases=self._cases)
+        self._stream.write(escape_forbidden(text).encode() + b"\n")
 
 
-def _list_failures(report: Report) -> Iterator[Element]:
+_Part = tuple[str, dict[str, str], str]
+"""An element of a test case: its tag, attributes and text."""
+
+
+def _list_failures(report: Report) -> Iterator[_Part]:
     """Yield a failure for each criterion that did not pass, the one that failed first before the others."""
     told = statements.list_statements(report)
     for words in statements.explain_low_score(report, told):
-        yield build_element("failure", type="score", message=words)
+        yield "failure", {"type": "score", "message": words}, ""
     failed: dict[str, list[str]] = {}
     for one in told:
         if one.state in ("failed", "blocked") and one.criterion in report.failing:
@@ -105,13 +90,15 @@ def _list_failures(report: Report) -> Iterator[Element]:
             if one.state == "blocked":
                 lines.append(one.explain_gap() if one.step is None else f"step {one.step + 1}: {one.explain_gap()}")
     for criterion, lines in failed.items():
-        yield build_element("failure", "\n".join(lines), type=criterion, message=lines[0])
+        yield "failure", {"type": criterion, "message": lines[0]}, "\n".join(lines)
 
 
 # GitHub.
 
 Level = Literal["error", "warning", "notice"]
 
+LEVELS: dict[str, Level] = {"error": "error", "fail": "error", "warn": "warning", "undecided": "warning"}
+"""The level of a trace by its verdict, `error` being that of a refused record. Others get no annotation."""
 MAX_ANNOTATIONS = 10
 """How many annotations of one level GitHub shows for a step."""
 MAX_ROWS = 100
@@ -157,9 +144,7 @@ class GitHub:
         """Write the annotation of a trace that does not pass, up to the number that GitHub shows."""
         if self._reports is not None:
             self._reports.add(result)
-        verdict = "error" if isinstance(result, Refusal) else result.report.verdict
-        levels: dict[str, Level] = {"error": "error", "fail": "error", "warn": "warning", "undecided": "warning"}
-        level = levels.get(verdict)
+        level = LEVELS.get("error" if isinstance(result, Refusal) else result.report.verdict)
         if level is None:
             return
         if len(self._rows) < MAX_ROWS:
@@ -189,12 +174,12 @@ def _annotate(result: Result, level: Level) -> str:
     return render_annotation(level, message, title=title, file=place.source, line=place.line)
 
 
-def list_gate_annotations(gate: RegressionGate, most: int) -> Iterator[str]:
-    """Render the regression gate of a pull request as workflow commands, with at most so many proved regressions."""
+def list_gate_annotations(gate: RegressionGate) -> Iterator[str]:
+    """Render the regression gate of a pull request as workflow commands."""
     if gate.reason:
         yield render_annotation("error", gate.reason, title="callgrade: undecided")
     for one in gate.numbers:
         level: Level = "notice" if one.status == "within noise" else "error"
         yield render_annotation(level, explain_change(one), title=f"callgrade: {name_number(one.name)} {one.status}")
-    for proved in gate.proved[:most]:
+    for proved in gate.proved[:MAX_PROVED]:
         yield render_annotation("error", explain_proved(proved), title=f"callgrade: {proved.status}")

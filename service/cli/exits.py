@@ -7,15 +7,19 @@ from enum import IntEnum
 from service.errors import SETUP_CAUSES, CallgradeError, InputError, JudgeDownError, RubricError, SettingsError
 from service.reporting.escaping import escape_unprintable
 
-ABSENT_JUDGE_REASONS = {
+MAX_SHOWN_PROBLEMS = 10
+"""How many problems of one error are printed."""
+
+_ABSENCES = {
     "unauthorized": "the provider rejected the API key; set CALLGRADE_JUDGE_API_KEY or the provider's own variable",
     "unknown_model": "the provider has no model of that name; set another CALLGRADE_JUDGE_MODEL",
     "unreachable": "no server responds at its address; check CALLGRADE_JUDGE_API_BASE and the network",
 }
-"""What is wrong when every question to a judge ends with the same cause, by that cause."""
 
-MAX_SHOWN_PROBLEMS = 10
-"""How many problems of one error are printed."""
+
+def describe_absence(model: str, cause: str, *, verb: str = "answered no question") -> str:
+    """Say what is wrong with a judge where every question to it ended with the same one of SETUP_CAUSES."""
+    return f"the judge {model} {verb}: {_ABSENCES[cause]}"
 
 
 class ExitCode(IntEnum):

@@ -9,11 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-import typer
-
-from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
-from service.cli.progress import ProgressLine, describe_judging, describe_progress
-from service.cli.screen import pluralize, print_document, print_line, print_table, say
+from service.cli.exits import ExitCode, describe_absence
+from service.cli.options import writing
+from service.cli.progress import ProgressLine, describe_judging
+from service.cli.screen import pluralize, print_table, say
 from service.client.failures import ForeignError
 from service.client.jobs import AnyJob, BatchClient, CalibrationClient, Kind
 from service.core.money import Cost, format_usd
@@ -23,6 +22,8 @@ from service.jobs.quotes import Quote
 from service.store.jobs.calibrations import Calibration
 from service.store.jobs.job import ENDED_STATUSES, JobList
 from service.store.jobs.jobs import Batch
+
+JobClient = BatchClient | CalibrationClient
 
 
 def _count_done(job: AnyJob) -> int:
@@ -37,22 +38,12 @@ def _render_time(text: str | None) -> str:
 
 def show_jobs(page: JobList[Batch] | JobList[Calibration], form: Literal["table", "json"]) -> None:
     """Print several jobs, a line each. Lines never wrap, so that ids can be copied."""
-    if form == "json":
-        print_document([], form, page)
-        return
-    rows = [("id", "status", "done", "created", "name")]
+    rows: list[tuple[str, ...]] = []
     for job in page.data:
         counts = job.request_counts
         done = f"{_count_done(job)}/{counts.total}" + (f" ({counts.failed} failed)" if counts.failed else "")
         rows.append((job.id, job.status, done, _render_time(job.created_at)[:16], job.name or "-"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print_line("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)]).rstrip())
-
-
-def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
-    """Print one job, a row per property."""
-    print_table(("", ""), _list_rows(job), form=form, value=job)
+    print_table(("id", "status", "done", "created", "name"), rows, form=form, value=page, wraps=False)
 
 
 def _advise_resuming(job: AnyJob) -> str:
@@ -65,71 +56,57 @@ def _advise_resuming(job: AnyJob) -> str:
     return f"callgrade jobs resume {job.id} {option} N, with a higher limit"
 
 
-def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
-    """List what there is to say of a job; rows without a value are left out."""
-    webhook = job.webhook and f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
-    counts, never_run = job.request_counts, job.request_counts.cancelled + job.request_counts.expired
-    done, scored = (
-        f"{_count_done(job)} of {counts.total} done",
-        f"{counts.completed} with a report, {counts.failed} without",
-    )
+def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
+    """Print one job, a row per property; those without a value are left out."""
+    counts, total = job.request_counts, job.request_counts.total
+    done = f"{_count_done(job)} of {total} done"
+    if isinstance(job, Calibration):
+        about = {
+            "calibration": job.id,
+            "items": pluralize(job.items, "labelled item"),
+            "answers": f"{done}, {job.repeats} for each item, with {job.rubric}" if total else "",
+            "unanswered": f"{job.unanswered}: {'; '.join(job.reasons)}" if job.unanswered else "",
+            "fits": f"{job.fits} ({job.method})" if job.status == "completed" else "",
+        }
+    else:
+        about = {"batch": job.id, "items": f"{done}: {counts.completed} with a report, {counts.failed} without"}
     cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
     most = "" if job.max_questions is None else f" of at most {job.max_questions}"
-    asked = f"; {job.questions}{most} questions"
-    asking = f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
+    asking = f"{Cost.read(job)}{cap}; {job.questions}{most} questions; {job.cache_hits} answers from the cache"
+    never_run = counts.cancelled + counts.expired
+    first, *rest = about.items()
     rows = [
-        ("batch" if isinstance(job, Batch) else "calibration", job.id),
+        first,
         ("name", job.name),
         ("status", job.status),
         ("reason", job.reason),
         ("resumes at", _render_time(job.resume_at)),
         ("to continue", _advise_resuming(job)),
-        *(_list_calibration_rows(job) if isinstance(job, Calibration) else [("items", f"{done}: {scored}")]),
+        *rest,
         ("never run", str(never_run or "")),
         ("left out", pluralize(counts.rejected, "line") if counts.rejected else ""),
         ("judges", asking if job.questions or job.cache_hits else ""),
         ("tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())),
         ("created", _render_time(job.created_at)),
         ("ended", _render_time(job.ended_at)) if job.ended_at else ("deadline", _render_time(job.deadline_at)),
-        ("webhook", webhook),
+        ("webhook", job.webhook and f"{job.webhook.url} ({job.webhook.status or 'not yet'})"),
     ]
-    return ((name, value) for name, value in rows if value)
-
-
-def _list_calibration_rows(job: Calibration) -> list[tuple[str, str]]:
-    total, reasons = job.request_counts.total, "; ".join(job.reasons)
-    done = f"{_count_done(job)} of {total} done, {job.repeats} for each item, with {job.rubric}"
-    return [
-        ("items", pluralize(job.items, "labelled item")),
-        ("answers", done if total else ""),
-        ("unanswered", f"{job.unanswered}: {reasons}" if job.unanswered else ""),
-        ("fits", f"{job.fits} ({job.method})" if job.status == "completed" else ""),
-    ]
+    print_table(("", ""), [(name, value) for name, value in rows if value], form=form, value=job)
 
 
 def render_quote(quote: Quote) -> str:
     """Render the questions and the price of a batch."""
     questions = f"{pluralize(quote.questions, 'question')} for judges, {quote.cache_hits} of them in the cache"
-    cost = (
-        "price unknown" if quote.cost_usd is None else "free" if quote.cost_usd == 0 else f"at most {Cost.read(quote)}"
-    )
+    known = "free" if quote.cost_usd == 0 else f"at most {Cost.read(quote)}"
     sampled = f" (estimated from {quote.sampled} of them)" if quote.sampled < quote.items else ""
-    return f"{pluralize(quote.items, 'item')}: {questions}, {cost}{sampled}"
+    price = "price unknown" if quote.cost_usd is None else known
+    return f"{pluralize(quote.items, 'item')}: {questions}, {price}{sampled}"
 
 
-def require_judge(job: AnyJob) -> None:
-    """Raise JudgeDownError if a job waits for a judge that is missing until somebody changes the configuration.
-
-    An unreachable address may be that of a provider that is restarting, so it counts only if no item is done yet.
-    """
-    pause = read_pause(job.reason) if job.status == "paused_provider" else None
-    if pause is None or (pause.cause == "unreachable" and _count_done(job)):
-        return
-    problem = f"the judge {pause.model} answers no question: {ABSENT_JUDGE_REASONS[pause.cause]}"
-    raise JudgeDownError(f"{problem}; {job.id} waits and continues once that is fixed", pause.cause)
+# Following a job.
 
 
-def watch_to_the_end(client: BatchClient | CalibrationClient, name: str, *, quiet: bool = False) -> ExitCode:
+def watch_to_the_end(client: JobClient, name: str, *, quiet: bool = False) -> ExitCode:
     """Show the progress of a job until it ends or waits for a larger budget; then print how it ended and what to do next."""
     job = _follow(client, name, quiet=quiet)
     for line in _describe_end(job):
@@ -138,21 +115,59 @@ def watch_to_the_end(client: BatchClient | CalibrationClient, name: str, *, quie
     return ExitCode.PASSED if job.status == "completed" and not has_gaps else ExitCode.FAILED
 
 
-def _follow(client: BatchClient | CalibrationClient, name: str, *, quiet: bool = False) -> AnyJob:
+def _follow(client: JobClient, name: str, *, quiet: bool = False) -> AnyJob:
     """Show the progress of a job until it ends or waits for a larger budget, and return it as it then is."""
     job: AnyJob | None = None
+    state: tuple[str, str | None] = ("in_progress", None)
+    undecided = 0
     try:
-        view = JobProgress(client, quiet=quiet)
-        with view.line:
+        with ProgressLine("item", quiet=quiet, steps=10) as line:
             for job in client.watch(name, on_disconnect=lambda error: say(f"{error}; trying again")):
-                view.show(job)
-                require_judge(job)
+                before, state = state, (job.status, job.reason)
+                if state != before and (change := _describe_change(job, before[0])):
+                    say(change)
+                if isinstance(client, BatchClient) and line.drawn and _count_done(job):
+                    with suppress(
+                        CallgradeError
+                    ):  # the count is not worth an end; the watch notices a service that is gone
+                        undecided = client.count_undecided(job.id)
+                failed = f"{job.request_counts.failed} failed" if job.request_counts.failed else ""
+                waits = job.status.partition("_")[0] if job.status not in ("in_progress", "completed") else ""
+                judging = describe_judging(undecided, Cost.read(job), asked=job.questions > 0)
+                line.update(_count_done(job), failed, *judging, waits, total=job.request_counts.total)
+                _require_judge(job)
                 if job.status == "paused_budget":
                     break
     except KeyboardInterrupt:
         say(f"{name} continues; `callgrade jobs watch {name}` shows it again, `callgrade jobs cancel {name}` ends it")
         raise
     return job or client.find(name)
+
+
+def _describe_change(job: AnyJob, before: str) -> str:
+    """Say what became of a job that has not ended since it was in the state `before`; empty if that needs no words."""
+    if job.status in ENDED_STATUSES:
+        return ""
+    if job.status.startswith("paused"):
+        when = f"; next try at {_render_time(job.resume_at).partition(' ')[2]}" if job.resume_at else ""
+        return f"paused: {job.reason or job.status}{when}"
+    if job.status == "cancelling":
+        return "cancelling: items under way will finish"
+    if job.status == "finalizing" and isinstance(job, Calibration):
+        return "all items are judged; fitting"
+    return "resumed" if before.startswith("paused") else ""
+
+
+def _require_judge(job: AnyJob) -> None:
+    """Raise JudgeDownError if a job waits for a judge that is missing until somebody changes the configuration.
+
+    An unreachable address may be that of a provider that is restarting, so it counts only if no item is done yet.
+    """
+    pause = read_pause(job.reason) if job.status == "paused_provider" else None
+    if pause is None or (pause.cause == "unreachable" and _count_done(job)):
+        return
+    problem = describe_absence(pause.model, pause.cause, verb="answers no question")
+    raise JudgeDownError(f"{problem}; {job.id} waits and continues once that is fixed", pause.cause)
 
 
 def _describe_end(job: AnyJob) -> Iterator[str]:
@@ -165,62 +180,21 @@ def _describe_end(job: AnyJob) -> Iterator[str]:
     counts = job.request_counts
     what = pluralize(counts.total, "item") if isinstance(job, Batch) else pluralize(job.items, "labelled item")
     outcomes = [f"{counts.completed} {'scored' if isinstance(job, Batch) else 'judged'}"] if counts.total else []
-    outcomes += [f"{counts.failed} failed"] if counts.failed else []
-    outcomes += [f"{counts.cancelled + counts.expired} never run"] if counts.cancelled + counts.expired else []
+    never_run = counts.cancelled + counts.expired
+    outcomes += [f"{count} {words}" for count, words in ((counts.failed, "failed"), (never_run, "never run")) if count]
     cost = f", {Cost.read(job)}" if job.questions else ""
     yield f"{job.status}; {what}{': ' if outcomes else ''}{', '.join(outcomes)}{cost}"
     if job.reason:
         yield f"reason: {job.reason}"
-    if isinstance(job, Calibration):
-        if job.unanswered:
-            yield f"{pluralize(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}"
-        if job.status == "completed":
-            fits = pluralize(job.fits, "fit")
-            yield f"to fetch the report and {fits}: callgrade jobs results {job.id} --output FOLDER"
+    if isinstance(job, Batch):
+        yield f"to fetch the reports: callgrade jobs results {job.id}"
+        if counts.completed < counts.total:
+            yield f"to fetch why items have none: callgrade jobs results {job.id} --errors"
         return
-    yield f"to fetch the reports: callgrade jobs results {job.id}"
-    if counts.completed < counts.total:
-        yield f"to fetch why items have none: callgrade jobs results {job.id} --errors"
-
-
-class JobProgress:
-    """Shows successive states of one job on standard error; without a terminal, a line at every tenth of the items."""
-
-    def __init__(self, client: BatchClient | CalibrationClient, *, quiet: bool = False) -> None:
-        self._client = client
-        self._quiet = quiet
-        self.line = ProgressLine("item", quiet=quiet)
-        self._last_state: tuple[str, str | None] = ("in_progress", None)
-        self._undecided, self._tenths = 0, 0
-
-    def show(self, job: AnyJob) -> None:
-        """Show the job's current state, and say when it is paused, cancelled or resumed."""
-        done, total = _count_done(job), job.request_counts.total
-        failed = f"{job.request_counts.failed} failed" if job.request_counts.failed else ""
-        state = job.status.partition("_")[0] if job.status not in ("in_progress", "completed") else ""
-        if (job.status, job.reason) != self._last_state and job.status not in ENDED_STATUSES:
-            before, self._last_state = self._last_state[0], (job.status, job.reason)
-            if change := _describe_change(job, before):
-                say(change)
-        if isinstance(self._client, BatchClient) and self.line.drawn and done:
-            with suppress(CallgradeError):  # the count is not worth an end; the watch notices a service that is gone
-                self._undecided = self._client.count_undecided(job.id)
-        details = (failed, *describe_judging(self._undecided, Cost.read(job), asked=job.questions > 0), state)
-        self.line.update(done, *details, total=total)
-        if not (self.line.drawn or self._quiet) and done * 10 // max(1, total) > self._tenths:
-            self._tenths = done * 10 // max(1, total)
-            say(describe_progress(done, total, "item", *details))
-
-
-def _describe_change(job: AnyJob, before: str) -> str:
-    if job.status.startswith("paused"):
-        when = f"; next try at {_render_time(job.resume_at).partition(' ')[2]}" if job.resume_at else ""
-        return f"paused: {job.reason or job.status}{when}"
-    if job.status == "cancelling":
-        return "cancelling: items under way will finish"
-    if job.status == "finalizing" and isinstance(job, Calibration):
-        return "all items are judged; fitting"
-    return "resumed" if before.startswith("paused") else ""
+    if job.unanswered:
+        yield f"{pluralize(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}"
+    if job.status == "completed":
+        yield f"to fetch the report and {pluralize(job.fits, 'fit')}: callgrade jobs results {job.id} --output FOLDER"
 
 
 # What came of a job.
@@ -229,20 +203,17 @@ def _describe_change(job: AnyJob, before: str) -> str:
 def fetch(client: BatchClient, batch_id: str, kind: Kind, *, output: Path | None, wait: bool) -> ExitCode:
     """Fetch results or errors, as JSON Lines in the order of the items; `wait`: once the batch has ended."""
     ended = (_follow(client, batch_id) if wait else client.find(batch_id)).ended
-    lines = client.iter_lines(batch_id, kind, wait=False)
+    lines = (line + b"\n" for line in client.iter_lines(batch_id, kind, wait=False))
     if output is None:
         sys.stdout.flush()
-        for line in lines:
-            sys.stdout.buffer.write(line + b"\n")
+        sys.stdout.buffer.writelines(lines)
         sys.stdout.buffer.flush()
     else:
         draft = output.with_name(f"{output.name}.part")
-        try:
+        with writing(output, "--output"):
             with draft.open("wb") as file:
-                file.writelines(line + b"\n" for line in lines)
+                file.writelines(lines)
             draft.replace(output)
-        except OSError as error:
-            raise typer.BadParameter(f"{output}: {error.strerror}", param_hint="--output") from None
     if not ended:
         say("the batch has not ended, so these are not all; --wait waits for the others")
     return ExitCode.PASSED if ended else ExitCode.FAILED

@@ -8,7 +8,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -19,8 +19,9 @@ from pydantic import JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from service.asking.own_judges import OWN_JUDGES
+from service.cli.exits import describe_error
 from service.cli.options import read_settings
-from service.cli.screen import pluralize, print_refusal, print_refusals, say, warn
+from service.cli.screen import pluralize, say, warn
 from service.core.models.kinds import DEFERRED
 from service.core.models.validation import validate
 from service.core.report import JudgeMode, Report
@@ -47,6 +48,9 @@ T = TypeVar("T")
 
 EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected, config=DEFERRED)
 CUSTOM_ID: TypeAdapter[str] = TypeAdapter(CustomId)
+
+MAX_LISTED_REFUSALS = 20
+"""How many refused records are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,35 @@ class RecordRequest(RecordBody):
     """The `custom_id` of a batch line. It is not part of the request, as in batches."""
 
 
+def print_refusals(refusals: Sequence[Refusal], label: str = "error", *, total: int | None = None) -> None:
+    """Print the first refused records, each with its line in the file, and how many more there are of `total`."""
+    for one in refusals[:MAX_LISTED_REFUSALS]:
+        print(f"{label}: {describe_error(one.error, where=str(one.place))}", file=sys.stderr)  # noqa: T201
+    more = (len(refusals) if total is None else total) - MAX_LISTED_REFUSALS
+    if more > 0:
+        say(f"... and {pluralize(more, 'more record')}")
+
+
+def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
+    """Print on standard error which formats were guessed and what was left out."""
+    if guessed:
+        formats = ", ".join(f"{name} ({pluralize(count, 'trace')})" for name, count in sorted(guessed.items()))
+        say(f"guessed format: {formats}")
+    for reason, count in sorted(left_out.items()):
+        say(f"left out: {pluralize(count, 'trace')} {reason}")
+
+
+def locate_error(error: InputError, place: RecordPlace, *, bare: bool = False) -> InputError:
+    """Make the error's pointers relative to the record in the file: a bare trace has no `/trace`."""
+    paths = [re.sub("^/trace(?=/|$)", "", one.path) if bare else one.path for one in error.problems]
+    return type(error)(
+        Problem(place.pointer + path, one.message) for path, one in zip(paths, error.problems, strict=True)
+    )
+
+
+# Requests.
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The input files of one command and the options that apply to all of them.
@@ -116,14 +149,23 @@ class Inputs:
                 made = work(record.request)
             except InputError as error:
                 self.refused.append(record.place)
-                print_refusal(record if isinstance(record, Refusal) else record.refuse(error))
+                print_refusals([record if isinstance(record, Refusal) else record.refuse(error)])
             else:
                 yield record, made
 
     def __iter__(self) -> Iterator[RecordRequest | Refusal]:
         """Yield a request or a refusal for every record, in order."""
         for record in read_bodies(self.files, self.limits, self.layout, guessed=self.guessed, left_out=self.left_out):
-            yield record if isinstance(record, Refusal) else self._build_request(record)
+            if isinstance(record, Refusal):
+                yield record
+                continue
+            body, name = dict(record.body), None
+            try:
+                if "custom_id" in body:  # of a batch line, and no part of the request
+                    name = validate(CUSTOM_ID, body.pop("custom_id"), below="/custom_id")
+                yield RecordRequest(record.place, record.bare, body, record.source, self.build_request(body), name)
+            except InputError as error:
+                yield record.refuse(error)
 
     def count(self) -> int | None:
         """Count the records; None if they can be read only once: from standard input, a pipe or a URL."""
@@ -131,34 +173,19 @@ class Inputs:
             return None
         return sum(1 for _ in _find_records(self.files, self.limits, self.layout, left_out=Counter()))
 
-    def offer(self, tools: Path | None) -> Inputs:
-        """Return the inputs with the tools of a file for traces that name none. InputError if they cannot be read."""
-        return self if tools is None else replace(self, tools=read_document(tools, "--tools", _check_tools))
-
     @property
     def asks_judges(self) -> bool:
         """Whether judges are asked about records that do not set `judges`."""
         mode = self.judges or self.engine.judges
         return self.engine.judging is not None and mode not in ("off", "cached")
 
-    def _build_request(self, record: RecordBody) -> RecordRequest | Refusal:
-        body, name = dict(record.body), None
-        try:
-            if "custom_id" in body:  # of a batch line, and no part of the request
-                name = validate(CUSTOM_ID, body.pop("custom_id"), below="/custom_id")
-            return RecordRequest(record.place, record.bare, body, record.source, self.build_request(body), name)
-        except InputError as error:
-            return record.refuse(error)
-
     def build_request(self, body: JsonValue) -> ScoreRequest:
         """Build the request in the `body` of a `RecordRequest`, overridden by the command line's options."""
         options = {"rubric": self.rubric, "expected": self.expected}
         overrides = {name: value for name, value in options.items() if value is not None}
-        fields = cast("dict[str, JsonValue]", body)
-        if self.judges is not None:
-            fields = {"judges": self.judges, **fields}
-        if self.tools is not None:
-            fields = {"tools": self.tools, **fields}
+        defaults: dict[str, JsonValue] = {} if self.judges is None else {"judges": self.judges}
+        defaults |= {} if self.tools is None else {"tools": self.tools}
+        fields = defaults | cast("dict[str, JsonValue]", body)
         request = read_request({name: value for name, value in fields.items() if name not in overrides})
         if self.checks:
             rubric = self.rubric or self.engine.registry.find(request.rubric)
@@ -166,36 +193,46 @@ class Inputs:
         return request.model_copy(update=overrides) if overrides else request
 
 
-def read_inputs(
+def read_inputs(  # noqa: PLR0913 (the options of several commands)
     files: Sequence[Path],
     *,
     rubric: str | None = None,
     expected: Path | None = None,
     judges: JudgeMode | None = None,
     plugins: Sequence[Path] = (),
+    tools: Path | None = None,
     layout: Layout = PLAIN,
 ) -> Inputs:
     """Read the inputs of a command. RubricError, SettingsError or InputError for an option that cannot be used.
 
     `judges`: how judges are asked about records that do not set `judges` themselves. `plugins`: files with checks of the user's
-    own, which are added to every rubric.
+    own, which are added to every rubric. `tools`: a file of those for traces that name none.
     """
     settings = read_settings()
     checks = frozenset(name for plugin in plugins for name in load_plugin(plugin))
     if judges not in (None, "off") and not settings.judge_model and not OWN_JUDGES:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     engine = build_engine(settings)
-    limits = build_limits(settings)
     chosen = None if rubric is None else find_rubric(engine.registry, rubric)
     _warn_idle_judges(engine, chosen)
+    if expected is not None and expected.suffix in {".jsonl", ".ndjson"}:
+        advice = "give each record its own, as `expected` next to the trace's own keys"
+        message = f"{expected}: expected one expectation for all records; {advice}"
+        raise typer.BadParameter(message, param_hint="--expected")
+
+    def check_tools(value: JsonValue) -> JsonValue:
+        read_tools(value, path="")
+        return value
+
     return Inputs(
         settings=settings,
         engine=engine,
-        limits=limits,
+        limits=build_limits(settings),
         files=tuple(files),
         rubric=chosen,
-        expected=None if expected is None else _read_expected(expected, limits),
+        expected=expected and read_document(expected, "--expected", lambda value: validate(EXPECTED, value)),
         judges=judges,
+        tools=None if tools is None else read_document(tools, "--tools", check_tools),
         layout=layout,
         checks=checks,
     )
@@ -212,20 +249,23 @@ def _warn_idle_judges(engine: Engine, chosen: Rubric | None) -> None:
             warn(f"{own.name} answers {own.criterion}, which is no criterion of a rubric{hint}")
 
 
-def _check_tools(value: JsonValue) -> JsonValue:
-    """Return the tools as they are written. InputError if they cannot be read."""
-    read_tools(value, path="")
-    return value
+# Documents that options name.
 
 
-def find_rubric(registry: Registry, choice: str) -> Rubric:
-    """Find a rubric by its id or file name. InputError, with the place in the file, if it is unknown or invalid."""
-    if names_file(choice):
-        return read_rubric_file(registry, Path(choice))
-    try:
-        return registry.find(choice)
-    except InputError as error:
-        raise _leave_out("/rubric", error) from None
+def find_rubric(registry: Registry, choice: str | Path) -> Rubric:
+    """Find a rubric by its id or file. InputError, with the place in the file, if it is unknown or invalid."""
+
+    def find(rubric: JsonValue) -> Rubric:
+        try:
+            return registry.find(choice if isinstance(choice, str) and rubric is choice else read_rubric(rubric))
+        except InputError as error:
+            raise type(error)(
+                Problem(one.path.removeprefix("/rubric"), one.message) for one in error.problems
+            ) from None
+
+    if isinstance(choice, str) and not names_file(choice):
+        return find(choice)
+    return read_document(Path(choice), "--rubric", find)
 
 
 def names_file(choice: str) -> bool:
@@ -233,27 +273,14 @@ def names_file(choice: str) -> bool:
     return Path(choice).suffix in {".yaml", ".yml", ".json"} or Path(choice).name != choice
 
 
-def read_rubric_file(registry: Registry, file: Path) -> Rubric:
-    """Read a rubric from a file, YAML or JSON. InputError, with the place in the file, if it is invalid."""
-
-    def read(value: JsonValue) -> Rubric:
-        try:
-            return registry.find(read_rubric(value))
-        except InputError as error:
-            raise _leave_out("/rubric", error) from None
-
-    return read_document(file, "--rubric", read)
-
-
-def _leave_out(prefix: str, error: InputError) -> InputError:
-    return type(error)(Problem(one.path.removeprefix(prefix), one.message) for one in error.problems)
-
-
 def read_document(file: Path, option: str, read: Callable[[JsonValue], T]) -> T:
     """Read a document, YAML or JSON, from a file that an option names. InputError with the place in the file if it is invalid."""
     text = read_option_text(file, option)
+    is_json = file.suffix not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["}
     try:
-        return read(read_yaml(text, source=""))
+        return read(
+            parse_strictly(text.encode(), build_limits(read_settings())) if is_json else read_yaml(text, source="")
+        )
     except InputError as error:
         raise error.in_file(str(file)) from None
 
@@ -268,17 +295,7 @@ def read_option_text(path: Path, option: str) -> str:
         raise typer.BadParameter(f"{path}: {reason}", param_hint=option) from None
 
 
-def _read_expected(path: Path, limits: Limits) -> object:
-    if path.suffix in {".jsonl", ".ndjson"}:
-        advice = "give each record its own, as `expected` next to the trace's own keys"
-        raise typer.BadParameter(f"{path}: expected one expectation for all records; {advice}", param_hint="--expected")
-    if path.suffix in {".yaml", ".yml"}:
-        return read_document(path, "--expected", lambda value: validate(EXPECTED, value))
-    text = read_option_text(path, "--expected")
-    try:
-        return validate(EXPECTED, parse_strictly(text.encode(), limits))
-    except InputError as error:
-        raise error.in_file(str(path)) from None
+# Records.
 
 
 def read_bodies(
@@ -292,19 +309,19 @@ def read_bodies(
     """Yield the records of files, `-` being standard input; spans are grouped by trace across all files."""
     notes: set[str] = set()
     for record in _find_records(files, limits, layout, left_out=left_out):
-        bare = not isinstance(record, BadRecord) and is_bare(record)
+        if isinstance(record, BadRecord):
+            yield Refusal(record.place, locate_error(record.error, record.place), record.raw)
+            continue
+        bare = is_bare(record)
         try:
-            if isinstance(record, BadRecord):
-                raise record.error
             body = build_body(record, named=layout.format, guessed=guessed)
         except InputError as error:
-            raw = record.raw if isinstance(record, BadRecord) else to_json(record.value)
-            yield Refusal(record.place, locate_error(error, record.place, bare=bare), raw)
-        else:
-            if record.note and record.note not in notes:
-                notes.add(record.note)
-                say(record.note)
-            yield RecordBody(record.place, bare, body, record.value)
+            yield Refusal(record.place, locate_error(error, record.place, bare=bare), to_json(record.value))
+            continue
+        if record.note and record.note not in notes:
+            notes.add(record.note)
+            say(record.note)
+        yield RecordBody(record.place, bare, body, record.value)
 
 
 def _find_records(
@@ -319,23 +336,6 @@ def _scan(file: Path | Block, limits: Limits, layout: Layout = PLAIN) -> Iterato
         return file.scan(limits, layout)
     source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)
     return scan_records(source, limits=limits, name=name, layout=layout)
-
-
-def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
-    """Print on standard error which formats were guessed and what was left out."""
-    if guessed:
-        formats = ", ".join(f"{name} ({pluralize(count, 'trace')})" for name, count in sorted(guessed.items()))
-        say(f"guessed format: {formats}")
-    for reason, count in sorted(left_out.items()):
-        say(f"left out: {pluralize(count, 'trace')} {reason}")
-
-
-def locate_error(error: InputError, place: RecordPlace, *, bare: bool = False) -> InputError:
-    """Make the error's pointers relative to the record in the file: a bare trace has no `/trace`."""
-    paths = [re.sub("^/trace(?=/|$)", "", one.path) if bare else one.path for one in error.problems]
-    return type(error)(
-        Problem(place.pointer + path, one.message) for path, one in zip(paths, error.problems, strict=True)
-    )
 
 
 # Reports.

@@ -26,10 +26,10 @@ from pydantic_core import from_json, to_json
 from service import __version__
 from service.asking.local_servers import LOCAL_DEADLINE_S
 from service.asking.shared_limits import SharedBudget, SharedGate, SharedLimits
-from service.cli.inputs import Inputs, RecordRequest, Refusal, read_inputs, read_report_record
+from service.cli.inputs import MAX_LISTED_REFUSALS, Inputs, RecordRequest, Refusal, read_inputs, read_report_record
 from service.cli.options import read_settings
 from service.cli.scoring import Result, score_in_loop
-from service.cli.screen import MAX_LISTED_REFUSALS, pluralize, say
+from service.cli.screen import pluralize, say
 from service.cli.tally import Tally
 from service.cli.views import render_result
 from service.core.report import ENGINE, JudgeMode
@@ -78,7 +78,6 @@ class PartOrder:
     form: Literal["jsonl", "parquet"]
     digest: str
     limits: SharedLimits | None = None
-    requires_certified: bool = False
 
     def name_part(self, block: Block) -> str:
         """Name the part of a block."""
@@ -128,8 +127,7 @@ class PartWorker:
             raise SettingsError.at("CALLGRADE_HOME", message)
         path = f"{self._folder}/{self._order.name_part(block)}"
         inputs = replace(self._inputs, files=(block,), guessed=Counter[str](), left_out=Counter[str]())
-        tally = Tally(requires_certified=self._order.requires_certified)
-        counts = Counts(tally, [], inputs.guessed, inputs.left_out, [])
+        counts = Counts(Tally(), [], inputs.guessed, inputs.left_out, [])
         if self._files.exists(path):
             counts.before.append(path)
             self._count_part(path, counts)
@@ -141,8 +139,12 @@ class PartWorker:
         if not results:  # nothing in the block is to be scored
             return
         data = b"".join([render_result(one) + b"\n" for one in results])
+        if self._order.form == "parquet":
+            packed, table = io.BytesIO(), load_module("pyarrow", "to write Parquet").table(_build_columns(results))
+            load_module("pyarrow.parquet", "to write Parquet").write_table(table, packed)
+            data = packed.getvalue()
         temporary = f"{self._folder}/.{uuid4().hex}"
-        self._files.pipe_file(temporary, data if self._order.form == "jsonl" else _pack_parquet(results))
+        self._files.pipe_file(temporary, data)
         self._files.mv(temporary, path)
         if self._inputs.engine.days is not None:  # gives back what the budget holds and was not spent
             self._loop.run(self._inputs.engine.days.close())
@@ -161,13 +163,6 @@ class PartWorker:
                 counts.tally.add_report(report, report.trace_id or str(record.place))
 
 
-def _pack_parquet(results: Sequence[Result]) -> bytes:
-    """Pack results as rows, each with a report or an error."""
-    arrow, packed = load_module("pyarrow", "to write Parquet"), io.BytesIO()
-    load_module("pyarrow.parquet", "to write Parquet").write_table(arrow.table(_build_columns(results)), packed)
-    return packed.getvalue()
-
-
 def _build_columns(results: Iterable[Result]) -> dict[str, Sequence[str]]:
     """Build the columns `report` and `error`: JSON, or empty."""
     texts = [(isinstance(one, Refusal), render_result(one).decode()) for one in results]
@@ -182,9 +177,7 @@ def score_on_ray(
     ray = load_ray()
     limits = None if inputs.engine.judging is None else share_limits(budget_usd)
     shipped = replace(inputs, engine=cast("Engine", None), files=(), guessed=Counter(), left_out=Counter())
-    order = PartOrder(
-        shipped, restore_url(folder), form, digest_inputs(inputs), limits, counts.tally.requires_certified
-    )
+    order = PartOrder(shipped, restore_url(folder), form, digest_inputs(inputs), limits)
     sources = [str(one) for file in inputs.files for name in _expand(str(file)) for one in list_files(name)]
     cut = partial(ray.remote(list_blocks).remote, limits=inputs.limits, layout=inputs.layout)
     blocks: list[Block] = list(chain.from_iterable(ray.get([cut(source) for source in dict.fromkeys(sources)])))

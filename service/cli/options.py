@@ -1,4 +1,4 @@
-"""What commands share: how they are declared, the options of several of them, and the settings that each starts from.
+"""What commands share: how groups are declared, the options of several commands, and the settings that each starts from.
 
 An option is declared once, here; what a command says otherwise is in its own file.
 """
@@ -6,16 +6,17 @@ An option is declared once, here; what a command says otherwise is in its own fi
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
 
 from service.cli.screen import warn
-
-if TYPE_CHECKING:
-    from service.settings import Settings
+from service.intake.reading import FORMATS
+from service.settings import Settings
 
 
 def build_command_group(name: str, text: str) -> typer.Typer:
@@ -32,28 +33,29 @@ def build_command_group(name: str, text: str) -> typer.Typer:
 
 def read_settings() -> Settings:
     """Read the settings and warn about unknown names, which are most likely misspelt. SettingsError for one that is invalid."""
-    from service.settings import Settings  # noqa: PLC0415 (every command imports this module)
-
     settings = Settings.from_env(os.environ)
     for name in settings.unknown:
         warn(f"{name} is not a callgrade setting")
     return settings
 
 
+@contextmanager
+def writing(file: object, option: str) -> Generator[None]:
+    """Make an OSError in the block a usage error of the option that names the file to write."""
+    try:
+        yield
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}", param_hint=option) from None
+
+
 FORMAT = Option("--format", "-f", help="Output format.")
 TableOrJson = Annotated[Literal["table", "json"], FORMAT]
 
-# Traces and reports.
-
 
 def _check_format(name: str) -> str | None:
-    if name == "auto":
-        return None
-    from service.intake.reading import FORMATS  # noqa: PLC0415 (slow to import)
-
-    if name not in FORMATS:
+    if name != "auto" and name not in FORMATS:
         raise typer.BadParameter(f"{name!r} is not one of auto, {', '.join(FORMATS)}")
-    return name
+    return None if name == "auto" else name
 
 
 Files = Annotated[list[Path], Argument(metavar="FILE...", help="Files, folders, ZIP archives or URLs; - is stdin.")]
@@ -90,16 +92,6 @@ Columns = Annotated[
 Rejected = Annotated[
     Path | None, Option(metavar="FILE", help="File for the records that cannot be read or scored, as they came.")
 ]
-
-
-def read_columns(columns: str | None) -> dict[str, str]:
-    """Read `--columns`; a usage error if a part names no member."""
-    pairs = [part.partition("=") for part in (columns or "").split(",") if part]
-    if not all(name and member for name, _, member in pairs):
-        raise typer.BadParameter("expected NAME=MEMBER,...", param_hint="--columns")
-    return {name.strip(): member.strip() for name, _, member in pairs}
-
-
 Plugin = Annotated[
     list[Path] | None, Option("--plugin", metavar="FILE", help="File with checks or judges of your own; repeatable.")
 ]
@@ -112,3 +104,11 @@ RequireCertified = Annotated[
 AllowUndecided = Annotated[
     bool, Option("--allow-undecided", help="Forgive undecided verdicts, unless a fault is the reason.")
 ]
+
+
+def read_columns(columns: str | None) -> dict[str, str]:
+    """Read `--columns`; a usage error if a part names no member."""
+    pairs = [part.partition("=") for part in (columns or "").split(",") if part]
+    if not all(name and member for name, _, member in pairs):
+        raise typer.BadParameter("expected NAME=MEMBER,...", param_hint="--columns")
+    return {name.strip(): member.strip() for name, _, member in pairs}

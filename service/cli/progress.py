@@ -11,7 +11,7 @@ from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task
 from rich.table import Column
 from rich.text import Text
 
-from service.cli.screen import build_console, pluralize
+from service.cli.screen import build_console, pluralize, say
 from service.core.money import NOTHING, Cost
 from service.reporting.escaping import escape_unprintable
 
@@ -45,18 +45,23 @@ class _Line(ProgressColumn):
         """Render the current state."""
         done, total = int(task.completed), None if task.total is None else int(task.total)
         times = {"rate": task.speed, "left_s": task.time_remaining}
-        text = describe_progress(done, total, task.description, *task.fields["details"], **times)
-        return Text(escape_unprintable(text))
+        return Text(
+            escape_unprintable(describe_progress(done, total, task.description, *task.fields["details"], **times))
+        )
 
 
 class ProgressLine:
-    """The line, on standard error, below what is printed there. Not drawn if `quiet`, or if standard error is no terminal."""
+    """The line, on standard error, below what is printed there. Not drawn if `quiet`, or if standard error is no terminal.
 
-    def __init__(self, noun: str, total: int | None = None, *, quiet: bool = False) -> None:
+    `steps`: how many lines are printed on the way where standard error is no terminal.
+    """
+
+    def __init__(self, noun: str, total: int | None = None, *, quiet: bool = False, steps: int = 0) -> None:
         self.drawn, console = sys.stderr.isatty() and not quiet, build_console(sys.stderr)
         columns = (SpinnerColumn(), _Line(Column(no_wrap=True, overflow="ellipsis")))
         self._bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, disable=not self.drawn)
         self._task = self._bar.add_task(noun, total=total, details=())
+        self._noun, self._steps, self._step = noun, 0 if quiet else steps, 0
 
     def __enter__(self) -> ProgressLine:
         self._bar.start()
@@ -68,6 +73,10 @@ class ProgressLine:
     def update(self, done: int, *details: str, total: int | None = None) -> None:
         """Show that so much is done; `total` if it is known only now."""
         self._bar.update(self._task, completed=done, total=total, details=details)
+        step = done * self._steps // max(1, total or 0)
+        if not self.drawn and step > self._step:
+            self._step = step
+            say(describe_progress(done, total, self._noun, *details))
 
     @contextmanager
     def hide(self) -> Generator[None]:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
-
-import typer
 
 from service.cli.inputs import Inputs, RecordRequest, Refusal
 from service.core.report import Report
@@ -58,19 +54,6 @@ def score_records(inputs: Inputs) -> Iterator[Result]:
     with asyncio.Runner() as loop:
         yield from score_in_loop(inputs, inputs, loop)
         loop.run(inputs.engine.close())
-
-
-def keep_refused(results: Iterable[Result], rejected: Path | None) -> Iterator[Result]:
-    """Yield the results, and write each refused record to a file, as it came. A usage error if that cannot be written."""
-    with ExitStack() as stack:
-        try:
-            stream = stack.enter_context(Path(os.devnull if rejected is None else rejected).open("wb"))
-        except OSError as error:
-            raise typer.BadParameter(f"{rejected}: {error.strerror}", param_hint="--rejected") from None
-        for result in results:
-            if isinstance(result, Refusal):
-                stream.write(result.raw.rstrip(b"\n") + b"\n")
-            yield result
 
 
 def score_in_loop(records: Iterable[RecordRequest | Refusal], inputs: Inputs, loop: asyncio.Runner) -> Iterator[Result]:

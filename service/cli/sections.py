@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from service.cli.screen import pluralize
-from service.reporting.comparison import CHANGE_KINDS, CaseChange, Comparison, Difference, MeanChange
+from service.reporting.comparison import CHANGE_KINDS, Comparison, Difference, MeanChange
 from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
 from service.reporting.numbers import render_number, render_share
@@ -85,7 +85,7 @@ def _build_gate(gate: Gate) -> Iterator[Section]:
     rows: list[Sequence[Value]] = []
     for one in gate.results:
         value = render_number(one.low) + ("" if one.low == one.high else f" to {render_number(one.high)}")
-        broke = f" (failed at {one.first_failing_stage})" if one.status == "failed" and one.first_failing_stage else ""
+        broke = f" ({one.failed_at})" if one.failed_at else ""
         rows.append((one.assertion, one.status, value, one.cases, f"{one.message}{broke}"))
     title = f"Gate: {verdict}" + (f" at {gate.first_failing_stage}" if gate.first_failing_stage else "")
     return build_section(title, ("assertion", "status", "value", "cases", "why"), rows)
@@ -211,35 +211,29 @@ def build_comparison_sections(comparison: Comparison, gate: RegressionGate | Non
         advice = f"expect the calls and the answer, or score both runs with a judge{more}"
         overview += [f"{pluralize(count, 'case')} undecided in A or B: {advice}"]
     yield Section("Compared", lines=tuple(overview))
-    head = ("case", "change", "A", "B", "failed at", "criteria")
-    yield from build_section("Changed cases", head, list(map(_list_case_change, comparison.changes)))
+    changes: list[Sequence[Value]] = []
+    for one in comparison.changes:
+        case = one.case if one.trial is None else f"{one.case} ({one.trial})"
+        a, b = (f"{side.verdict} {render_number(side.score)}" for side in (one.a, one.b))
+        criteria = [*(f"+{name}" for name in one.now_passing), *(f"-{name}" for name in one.now_failing)]
+        changes.append((case, one.kind.replace("_", " "), a, b, one.b.first_failing_stage, " ".join(criteria)))
+    yield from build_section("Changed cases", ("case", "change", "A", "B", "failed at", "criteria"), changes)
     numbers = [(name_number(one.name), one) for one in (comparison.passed, comparison.score, *comparison.stages)]
     numbers += [(f"criterion {one.name}", one) for one in comparison.criteria]
     head = ("", "A", "B", "B - A", "95% interval", "up", "down", "cases", "open")
-    yield from build_section("Differences", head, [(name, *_render_difference(one)) for name, one in numbers])
+    rows: list[Sequence[Value]] = []
+    for name, one in numbers:
+        measured = one.measured
+        change = measured and f"{measured.value:+.3f}"
+        interval = measured and f"{measured.low:+.2f} to {measured.high:+.2f}"
+        ends = render_number(one.a.value), render_number(one.b.value)
+        rows.append((name, *ends, change, interval, one.improved, one.worsened, one.n, one.open))
+    yield from build_section("Differences", head, rows)
 
 
 def name_number(name: str) -> str:
     """Name what is compared, as summaries do."""
     return {"passed": "pass rate", "score": "mean score"}.get(name, name)
-
-
-def _render_difference(one: Difference) -> tuple[Value, ...]:
-    measured = one.measured
-    return (
-        render_number(one.a.value),
-        render_number(one.b.value),
-        measured and f"{measured.value:+.3f}",
-        measured and f"{measured.low:+.2f} to {measured.high:+.2f}",
-        *(one.improved, one.worsened, one.n, one.open),
-    )
-
-
-def _list_case_change(one: CaseChange) -> tuple[Value, ...]:
-    case = one.case if one.trial is None else f"{one.case} ({one.trial})"
-    a, b = (f"{side.verdict} {render_number(side.score)}" for side in (one.a, one.b))
-    criteria = [*(f"+{name}" for name in one.now_passing), *(f"-{name}" for name in one.now_failing)]
-    return case, one.kind.replace("_", " "), a, b, one.b.first_failing_stage, " ".join(criteria)
 
 
 def list_gate_lines(gate: RegressionGate) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from math import fsum
-from typing import cast, get_args
+from typing import get_args
 
 from service.cli.inputs import Refusal
 from service.cli.scoring import Result
@@ -21,7 +21,7 @@ from service.reporting.breaks import describe_stages
 from service.reporting.comparison import TRIAL
 from service.reporting.numbers import render_number
 from service.reporting.regression import is_unforgiven
-from service.reporting.statements import NEEDS_JUDGE, describe_uncertified, explain_gap, list_gaps, list_uncertified
+from service.reporting.statements import NEEDS_JUDGE, explain_gap, list_gaps, list_uncertified
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "undecided", "not_applicable")
 
@@ -44,20 +44,18 @@ class Tally:
     """The counts of a run."""
 
     verdicts: Counter[Verdict] = field(default_factory=Counter["Verdict"])
-    rubrics: set[str] = field(default_factory=set[str])
+    rubrics: Counter[str] = field(default_factory=Counter[str])
     scores: list[float] = field(default_factory=list[float])
     """The measured scores."""
     ranges: list[Range] = field(default_factory=list["Range"])
     """All scores at their worst and at their best, as gates count them."""
-    requires_certified: bool = False
-    """Whether verdicts need judges with certified fits."""
-    uncertified: Counter[str] = field(default_factory=Counter[str])
-    """If so, in how many traces a criterion was decided by a judge without one."""
     refused: int = 0
     code_only: int = 0
     """Traces for which only what code decides was checked."""
     unforgiven: int = 0
     """Undecided verdicts caused by something that broke or could not be read."""
+    uncertified: Counter[str] = field(default_factory=Counter[str])
+    """In how many traces a criterion was decided by a judge without a certified fit."""
     open: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """In how many traces a criterion is open, by criterion and reason."""
     kinds: Counter[OutcomeKind] = field(default_factory=Counter[OutcomeKind])
@@ -69,7 +67,7 @@ class Tally:
     """Questions that ended in a judge's fault, by cause."""
     judged: Counter[str] = field(default_factory=Counter[str])
     """Judged outcomes, by whether they are calibrated."""
-    trials: dict[str, Counter[Verdict]] = field(default_factory=dict[str, "Counter[Verdict]"])
+    trials: Counter[tuple[str, Verdict]] = field(default_factory=Counter[tuple[str, "Verdict"]])
     """The verdicts of cases that were scored several times, by name."""
 
     def add(self, result: Result) -> None:
@@ -84,12 +82,12 @@ class Tally:
         """Count a report of the trace of that name."""
         self.verdicts[report.verdict] += 1
         if TRIAL in report.tags:
-            self.trials.setdefault(name, Counter())[report.verdict] += 1
-        self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
+            self.trials[name, report.verdict] += 1
+        self.rubrics[f"{report.rubric.id}@{report.rubric.version}"] += 1
         self.scores += [report.score] if report.score is not None and report.is_measured else []
         self.ranges += [report.gate_range] if report.gate_range is not None else []
         self.code_only += report.scope == "code"
-        self.uncertified.update(list_uncertified(report) if self.requires_certified else ())
+        self.uncertified.update(list_uncertified(report))
         self.unforgiven += report.verdict == "undecided" and any(map(is_unforgiven, report.open))
         self.open.update({(one.criterion, explain_gap(one)) for one in report.open})
         self.kinds[OutcomeKind(report.verdict, describe_stages(report), report.tags.get("group", ""))] += 1
@@ -103,14 +101,7 @@ class Tally:
     def merge(self, other: Tally) -> None:
         """Count what another tally counted."""
         for one in fields(self):
-            mine, more = getattr(self, one.name), getattr(other, one.name)
-            if isinstance(mine, (Counter, set)):
-                cast("set[object]", mine).update(more)
-            elif one.name == "trials":
-                for name, counts in other.trials.items():
-                    self.trials.setdefault(name, Counter()).update(counts)
-            elif one.name != "requires_certified":
-                setattr(self, one.name, mine + more)
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
     @property
     def absent_judge_cause(self) -> str | None:
@@ -126,15 +117,6 @@ class Tally:
         low, high = (fsum(pair[end] for pair in self.ranges) for end in (0, 1))
         return (low / size, high / size) if size else None
 
-    def _describe_mean(self) -> str:
-        known, size, ends = len(self.scores), len(self.ranges), self.mean_range
-        text = f"mean score {render_number(fsum(self.scores) / known)}" if known else "mean score: not measured"
-        text += f" over {known} of {size} traces" if 0 < known < size else ""
-        if ends is None or ends[0] == ends[1]:
-            return text
-        low, high = map(render_number, ends)
-        return f"{text}; between {low} and {high}, depending on what was not measured"
-
     def list_lines(self, *, told: bool = False) -> Iterator[str]:
         """List the counts in words. `told`: the verdict of the only trace and what is open have been shown."""
         scored = self.verdicts.total()
@@ -143,14 +125,9 @@ class Tally:
             yield f"{pluralize(scored, 'trace')} scored with {rubrics}: {render_verdicts(self.verdicts)}"
         if scored > 1:
             yield f"pass rate {render_value(build_breakdown(self.kinds).passed)}; {self._describe_mean()}"
-        if self.code_only and not told:
-            yield f"checked by code alone, without judges: {pluralize(self.code_only, 'trace')}"
-        yield from self._list_flaky_lines()
-        counts = ((f"{name} ({pluralize(count, 'trace')})", gap) for (name, gap), count in sorted(self.open.items()))
-        lines = list_gaps(counts)
-        yield from [f"open: {line}" for line in lines[:MAX_REASONS] if not told]
-        if len(lines) > MAX_REASONS and not told:
-            yield f"open for {len(lines) - MAX_REASONS} more reasons; see the reports"
+        if not told:
+            yield from self._list_open_lines()
+        yield from self._list_trials()
         if any(gap == NEEDS_JUDGE for _, gap in self.open):
             yield "to answer open questions, set CALLGRADE_JUDGE_MODEL; to decide by code alone, pass --judges off"
         if self.replies or self.cost != NOTHING:
@@ -162,16 +139,33 @@ class Tally:
         if self.refused:
             yield f"not scored: {pluralize(self.refused, 'record')}"
 
-    def _list_flaky_lines(self) -> Iterator[str]:
-        """List the cases whose trials got different verdicts, and count the traces that no certified judge decided."""
-        if self.uncertified:
-            yield describe_uncertified(self.uncertified)
-        flaky = {name: counts for name, counts in self.trials.items() if len(counts) > 1}
-        if self.trials:
-            steady = len(self.trials) - len(flaky)
-            yield f"{pluralize(len(self.trials), 'case')} in several trials: {steady} always the same, {len(flaky)} flaky"
-        yield from [
-            f"flaky: {name}: {render_verdicts(counts)}" for name, counts in list(flaky.items())[:MAX_FLAKY_CASES]
-        ]
+    def _describe_mean(self) -> str:
+        known, size, ends = len(self.scores), len(self.ranges), self.mean_range
+        text = f"mean score {render_number(fsum(self.scores) / known)}" if known else "mean score: not measured"
+        text += f" over {known} of {size} traces" if 0 < known < size else ""
+        if ends is None or ends[0] == ends[1]:
+            return text
+        low, high = map(render_number, ends)
+        return f"{text}; between {low} and {high}, depending on what was not measured"
+
+    def _list_open_lines(self) -> Iterator[str]:
+        if self.code_only:
+            yield f"checked by code alone, without judges: {pluralize(self.code_only, 'trace')}"
+        counts = ((f"{name} ({pluralize(count, 'trace')})", gap) for (name, gap), count in sorted(self.open.items()))
+        lines = list_gaps(counts)
+        yield from [f"open: {line}" for line in lines[:MAX_REASONS]]
+        if len(lines) > MAX_REASONS:
+            yield f"open for {len(lines) - MAX_REASONS} more reasons; see the reports"
+
+    def _list_trials(self) -> Iterator[str]:
+        """List the cases whose trials got different verdicts."""
+        by_case: dict[str, Counter[Verdict]] = {}
+        for (name, verdict), count in self.trials.items():
+            by_case.setdefault(name, Counter())[verdict] = count
+        flaky = [f"flaky: {name}: {render_verdicts(one)}" for name, one in by_case.items() if len(one) > 1]
+        if by_case:
+            steady = len(by_case) - len(flaky)
+            yield f"{pluralize(len(by_case), 'case')} in several trials: {steady} always the same, {len(flaky)} flaky"
+        yield from flaky[:MAX_FLAKY_CASES]
         if len(flaky) > MAX_FLAKY_CASES:
             yield f"and {len(flaky) - MAX_FLAKY_CASES} more flaky cases"

@@ -1,4 +1,4 @@
-"""Show reports on a terminal, step by step or a line each, and write them as JSON."""
+"""Show reports on a terminal, stage by stage or a line each, and write them as JSON."""
 
 from __future__ import annotations
 
@@ -52,6 +52,10 @@ def _render_verdict(verdict: str) -> Text:
     return Text("n/a" if verdict == "not_applicable" else verdict, style=STYLES[verdict])
 
 
+def _render_lines(lines: Sequence[str], style: str = "") -> list[Text]:
+    return [Text(escape_unprintable(line), style=style) for line in lines]
+
+
 def show_steps(console: Console, report: Report, *, head: str = "=> ", places: bool = False) -> None:
     """Print a report: after `head` verdict and score, why it failed if it did, its stages, and what is open.
 
@@ -63,19 +67,17 @@ def show_steps(console: Console, report: Report, *, head: str = "=> ", places: b
     reason = escape_unprintable(statements.list_reasons(report)[0].text) if report.verdict == "fail" else ""
     if not next((notes[0].plain for _, notes in rows if notes), "").startswith(reason):
         console.print(Text(reason))
-    cells = [
-        (one.stage, _render_verdict(one.verdict), _render_score(report, one), Text("\n").join(notes))
-        for one, notes in rows
-        if one.verdict != "not_applicable" or one.stage not in OPTIONAL_STAGES
-    ]
+    cells: list[tuple[str | Text, ...]] = []
+    for one, notes in rows:
+        if one.verdict != "not_applicable" or one.stage not in OPTIONAL_STAGES:
+            score = render_number(one.score if statements.is_measured(report, one) else None)
+            cells.append(
+                (one.stage, _render_verdict(one.verdict), Text(score, justify="right"), Text("\n").join(notes))
+            )
     console.print()
     console.print(build_grid(cells, ("stage", "verdict", "score", "what was found")))
     for line in _list_lines_below(report):
         console.print(line)
-
-
-def _render_score(report: Report, stage: StageScore) -> Text:
-    return Text(render_number(stage.score if statements.is_measured(report, stage) else None), justify="right")
 
 
 def _list_notes(
@@ -85,14 +87,13 @@ def _list_notes(
     own = [one for one in told if one.stage == stage.stage]
     if stage.verdict == "not_applicable":
         reasons = dict.fromkeys(one.outcome.reason for one in own if isinstance(one.outcome, Skipped))
-        return [Text(escape_unprintable("; ".join(reasons)), style="dim")]
+        return _render_lines(["; ".join(reasons)], "dim")
     remarks = statements.list_remarks(one for one in own if one.state != "absent")
     found = list(dict.fromkeys([statements.render_remark(one, report) if places else one.text for one in remarks]))
-    notes = found[: MAX_PLACES if places else MAX_NOTES]
-    notes += [f"and {len(found) - len(notes)} more"] if len(found) > len(notes) else []
+    most = MAX_PLACES if places else MAX_NOTES
+    more = [f"and {len(found) - most} more"] if len(found) > most else []
     gaps, passed = _list_gaps(own)
-    texts = [Text(escape_unprintable(note)) for note in notes]
-    return texts + gaps + (passed if gaps and stage.verdict != "fail" else [])
+    return [*_render_lines([*found[:most], *more]), *gaps, *(passed if gaps and stage.verdict != "fail" else [])]
 
 
 def _list_gaps(own: Sequence[statements.OutcomeStatement]) -> tuple[list[Text], list[Text]]:
@@ -101,19 +102,31 @@ def _list_gaps(own: Sequence[statements.OutcomeStatement]) -> tuple[list[Text], 
         (one.criterion, one.explain_gap()) for one in own if one.state in ("blocked", "open", "unchecked")
     )
     passed = ", ".join([name for name, state in statements.fold_states(own).items() if state == "passed"])
-    lines = [Text(escape_unprintable(note), style="dim") for note in gaps]
-    return lines, [Text(f"{escape_unprintable(passed)}: passed", style="dim")] if passed else []
+    return _render_lines(gaps, "dim"), _render_lines([f"{passed}: passed"] if passed else [], "dim")
+
+
+def _list_lines_below(report: Report) -> Iterator[Text]:
+    """Yield what the verdict waits for, what else is open, what could not be read, and notes on the request."""
+    yield from _render_lines(statements.describe_open(report), "magenta" if report.verdict == "undecided" else "dim")
+    yield from _render_lines([f"could not be read: {one.path}: {one.reason}" for one in report.unread], "yellow")
+    if calibration := statements.describe_calibration(report):
+        yield Text(calibration, style="dim")
+    if report.executed is not None:
+        counts = f"{report.executed.verdict} ({pluralize(report.executed.steps, 'call')})"
+        yield Text(f"counting only calls that ran: {counts}", style="dim")
+    remarks = [statements.Remark(note.message, note.path, note.code) for note in report.notes]
+    yield from _render_lines([f"note: {statements.render_remark(one, report)}" for one in remarks], "yellow")
 
 
 def show_calls(console: Console, report: Report, trace: Trace) -> None:
     """Print each call with its arguments, its result, its verdict, and what its outcomes say."""
     told = statements.list_statements(report)
+    remarks = [(one.step, remark) for one in told for remark in one.list_remarks()]
     for step, verdict in zip(trace.steps, report.steps, strict=True):
         gaps, passed = _list_gaps([one for one in told if one.step == step.index])
-        remarks = [(one.step, remark) for one in told for remark in one.list_remarks()]
         own = [remark for at, remark in remarks if step.index in (at, statements.find_step_index(remark.path))]
-        found = [Text(escape_unprintable(text)) for text in dict.fromkeys(remark.text for remark in own)]
-        score = Text(render_number(verdict.score)) if verdict.score is not None else Text()
+        found = _render_lines(list(dict.fromkeys(remark.text for remark in own)))
+        score = Text("" if verdict.score is None else render_number(verdict.score))
         said = Text(" ").join([_render_verdict(verdict.verdict), score])
         result = step.result
         kind = "result" if result is None or not result.is_error else "error"
@@ -141,22 +154,6 @@ def cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}…"
 
 
-def _list_lines_below(report: Report) -> Iterator[Text]:
-    """Yield what the verdict waits for, what else is open, what could not be read, and notes on the request."""
-    style = "magenta" if report.verdict == "undecided" else "dim"
-    yield from [Text(escape_unprintable(line), style=style) for line in statements.describe_open(report)]
-    for part in report.unread:
-        yield Text(escape_unprintable(f"could not be read: {part.path}: {part.reason}"), style="yellow")
-    if calibration := statements.describe_calibration(report):
-        yield Text(calibration, style="dim")
-    if report.executed is not None:
-        counts = f"{report.executed.verdict} ({pluralize(report.executed.steps, 'call')})"
-        yield Text(f"counting only calls that ran: {counts}", style="dim")
-    for note in report.notes:
-        remark = statements.Remark(note.message, note.path, note.code)
-        yield Text(escape_unprintable(f"note: {statements.render_remark(remark, report)}"), style="yellow")
-
-
 # One line each.
 
 LOOKAHEAD = 100
@@ -164,7 +161,6 @@ LOOKAHEAD = 100
 
 MAX_NAME_WIDTH = 28
 """How many characters of a name are shown unless the terminal is wider."""
-NOT_SCORED = "not scored; see standard error"
 MIN_REST_WIDTH = 36
 """How many columns the cells between the name and the finding take."""
 HEAD = ("trace", "verdict", "score", "cover", "failed at", "finding")
@@ -212,7 +208,7 @@ class ResultTable:
             self._start()
 
     def close(self) -> None:
-        """Print the remaining results, the steps if there is a single trace, and the totals."""
+        """Print the remaining results, the stages if there is a single trace, and the totals."""
         single = self._pending[0] if len(self._pending) == 1 else None
         if isinstance(single, ScoredRecord):
             self._show(single, f"{build_result_row(single)[0]}: ")
@@ -235,7 +231,7 @@ class ResultTable:
     def _write(self, result: Result) -> None:
         name, verdict, *cells, finding = build_result_row(result)
         if isinstance(result, Refusal):
-            name, finding = name[-self._width :], NOT_SCORED
+            name, finding = name[-self._width :], "not scored; see standard error"
         self._print_line([Text(name), _render_verdict(verdict), *map(Text, cells), Text(finding)])
         if self._verbose and isinstance(result, ScoredRecord):
             self._console.print()
@@ -248,16 +244,12 @@ class ResultTable:
             show_calls(self._console, result.report, read_request_trace(result.request.request))
 
     def _print_line(self, cells: list[Text]) -> None:
-        line = Text()
         for cell, width in zip(cells, (self._width, *WIDTHS), strict=False):
             cell.truncate(width, overflow="ellipsis", pad=True)
-            line = line.append(cell).append("  ")
-        line.append(cells[-1])
+        line = Text("  ").join(cells)
         line.rstrip()
-        if self._console.is_terminal:
-            self._console.print(line, no_wrap=True, overflow="ellipsis")
-        else:
-            self._console.print(line, soft_wrap=True)
+        fits = self._console.is_terminal
+        self._console.print(line, no_wrap=True, overflow="ellipsis" if fits else "ignore", soft_wrap=not fits)
 
 
 # JSON.
@@ -294,18 +286,15 @@ class JsonReports:
 
 
 def render_result(result: Result) -> bytes:
-    """Render a report, or {"error": ...} for a refused record, as JSON."""
-    return _render_error(result) if isinstance(result, Refusal) else report_json(result.report)
-
-
-def _render_error(refused: Refusal) -> bytes:
-    """Render a record that was not scored: {"error": {"source", "line", "detail", "errors": [{"pointer", "detail"}]}}."""
-    place, problems = refused.place, refused.error.problems
+    """Render a report as JSON; of a refused record {"error": {"source", "line", "detail", "errors": [{"pointer", "detail"}]}}."""
+    if not isinstance(result, Refusal):
+        return report_json(result.report)
+    place, problems = result.place, result.error.problems
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     error = {
         "source": place.source,
         "line": place.line,
-        "detail": f"{describe_error(type(refused.error)(problems[:1]))}{more}",
+        "detail": f"{describe_error(type(result.error)(problems[:1]))}{more}",
         "errors": [{"pointer": p.path, "detail": p.message} for p in problems[:MAX_WRITTEN_PROBLEMS]],
     }
     return json.dumps({"error": error}, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -111,27 +111,23 @@ def _render_cell(cell: Cell) -> str:
 
 
 @cache
-def _load_template(name: str) -> Template:
+def load_template(name: str) -> Template:
+    """Load a template of this package."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 (load it only for the first page)
 
-    environment = Environment(
-        loader=PackageLoader("service.reporting", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
+    loader = PackageLoader("service.reporting", "")
+    options = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    return options.overlay(trim_blocks=True, lstrip_blocks=True).get_template(name)
 
 
 def render_sections(sections: Iterable[Section]) -> str:
     """Render sections as HTML, for a page that has more."""
-    return _load_template("sections.html").render(sections=list(sections))
+    return load_template("sections.html").render(sections=list(sections))
 
 
 def render_page(title: str, sections: Iterable[Section]) -> str:
     """Render a whole page that needs no other file."""
-    return build_page(title, render_sections(sections), style=_load_template("page.css").render())
+    return build_page(title, render_sections(sections), style=load_template("page.css").render())
 
 
 def build_page(title: str, body: str, *, style: str, script: str = "") -> str:
@@ -145,4 +141,4 @@ def build_page(title: str, body: str, *, style: str, script: str = "") -> str:
 
     scripts = allow(script) if script else "'none'"
     policy = f"default-src 'none'; style-src {allow(style)}; script-src {scripts}; img-src data:"
-    return _load_template("page.html").render(title=title, body=body, style=style, script=script, policy=policy)
+    return load_template("page.html").render(title=title, body=body, style=style, script=script, policy=policy)

@@ -12,7 +12,6 @@ from pydantic import Field, JsonValue, TypeAdapter
 from service.core.models.kinds import FrozenModel, Several
 from service.core.models.validation import validate
 from service.core.report import Report
-from service.errors import InputError, Problem
 from service.reporting.assertions import judge_assertions
 from service.reporting.summary import Summary, SummaryOptions, read_samples, summarize
 from service.reporting.summary.labelled import ReportLabel, correct_rates
@@ -23,18 +22,12 @@ MAX_LABELS = 10_000
 
 
 class SummaryRequest(FrozenModel):
-    """Reports to summarize."""
+    """How to summarize the reports of a batch."""
 
-    reports: Several[dict[str, Any]] = Field(
-        json_schema_extra={"minItems": 1, "items": {"$ref": "#/components/schemas/Report"}}
-    )
-    """Reports, as POST /v1/score returns them. The summary uses their tags `task`, `group` and those of `by`."""
     assertions: Several[str] | None = None
     """What must hold. Absent: the summary has no gate."""
     by: Several[str] | None = Field(default=None, max_length=16)
     """Tags to slice by. Absent: step, tool, difficulty and model, where cases have them."""
-    pass_k: Annotated[Several[Annotated[int, Field(ge=1)]], Field(max_length=16)] = ()
-    """The k of pass^k over trials of a task (the tag `task`). Absent: all up to the fewest trials, at most 10."""
     labels: Annotated[Several[ReportLabel], Field(max_length=MAX_LABELS)] = ()
     """Human labels of some of the reports, drawn at random: they correct the pass rates of their criteria."""
 
@@ -50,30 +43,9 @@ def read_summary_request(body: JsonValue) -> SummaryRequest:
     return validate(TypeAdapter(SummaryRequest), body)
 
 
-def read_reports(values: Iterable[object], *, below: str = "/reports") -> tuple[Report, ...]:
-    """Read reports from parsed JSON; InputError names every place, below `below` and the report's position."""
-    reports: list[Report] = []
-    problems: list[Problem] = []
-    for n, value in enumerate(values):
-        try:
-            reports.append(read_report(value))
-        except InputError as error:
-            problems += error.below(f"{below}/{n}").problems
-    if problems:
-        raise InputError(problems)
-    return tuple(reports)
-
-
 def read_report(value: Any) -> Report:
     """Read a report from parsed JSON. Unknown keys are ignored: a later version may have written them."""
     return validate(build_report_adapter(), value)
-
-
-def summarize_request(request: SummaryRequest) -> Summary:
-    """Summarize the reports of a request, with a gate if it asserts something. InputError where that is impossible."""
-    reports = read_reports(request.reports)
-    wishes = SummaryOptions(by=request.by, pass_k=request.pass_k)
-    return summarize_reports(reports, wishes, request.assertions, request.labels)
 
 
 def summarize_reports(

@@ -8,8 +8,8 @@ import time
 from contextlib import suppress
 
 from service.api.app import create_app
+from service.cli.commands.serve import announce, bind_listener, serve_on
 from service.cli.options import read_settings
-from service.cli.serving import announce, bind_listener, serve_on
 from service.core.report import Report
 from service.engine import Engine
 from service.logs.lines import configure

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from service.cli.serving import MAX_HEAD_BYTES
+from service.cli.commands.serve import MAX_HEAD_BYTES
 from tests.api.test_server import GOOD, Server, head, serving
 
 AHEAD = 100

@@ -11,15 +11,11 @@ from pathlib import Path
 import pytest
 import typer
 
-from service.calibration.figures import Resampling
-from service.calibration.options import ReportOptions
-from service.cli.calibrating import run_calibration
+from service.cli.commands.calibrate.run import main as run_calibration
 from service.cli.exits import ExitCode
 from service.core.judging.fits.fit import Fit
 from service.errors import InputError
 from tests.calibration.label_sets import drawn, write_lines
-
-QUICK = ReportOptions(resampling=Resampling(draws=20))
 
 
 @pytest.fixture
@@ -44,7 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder, told = tmp_path_factory.mktemp("made"), StringIO()
     with redirect_stdout(told):
         labels, said = write_files(folder)
-        assert run_calibration(labels, folder / "out", QUICK, predictions=[said]) == ExitCode.PASSED
+        assert run_calibration(labels, folder / "out", draws=20, predictions=[said]) == ExitCode.PASSED
     return folder, told.getvalue()
 
 
@@ -57,7 +53,7 @@ def test_from_files_to_files(made: tuple[Path, str], files: tuple[Path, Path], t
     assert {fit.id for fit in fits} >= {judge["fit_id"] for judge in report["judges"]}
     assert report["source"] == "labels.jsonl"
     assert "May I use it?" in out
-    run_calibration(files[0], tmp_path / "again", QUICK, predictions=[files[1]])
+    run_calibration(files[0], tmp_path / "again", draws=20, predictions=[files[1]])
     assert written(tmp_path / "again") == found
 
 
@@ -73,7 +69,7 @@ def test_files_that_cannot_be_used(files: tuple[Path, Path], tmp_path: Path) -> 
     taken = tmp_path / "taken"
     taken.write_text("", "utf-8")
     with pytest.raises(typer.BadParameter, match="taken"):
-        run_calibration(files[0], taken, QUICK, predictions=[files[1]])
+        run_calibration(files[0], taken, draws=20, predictions=[files[1]])
 
 
 def test_a_table_of_labels(tmp_path: Path) -> None:
@@ -83,7 +79,9 @@ def test_a_table_of_labels(tmp_path: Path) -> None:
     said = [json.dumps({"id": f"i{n}", "criterion": "c", "raw": n % 3 / 2}) for n in range(48)]
     (tmp_path / "said.jsonl").write_text("\n".join(said), "utf-8")
     predictions = [tmp_path / "said.jsonl"]
-    assert run_calibration(tmp_path / "labels.csv", tmp_path / "out", QUICK, predictions=predictions) == ExitCode.PASSED
+    assert (
+        run_calibration(tmp_path / "labels.csv", tmp_path / "out", draws=20, predictions=predictions) == ExitCode.PASSED
+    )
     report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
     assert report["labels"][0]["humans"]["measures"]["kappa"]["value"] == pytest.approx(1.0)
     assert report["judges"][0]["calibrated"] is False

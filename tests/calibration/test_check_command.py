@@ -10,11 +10,11 @@ from shutil import copytree
 
 import pytest
 
-from service.calibration.figures import Resampling
-from service.calibration.options import ReportOptions
-from service.cli.calibrating import compare_judges, judge_labels, run_calibration
+from service.cli.commands.calibrate.check import main as check_calibration
+from service.cli.commands.calibrate.compare import main as compare_judges
+from service.cli.commands.calibrate.judge import main as judge_labels
+from service.cli.commands.calibrate.run import main as run_calibration
 from service.cli.exits import ExitCode
-from service.cli.fitted import check_calibration
 from service.cli.options import read_settings
 from service.errors import InputError
 from tests.faults.provider import Json, Provider, Reply, serving
@@ -56,8 +56,7 @@ def made(judged: Provider, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         use(patch, judged, folder)
         assert judge_labels(labels, said) == ExitCode.PASSED
-        options = ReportOptions(resampling=Resampling(draws=40))
-        assert run_calibration(labels, folder / "run", options, predictions=[said]) == ExitCode.PASSED
+        assert run_calibration(labels, folder / "run", predictions=[said], draws=40) == ExitCode.PASSED
     return folder
 
 

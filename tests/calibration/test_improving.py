@@ -22,8 +22,8 @@ from service.calibration.improving import (
     split_items,
 )
 from service.calibration.labels import LabelledItem
+from service.cli.commands.calibrate.improve import improve
 from service.cli.exits import ExitCode
-from service.cli.improving import ImproveOptions, improve
 from service.core.judging.prompts import Completion, Prompt, Usage
 from tests.replies import MemoryCache
 
@@ -78,8 +78,8 @@ class Hinted:
 
 def run(tmp_path: Path, model: Hinted, items: list[LabelledItem] = ITEMS, **options: Any) -> ExitCode:
     engine = Engine(Registry(), judging=Judging(model, MemoryCache(), Judges("m")))
-    chosen = ImproveOptions("result_groundedness", "four_step", tmp_path / "better.yaml", **options)
-    return asyncio.run(improve(engine, items, chosen))
+    out = tmp_path / "better.yaml"
+    return asyncio.run(improve(engine, items, "result_groundedness", "four_step", out, **options))
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def test_what_a_model_proposes_is_tried_and_the_best_is_tested_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = Hinted()
-    assert run(tmp_path, model, writer="w", proposals=2) == ExitCode.PASSED
+    assert run(tmp_path, model, proposing=("w", 2)) == ExitCode.PASSED
     printed = capsys.readouterr()
     assert "proposal 1 cannot be used" in printed.err
     assert re.search(r"proposal 2\s+1\.000", printed.out)
@@ -103,7 +103,7 @@ def test_what_a_model_proposes_is_tried_and_the_best_is_tested_once(
     _, test = split_items(ITEMS)
     tested = {one.answer for one in test}
     assert set(model.asked[: 2 * (len(ITEMS) - len(test))]).isdisjoint(tested)
-    run(tmp_path, Hinted(), writer="w", proposals=2)
+    run(tmp_path, Hinted(), proposing=("w", 2))
     assert "look 2 at these test labels" in capsys.readouterr().err
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from service.calibration.predictions import Prediction, read_predictions
-from service.cli.calibrating import judge_labels
+from service.cli.commands.calibrate.judge import main as judge_labels
 from service.cli.exits import ExitCode
 from service.errors import SettingsError
 from tests.cli.test_score_again import count_kept

@@ -10,10 +10,8 @@ from shutil import copytree
 
 import pytest
 
-from service.calibration.figures import Resampling
-from service.calibration.options import ReportOptions
-from service.cli.calibrating import run_calibration
-from service.fits.files import build_file_name, read_fits
+from service.cli.commands.calibrate.run import main as run_calibration
+from service.fits.files import read_fits
 from service.fits.manager import FitCheck, append_checks
 from service.registry import Registry
 from tests.calibration.label_sets import drawn, write_lines
@@ -33,8 +31,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     labels, predictions = drawn(200, judges=(0.9, 0.85))
     said = [one.model_copy(update={"judge": JUDGE.id, "judge_digest": JUDGE.digest}) for one in predictions]
     labels_file = write_lines(folder / "labels.jsonl", labels.items)
-    options, said_file = ReportOptions(resampling=Resampling(draws=40)), write_lines(folder / "said.jsonl", said)
-    run_calibration(labels_file, folder / "out", options, predictions=[said_file])
+    said_file = write_lines(folder / "said.jsonl", said)
+    run_calibration(labels_file, folder / "out", predictions=[said_file], draws=40)
     return folder
 
 
@@ -71,12 +69,6 @@ def test_who_installed_it_stands_in_the_audit_log_of_a_store_that_is_there(run: 
     (entry,) = json.loads(run("audit", "--format", "json").out)["data"]
     assert (entry["act"], entry["who"].startswith("user ")) == ("fits.change", True)
     assert len(entry["detail"]["files"]) == len(list((out / "fits").iterdir()))
-
-
-def test_a_folder_without_fits_is_a_usage_error(run: Run, tmp_path: Path) -> None:
-    ran = run("calibrate", "install", tmp_path)
-    assert ran.code == 4
-    assert "holds no fit" in ran.err
 
 
 def test_what_is_in_place_is_listed_with_how_it_has_held(run: Run, out: Path) -> None:
@@ -127,15 +119,6 @@ def test_no_fit_is_installed_but_of_a_useful_judge(run: Run, tmp_path: Path, nam
     installed = Path(os.environ["CALLGRADE_HOME"]) / "fits"
     assert len(list(installed.glob("*.json"))) == (use == "useful")
     assert (f"its judge is {use}: " in " ".join(ran.err.split())) is (use != "useful")
-
-
-def test_a_file_copied_to_another_machine_is_listed_as_what_it_is(run: Run) -> None:
-    home = Path(os.environ["CALLGRADE_HOME"]) / "fits"
-    home.mkdir(parents=True)
-    fit = run_judge("inverted")[0].fits[0]
-    (home / build_file_name(fit)).write_text(fit.model_dump_json(), "utf-8")
-    assert read_fits([home]) == (fit,)
-    assert [one["state"] for one in json.loads(run("calibrate", "fits", "--format", "json").out)] == ["inverted"]
 
 
 def test_a_run_is_certified_and_each_look_at_its_labels_is_counted(run: Run, out: Path) -> None:

@@ -60,21 +60,6 @@ def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Se
     assert (gone.code, "no calibration of that id" in gone.err) == (4, True)
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "told"),
-    [
-        (["show", ID], 4, "no calibration of that id"),
-        (["results", ID, "--output", "x"], 4, "no calibration of that id"),
-        (["list", "--kind", "calibration", "--after", "x"], 5, "after: expected"),
-    ],
-)
-def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code: int, told: str) -> None:
-    ran = ask(*args)
-    assert ran.code == code, ran
-    assert told in ran.err
-    assert list(tmp_path.iterdir()) == []
-
-
 def calibration(status: str, done: int = 0, **more: Any) -> bytes:
     """A calibration of five items, two answers each, as the service gives it."""
     nothing = dict.fromkeys(("judge_model", "unanswered", "rubric", "judges"))

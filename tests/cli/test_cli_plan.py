@@ -12,17 +12,17 @@ from service.cli.commands.demo import DemoCase, list_demo_cases
 from tests.cli.cli_run import Run
 
 CASES = list_demo_cases()
+JUDGED = json.dumps({**CASES[0].request, "judges": "live", "expected": None}).encode()
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.title) for case in CASES])
 def test_a_plan_tells_what_is_asked_and_what_is_blocked(case: DemoCase, run: Run) -> None:
     plan = service.plan(case.request)  # type: ignore[arg-type]
-    body = json.dumps(case.request).encode()
-    ran = run("plan", "-", stdin=body)
-    rows = [tuple(line.split()) for line in ran.out.splitlines() if line.startswith("  ")]
+    ran = run("plan", "-", stdin=json.dumps(case.request).encode())
+    rows = [tuple(line.split()) for line in ran.lines if line.startswith("  ")]
     asked = [(row[0], row[-1]) for row in rows if row[-2:-1] == ("asks",)]
     assert asked == [(a.criterion, a.judge.id) for a in plan.asks]
-    blocked = [line.split()[0] for line in ran.out.splitlines() if "not asked: " in line]
+    blocked = [line.split()[0] for line in ran.lines if "not asked: " in line]
     assert blocked == [one.ask.criterion for one in plan.blocked_asks]
     count = "1 question" if len(plan.asks) == 1 else f"{len(plan.asks)} questions"
     assert f"1 trace: {count} for a judge, {len(plan.blocked_asks)} blocked by a failed check" in ran.out
@@ -30,11 +30,10 @@ def test_a_plan_tells_what_is_asked_and_what_is_blocked(case: DemoCase, run: Run
 
 
 def test_totals_of_many_and_of_none(run: Run) -> None:
-    body = b"".join(json.dumps(case.request).encode() + b"\n" for case in CASES) + b"{}\n"
-    ran = run("plan", "-", stdin=body)
+    ran = run("plan", "-", stdin=b"".join(json.dumps(case.request).encode() + b"\n" for case in CASES) + b"{}\n")
     plans = [service.plan(case.request) for case in CASES]  # type: ignore[arg-type]
     assert f"{len(CASES)} traces: {sum(len(plan.asks) for plan in plans)} questions for a judge" in ran.out
-    assert (ran.out.splitlines()[-1], ran.code) == ("not planned: 1 record", 5)
+    assert (ran.lines[-1], ran.code) == ("not planned: 1 record", 5)
     assert run("plan", "-").out.startswith("0 traces: 0 questions")
 
 
@@ -45,8 +44,7 @@ PRICES = {"openai/gpt-4o-mini": 0.15e-6, "openai/gpt-4o": 2.5e-6}
 @pytest.mark.parametrize("model", PRICES)
 def test_a_price_is_that_of_all_questions_at_most(run: Run, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", model)
-    body = json.dumps({**CASES[0].request, "judges": "live", "expected": None}).encode()
-    told = run("plan", "-", "--price", stdin=body).out
+    told = run("plan", "-", "--price", stdin=JUDGED).out
     found = re.search(r"at most ([\d,]+) tokens of (\S+), \$([\d.]+): \$([\d.]+) for 1,000 such traces", told)
     assert found is not None
     tokens, cost, per_thousand = (float(found[n].replace(",", "")) for n in (1, 3, 4))
@@ -58,8 +56,7 @@ def test_a_price_is_that_of_all_questions_at_most(run: Run, monkeypatch: pytest.
 def test_an_unknown_price_is_said_and_no_model_is_a_matter_of_configuration(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    body = json.dumps({**CASES[0].request, "judges": "live", "expected": None}).encode()
-    assert run("plan", "-", "--price", stdin=body).code == 4
+    assert run("plan", "-", "--price", stdin=JUDGED).code == 4
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/of-our-own")
-    ran = run("plan", "-", "--price", stdin=body)
+    ran = run("plan", "-", "--price", stdin=JUDGED)
     assert (ran.code, "price unknown" in ran.out) == (0, True)

@@ -21,13 +21,6 @@ SOON = 180
 CASES = b"".join(json.dumps(case.request).encode() + b"\n" for case in list_demo_cases())
 
 
-def test_a_pipe_in_and_a_pipe_out() -> None:
-    ran = subprocess.run([*COMMAND, "score", "-", "--format", "ndjson"], input=CASES, capture_output=True, check=False)
-    assert ran.returncode == 2, ran.stderr
-    assert len(ran.stdout.splitlines()) == len(list_demo_cases())
-    assert b"\x1b" not in ran.stdout + ran.stderr
-
-
 def test_an_encoding_that_lacks_the_characters_ends_nothing() -> None:
     record = json.dumps(
         {

@@ -52,9 +52,3 @@ def test_github_gets_an_annotation_and_a_summary(run: Run, tmp_path: Path, monke
     ran = run("compare", *files, "--fail-on-regression", "--format", "github")
     assert ran.lines[0].startswith("::error title=callgrade%3A pass rate regressed::pass rate changed by -1.000")
     assert "Changed cases" in (tmp_path / "summary.md").read_text("utf-8")
-
-
-def test_what_is_gated_needs_the_gate(run: Run) -> None:
-    ran = run("compare", "a", "b", "--on", "score")
-    assert ran.code == 4
-    assert "--fail-on-regression" in ran.err

@@ -1,4 +1,4 @@
-"""`callgrade explain`: every code that a report can have is explained, and a name that is not known gets near ones."""
+"""`callgrade explain`: every code that a report can have is explained."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
 from service.cli.commands.explain import list_explanations
 from service.core.outcome import SkipCause
 from service.errors import FaultCause
+from service.intake.reading import FORMATS
 from service.reading.packaged_files import read_explanations
 from tests import own_checks
 from tests.cli.cli_run import Run
@@ -36,42 +35,17 @@ def is_explained(code: str) -> bool:
     return code in known or any(one.endswith("*") and code.startswith(one[:-1]) for one in known)
 
 
-def test_every_code_of_a_finding_is_explained() -> None:
+def test_every_code_of_a_finding_and_every_cause_is_explained() -> None:
     found = {one.decode() for one in re.findall(rb'\\"code\\":\\"(\w+)\\"', lzma.decompress(FROZEN.read_bytes()))}
     own = {name for name, value in vars(own_checks).items() if hasattr(value, "callgrade_check")} | {"long_name"}
     assert len(found) > 80
     assert [code for code in sorted({*found, *iter_codes_in_source()} - own) if not is_explained(code)] == []
-
-
-def test_every_cause_is_explained() -> None:
     assert {*get_args(SkipCause), *get_args(FaultCause)} <= read_explanations()["causes"].keys()
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("over_call", "What to do: Answer without a call."),
-        ("Schema_Type", "tool's schema"),
-        ("3", "exit code"),
-        ("result_groundedness", "criterion, stage integrate"),
-        ("queue full", "problem of the HTTP API"),
-        ("timeout", "cause"),
-        ("undecided", "word of a report"),
-    ],
-)
-def test_a_name_is_explained(run: Run, name: str, words: str) -> None:
-    ran = run("explain", name)
-    assert ran.code == 0
-    assert words in " ".join(ran.out.split())
-
-
-def test_a_name_that_is_not_known_gets_near_ones(run: Run) -> None:
-    ran = run("explain", "overcall")
-    assert ran.code == 4
-    assert "did you mean over_call" in ran.err
-    assert "`callgrade explain` lists all names" in run("explain", "xyzzy").err
-
-
-def test_without_a_name_all_are_listed(run: Run) -> None:
+def test_without_a_name_all_are_listed_and_so_are_all_formats(run: Run) -> None:
     out = run("explain").out
     assert all(one.name.split()[0] in out for one in list_explanations())
+    told = run("formats").out
+    assert [name for name in FORMATS if name not in told] == []
+    assert f"auto, {', '.join(FORMATS)}" in run("score", "a", "--input-format", "xml").err

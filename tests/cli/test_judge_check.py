@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.asking.own_judges import OWN_JUDGES
 from tests.cli.cli_run import Run
 from tests.faults.provider import Asked, Provider
 
@@ -22,10 +20,10 @@ def answer_rightly(asked: Asked) -> Mapping[str, Any]:
 
 # what the model does, whether it is right, exit code, what is said
 CASES = [
-    ("fault-no-usage", True, 0, ["replies   3 of 3, 3 at the first try", "answers   3 of 3", "- Nothing to change."]),
-    ("good", True, 0, ["traces    3,300 questions", "one after the other, free", "- The server reports 100 tokens for a"]),
-    ("fault-no-usage", False, 2, ["answers   2 of 3", "- Wrong on a plain question: tool_selection."]),
-    ("fault-not-json", True, 2, ["replies   0 of 3", "- 3 of 3 replies cannot be used: the reply is no JSON"]),
+    ("fault-no-usage", True, 0, ["replies  3 of 3, 3 at the first try", "answers  3 of 3", "- Nothing to change."]),
+    ("good", True, 0, ["traces   3,300 questions", "one after the other, free", "- The server reports 100 tokens for a"]),
+    ("fault-no-usage", False, 2, ["answers  2 of 3", "- Wrong on a plain question: tool_selection."]),
+    ("fault-not-json", True, 2, ["replies  0 of 3", "- 3 of 3 replies cannot be used: the reply is no JSON"]),
     ("fault-off-menu-x1", True, 0, ["1. tool_selection         right", "2 requests", "3 of 3, 2 at the first try"]),
     ("fault-404", True, 4, ["unknown_model", "- Set CALLGRADE_JUDGE_MODEL to openai/ and a name"]),
     ("fault-401", True, 4, ["unauthorized", "- Set CALLGRADE_JUDGE_API_KEY"]),
@@ -57,21 +55,3 @@ def test_a_server_that_is_not_there_is_told_with_what_to_do(run: Run, monkeypatc
         ran = run("judge", "check")
     assert ran.code == 4
     assert "cannot be reached: it accepts no connection. Start the server (ollama serve" in ran.err
-
-
-def test_a_judge_in_python_is_asked_what_it_answers(run: Run, tmp_path: Path) -> None:
-    plugin = tmp_path / "own.py"
-    plugin.write_text(
-        "import callgrade\n\n@callgrade.judge('result_groundedness', name='checked')\n"
-        "def look(claims, labels):\n    return labels[-2]\n"
-    )
-    try:
-        ran = run("judge", "check", "--plugin", str(plugin))
-    finally:
-        OWN_JUDGES.pop("python/checked", None)
-    assert (ran.code, "1. result_groundedness    right" in ran.out, "1 of 1" in ran.out) == (0, True, True), ran.out
-
-
-def test_without_a_model_it_says_what_to_set(run: Run) -> None:
-    ran = run("judge", "check")
-    assert (ran.code, "set CALLGRADE_JUDGE_MODEL" in ran.err) == (4, True)

@@ -123,24 +123,3 @@ def test_batches_of_a_dataset_give_each_row_a_report_or_an_error(run: Run) -> No
     assert ["not JSON" in details[2], "an object" in details[3], "an object" in details[4], "/trace" in details[5]] == [
         True
     ] * 4
-
-
-USAGE = [
-    ([], "--on ray needs --output FOLDER"),
-    (["--output", "out", "--format", "junit"], "writes ndjson or parquet"),
-    (["--output", "out", "--failed"], "not with --on ray"),
-    (["--output", "out"], "pip install 'ray[data,default]'"),
-]
-
-
-@pytest.mark.parametrize(("args", "message"), USAGE)
-def test_what_ray_needs_is_said(args: list[str], message: str, run: Run, tmp_path: Path) -> None:
-    ran = run("score", write(tmp_path / "in.jsonl", build_request(1)), "--on", "ray", *args)
-    assert (ran.code, message in " ".join(ran.err.split())) == (4, True), ran.err
-
-
-def test_what_only_ray_takes_is_refused_without_it(run: Run, tmp_path: Path) -> None:
-    file = write(tmp_path / "in.jsonl", build_request(1))
-    for option in (["--format", "parquet"], ["--budget-usd", "1"]):
-        ran = run("score", file, *option)
-        assert (ran.code, "expected with --on ray" in " ".join(ran.err.split())) == (4, True), ran.err

@@ -120,19 +120,6 @@ def test_ctrl_c_is_raised_once_the_loop_has_stopped(turns: int) -> None:
         list(score_records(Records([SimpleNamespace(request=None)] * 2)))
 
 
-def test_a_key_that_is_refused_is_a_matter_of_configuration(tmp_path: Path) -> None:
-    file = write(tmp_path, 30)
-    with serving(Provider()) as provider:
-        refused_at_first = {"CALLGRADE_JUDGE_MODEL": "openai/fault-401-x1", "CALLGRADE_JUDGE_IN_FLIGHT": "1"}
-        environ = environment(tmp_path, provider, **refused_at_first)
-        command = Command("service.cli", ("score", str(file)), environ, tmp_path / "said.log")
-        assert Forked(command).wait(120) == 4
-        assert len(provider.requests) == 1
-        assert "the provider rejected the API key" in command.log.read_text()
-        assert Forked(command).wait(120) == 0  # the key is mended
-        assert "30 pass" in command.log.read_text()
-
-
 @pytest.mark.parametrize(
     ("fault", "code", "said"), [("401", 4, "unauthorized"), ("refusal", 1, "a judge gave no verdict")]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,46 +12,43 @@ import pytest
 
 from service import Report, report_json
 from service.cli.commands.score import choose_code
-from service.cli.inputs import RecordRequest
-from service.cli.scoring import ScoredRecord
 from service.cli.tally import Tally
 from service.core.report import CalibrationCounts
-from service.reading.places import RecordPlace
-from service.reading.request import ScoreRequest
 from service.reporting.comparison import compare_reports
 from service.reporting.summaries import render_json, summarize_reports
 from tests.cli.cli_run import Run
 from tests.reporting.report_sets import report_of, reports_of
+from tests.reporting.test_labelled_summary import reports as labelled_reports
 
 REPORTS = reports_of()
 
 
-def lines(reports: list[Report]) -> bytes:
-    return b"".join(report_json(report) + b"\n" for report in reports)
+def write(path: Path, reports: Iterable[Report]) -> Path:
+    path.write_bytes(b"".join(report_json(report) + b"\n" for report in reports))
+    return path
 
 
 @pytest.fixture
 def reports(tmp_path: Path) -> Path:
-    path = tmp_path / "reports.ndjson"
-    path.write_bytes(lines(REPORTS))
-    return path
+    return write(tmp_path / "reports.ndjson", REPORTS)
 
 
 def test_from_score_to_summary(run: Run, tmp_path: Path) -> None:
-    """The reports that `score` writes are those that `summarize` reads, also as one list."""
+    """The reports that `score` writes are those that `summarize` reads, also as one list, and from standard input."""
     run("demo", "--save", "cases.jsonl")
-    for form in ("ndjson", "json"):
-        (tmp_path / f"reports.{form}").write_bytes(run("score", "cases.jsonl", "-f", form).raw)
-    found = [run("summarize", f"reports.{form}", "--format", "json") for form in ("ndjson", "json")]
-    assert [one.code for one in found] == [0, 0]
-    assert found[0].raw == found[1].raw
-    assert json.loads(found[0].raw)["rates"]["cases"] == 11
+    written = {form: run("score", "cases.jsonl", "-f", form).raw for form in ("ndjson", "json")}
+    (tmp_path / "reports.json").write_bytes(written["json"])
+    found = run("summarize", "-", "--format", "json", stdin=written["ndjson"])
+    assert (found.code, json.loads(found.raw)["rates"]["cases"]) == (0, 11)
+    assert run("summarize", "reports.json", "--format", "json").raw == found.raw
 
 
 def test_json_is_what_the_library_gives(run: Run, reports: Path) -> None:
     ran = run("summarize", reports, "-f", "json", "-a", "pass_rate >= 0.1")
     assert ran.code == 0
     assert ran.raw == render_json(summarize_reports(REPORTS, assertions=["pass_rate >= 0.1"])) + b"\n"
+    sliced = json.loads(run("summarize", reports, "-f", "json", "--by", "difficulty").raw)
+    assert [one["value"] for one in sliced["slices"]] == ["easy", "hard"]
 
 
 @pytest.mark.parametrize(
@@ -66,91 +64,57 @@ def test_json_is_what_the_library_gives(run: Run, reports: Path) -> None:
 def test_verdicts_may_have_to_come_from_certified_fits(
     run: Run, tmp_path: Path, counts: tuple[int, ...], code: int
 ) -> None:
-    passing = [report for report in REPORTS if report.verdict == "pass"]
-    reports = [replace(one, calibration=CalibrationCounts(*counts)) for one in passing]
-    (tmp_path / "reports.ndjson").write_bytes(lines(reports))
-    asked = ("summarize", tmp_path / "reports.ndjson", "-a", "pass_rate >= 0.1")
+    passing = [replace(one, calibration=CalibrationCounts(*counts)) for one in REPORTS if one.verdict == "pass"]
+    asked = ("summarize", write(tmp_path / "reports.ndjson", passing), "-a", "pass_rate >= 0.1")
     assert run(*asked).code == 0
     ran = run(*asked, "--require-certified")
-    assert ran.code == code, ran.err
-    assert ("not certified: judges (" in ran.err) is (code == 3)
-    tally = Tally(requires_certified=True)
-    for number, one in enumerate(reports, 1):
-        record = RecordRequest(RecordPlace("f"), True, {}, {}, ScoreRequest.model_construct(), None)
-        tally.add(ScoredRecord(number, record, one))
-    assert choose_code(tally) == code
-
-
-def test_standard_input(run: Run) -> None:
-    assert "8 cases" in run("summarize", "-", stdin=lines(REPORTS)).out
+    assert (ran.code, "not certified: judges (" in ran.err) == (code, code == 3)
+    tally = Tally()
+    for one in passing:
+        tally.add_report(one, "x")
+    assert choose_code(tally, require_certified=True) == code
 
 
 @pytest.mark.parametrize(
-    ("assertion", "code", "told"),
+    ("args", "code", "told"),
     [
-        ("pass_rate >= 0.42", 0, ""),
+        (["-a", "pass_rate >= 0.42"], 0, ""),
         (
-            "pass_rate >= 0.95",
+            ["-a", "pass_rate >= 0.95"],
             2,
             "failed: pass_rate >= 0.95: pass_rate is 0.4286 over 7 cases; failed at decide",
         ),
-        ("result_groundedness.score >= 0.9 for_at_least 85% of cases", 2, "could be measured"),
-        ("pas_rate >= 0.9", 4, "no metric pas_rate; did you mean pass_rate"),
-        ("pass_rate", 4, "not an assertion"),
+        (["-a", "result_groundedness.score >= 0.9 for_at_least 85% of cases"], 2, "could be measured"),
+        (["-a", "pas_rate >= 0.9"], 4, "no metric pas_rate; did you mean pass_rate"),
+        (["-a", "pass_rate"], 4, "not an assertion"),
+        (["--pass-k", "2"], 4, "no case names its task"),
     ],
 )
-def test_exit_codes(run: Run, reports: Path, assertion: str, code: int, told: str) -> None:
-    ran = run("summarize", reports, "--assert", assertion)
-    assert ran.code == code
-    assert told in ran.err
+def test_exit_codes(run: Run, reports: Path, args: list[str], code: int, told: str) -> None:
+    ran = run("summarize", reports, *args)
+    assert (ran.code, told in ran.err) == (code, True), ran.err
 
 
-def test_a_gate_fails_at_the_stage_of_its_first_failure(run: Run, reports: Path) -> None:
-    asserted = ["call_or_no_call_precision.score >= 0.95 for at least 95% of cases", "decide.call.recall >= 0.8"]
-    ran = run("summarize", reports, *[word for text in asserted for word in ("-a", text)], "-f", "json")
-    assert ran.code == 2
-    gate = json.loads(ran.raw)["gate"]
-    assert (gate["passed"], gate["first_failing_stage"]) == (False, "decide")
-    assert [one["status"] for one in gate["results"]] == ["failed", "passed"]
-
-
-def test_markdown(run: Run, reports: Path) -> None:
+def test_markdown_and_the_table_show_every_part(run: Run, reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = run("summarize", reports, "-f", "markdown", "-a", "pass_rate >= 0.95")
     assert (ran.code, ran.lines[0]) == (2, "### Gate: failed at decide")
     tables = [line for line in ran.lines if line.startswith("|")]
-    assert (
-        "| pass\\_rate \\>= 0.95 | failed | 0.43 | 7 | pass\\_rate is 0.4286 over 7 cases (failed at decide) |"
-        in tables
-    )
+    row = "| pass\\_rate \\>= 0.95 | failed | 0.43 | 7 | pass\\_rate is 0.4286 over 7 cases (failed at decide) |"
+    assert row in tables
     assert all(line.count(" | ") >= 2 and line.endswith(" |") for line in tables)
-
-
-def test_the_table_shows_every_part(run: Run, reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     out = run("summarize", reports, "-a", "pass_rate > 0").out
-    for title in (
-        "Gate: passed",
-        "Stages",
-        "Call or no call",
-        "Tools",
-        "Slices",
-        "Warnings",
-    ):
-        assert title in out
+    titles = ("Gate: passed", "Stages", "Call or no call", "Tools", "Slices", "Warnings")
+    assert [title for title in titles if title not in out] == []
 
 
-def test_text_of_a_report_cannot_write_on_the_terminal(run: Run) -> None:
+def test_text_of_a_report_cannot_write_on_the_terminal(run: Run, tmp_path: Path) -> None:
     tool = "re\x1b[31m[red]\nfund"
     case = {"id": "x", "expected": {"calls": [{"tool": tool}]}, "calls": []}
+    file = write(tmp_path / "x.ndjson", [report_of(case, [tool])])
     for form in ("table", "markdown"):
-        out = run("summarize", "-", "-f", form, stdin=lines([report_of(case, [tool])])).out
-        assert "\x1b" not in out
-        assert "x1b" in out
-
-
-def test_slices(run: Run, reports: Path) -> None:
-    found = json.loads(run("summarize", reports, "-f", "json", "--by", "difficulty").raw)
-    assert [one["value"] for one in found["slices"]] == ["easy", "hard"]
+        out = run("summarize", file, "-f", form).out
+        assert ("\x1b" in out, "x1b" in out) == (False, True)
 
 
 def test_an_unreadable_record_is_told_and_the_rest_summed_up(run: Run, reports: Path) -> None:
@@ -162,32 +126,41 @@ def test_an_unreadable_record_is_told_and_the_rest_summed_up(run: Run, reports: 
     assert "reports.ndjson:3" in ran.err
 
 
-USAGE: list[tuple[list[str], int, str]] = [
-    (["nowhere.ndjson"], 5, "no report could be read"),
-    (["reports.ndjson", "--pass-k", "2"], 4, "no case names its task"),
-]
-
-
-@pytest.mark.parametrize(("args", "code", "told"), USAGE)
-def test_what_was_called_wrongly(run: Run, reports: Path, args: list[str], code: int, told: str) -> None:
-    assert reports.exists()
-    ran = run("summarize", *args)
-    assert ran.code == code
-    assert told in ran.err
+def test_rates_are_corrected_by_labels(run: Run, tmp_path: Path) -> None:
+    told, given = write(tmp_path / "reports.jsonl", labelled_reports()), tmp_path / "labels.jsonl"
+    verdicts: list[Any] = ["pass", True, "fail", "pass"]
+    labels = [
+        {"trace_id": f"t{n}", "criterion": "argument_plausibility", "label": one} for n, one in enumerate(verdicts)
+    ]
+    given.write_text("".join([json.dumps(one) + "\n" for one in labels]))
+    [one] = json.loads(run("summarize", told, "--labels", given, "--format", "json").out)["corrected"]
+    assert (one["labelled"], one["unlabelled"], one["naive"]) == (4, 4, 0.625)
+    assert round(one["corrected"]["value"], 6) == 0.827778
+    markdown = run("summarize", told, "--labels", given, "--format", "markdown").out
+    assert "## Corrected by labels" in markdown
+    assert "| argument\\_plausibility of reports | 4 | 4 | 0.625 |" in markdown
+    assert "label next, at random: t" in markdown
+    assert "Corrected by labels" not in run("summarize", told, "--format", "markdown").out
+    both = [{"annotator": "ana", "label": "pass"}, {"annotator": "ben", "label": "fail"}]
+    items = [{"id": f"t{n}", "criterion": "argument_plausibility", "group": "g", "labels": both} for n in range(8)]
+    given.write_text("".join(json.dumps({**one, "payload": 1, "answer": "1"}) + "\n" for one in items))
+    found = run("summarize", told, "--labels", given, "--format", "markdown").out  # a labelled set will do
+    assert "| argument\\_plausibility of reports | 8 | 0 |" in found
+    assert "not corrected, because nothing is left to correct" in found
+    given.write_text(json.dumps(labels[0]) + "\n" + json.dumps({**labels[1], "label": "maybe"}))
+    found = run("summarize", told, "--labels", given)
+    assert (found.code, "labels.jsonl:2: /label" in found.err) == (5, True)
 
 
 def test_compare(run: Run, reports: Path, tmp_path: Path) -> None:
     case: dict[str, Any] = {"id": "r2", "expected": {"calls": [{"tool": "refund"}]}, "calls": ["refund"]}
     better = [report_of(case) if report.trace_id == "r2" else report for report in REPORTS]
-    (tmp_path / "b.ndjson").write_bytes(lines(better))
+    write(tmp_path / "b.ndjson", better)
     found = run("compare", reports, "b.ndjson", "-f", "json")
     assert (found.code, found.raw) == (0, render_json(compare_reports(REPORTS, better)) + b"\n")
     assert [(one["case"], one["kind"]) for one in json.loads(found.raw)["changes"]] == [("r2", "newly_passing")]
     for form in ("table", "markdown"):
         told = run("compare", reports, "b.ndjson", "-f", form)
         assert (told.code, "newly passing" in told.out, "Differences" in told.out) == (0, True, True)
-
-
-def test_runs_that_share_nothing_cannot_be_compared(run: Run, reports: Path, tmp_path: Path) -> None:
-    (tmp_path / "b.ndjson").write_bytes(lines([report_of({"id": "other", "calls": []})]))
+    write(tmp_path / "b.ndjson", [report_of({"id": "other", "calls": []})])
     assert run("compare", reports, "b.ndjson").code == 5

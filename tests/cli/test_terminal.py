@@ -43,7 +43,7 @@ def _read(terminal: int) -> bytes:
 def test_a_bar_shows_how_far_a_batch_is_and_goes_away(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(request(n))}\n" for n in range(RECORDS)))
     with served(tmp_path, Provider(latency=0.05)) as there:
-        words = ["jobs", "submit", "in.jsonl", "--watch", "--server", there.url, "--key", there.key]
+        words = ["jobs", "submit", "in.jsonl", "--wait", "--server", there.url, "--key", there.key]
         code, seen = shown(*words, folder=tmp_path)
     assert code == 0
     counts = {int(done) for done in re.findall(rf"(\d+) of {RECORDS} items", seen)}

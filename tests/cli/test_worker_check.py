@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from service.settings import Settings
 from service.store.database import Database
-from service.store.jobs.workers import SILENT_S, Workers, is_of_this_machine, make_name
+from service.store.jobs.workers import SILENT_S, Workers, make_name
 from service.store.tables import WORKERS
 from service.wiring import prepare_database
 from tests.cli.cli_run import Run
@@ -63,15 +62,3 @@ def test_a_database_out_of_reach_is_not_held_against_a_worker(run: Run, monkeypa
         port = free.getsockname()[1]
     monkeypatch.setenv("CALLGRADE_DATABASE_URL", f"postgresql://nobody@127.0.0.1:{port}/none")
     assert run("worker", "--check").code == 0
-
-
-def test_a_bad_setting_is_told(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("CALLGRADE_HOME", str(tmp_path / "file"))
-    (tmp_path / "file").touch()
-    assert run("worker", "--check").code == 4
-
-
-def test_names_are_new_and_of_this_machine() -> None:
-    names = {make_name() for _ in range(10)}
-    assert len(names) == 10
-    assert all(map(is_of_this_machine, names))

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pytest
-import typer
 
-from service.cli.app import add_commands
+from service.cli.app import CommandFiles
 from service.core.models.discovery import get_entry
 from service.core.models.kinds import FrozenModel, list_kinds
 
@@ -150,10 +149,15 @@ def test_a_module_without_its_entry_is_refused() -> None:
         get_entry(module, "FORMATS")
 
 
-def test_a_module_without_a_command_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_is_a_new_file_and_one_without_a_command_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "some_commands").mkdir()
-    for name in ("__init__", "rows"):
-        (tmp_path / "some_commands" / f"{name}.py").write_text("")
+    own = '"""Say hello."""\ndef main() -> None: ...\n'
+    for name, text in {"__init__": "", "rows": "", "hello": own}.items():
+        (tmp_path / "some_commands" / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(TypeError, match=r"some_commands\.rows has no commands"):
-        add_commands(typer.Typer(), import_module("some_commands"))
+    files = CommandFiles(import_module("some_commands"))
+    assert ([*files], files["hello"].name, files.summarize("hello")) == (["hello", "rows"], "hello", "Say hello.")
+    with pytest.raises(TypeError, match=r"some_commands\.rows has no main"):
+        files["rows"]

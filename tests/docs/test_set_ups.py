@@ -118,7 +118,7 @@ def test_a_judge_is_checked_as_the_page_says(page: Page, kind: str, tmp_path: Pa
     with serving(Provider()) as provider:
         set_up = f"export CALLGRADE_HOME={tmp_path} CALLGRADE_JUDGE_MODEL=openai/m CALLGRADE_JUDGE_API_BASE={provider.base()}"
         done = shell(f"{set_up}\n{page.block(kind)}", tmp_path)
-    assert "valid replies   3 of 3, 3 at the first try" in done.stdout
+    assert "valid replies  3 of 3, 3 at the first try" in done.stdout
 
 
 @showing("keys")

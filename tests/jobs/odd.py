@@ -16,7 +16,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 
-from service.cli.working import supervised_workers
+from service.cli.commands.worker import supervised_workers
 from service.core.judging.prompts import Completion, Prompt
 from service.core.plan import Plan
 from service.engine import Engine

@@ -15,7 +15,7 @@ import httpx
 from service.asking.calls import ModelCaller
 from service.asking.faults import CallError
 from service.asking.judging import Judges, Judging
-from service.cli.working import work
+from service.cli.commands.worker import work
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.engine import Engine
 from service.jobs import worker

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.asking.budget.reservations import Spending
-from service.cli.working import count_cores
+from service.cli.commands.worker import count_cores
 from service.jobs.items import Deferral, WaitingItem
 from service.jobs.runner import Runner
 from service.jobs.worker import Worker, keep_working

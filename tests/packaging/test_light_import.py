@@ -45,6 +45,6 @@ def test_importing_does_no_work(module: str) -> None:
     assert noticed(f"import {module}") == []
 
 
-@pytest.mark.parametrize("module", ["service.api.app", "service.cli.working", "service.reporting.summary"])
+@pytest.mark.parametrize("module", ["service.api.app", "service.cli.commands.worker", "service.reporting.summary"])
 def test_servers_and_workers_load_numpy_only_where_they_compute_with_it(module: str) -> None:
     assert {"numpy", "scipy"}.isdisjoint(noticed(f"import {module}"))

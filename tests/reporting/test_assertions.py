@@ -18,6 +18,8 @@ from service.reporting.summaries import summarize_reports
 from service.reporting.summary import read_samples
 from service.reporting.summary.gate import AssertionResult
 from tests.reporting.report_sets import report_of, reports_of, table, trials
+from tests.reporting.test_usage import PLAIN, pay
+from tests.reporting.test_usage import REPORTS as USAGE_REPORTS
 
 CASES = table("assertions")
 REPORTS = reports_of()
@@ -57,11 +59,6 @@ def test_what_cannot_be_read_or_is_unknown_is_refused_with_its_place(text: str) 
     with pytest.raises(InputError) as caught:
         judge_assertions(["score >= 0", text], SAMPLES)
     assert [problem.path for problem in caught.value.problems] == ["/assertions/1"]
-
-
-def test_an_unknown_metric_is_told_what_is_near() -> None:
-    with pytest.raises(InputError, match="did you mean pass_rate"):
-        judge_assertions(["pas_rate >= 0.9"], SAMPLES)
 
 
 AS_WRITTEN = """
@@ -111,74 +108,41 @@ def measured(report: Report, value: float) -> Report:
     return replace(report, criteria=(replace(first, id="result_groundedness", value=value, **ends),))
 
 
-OPEN = [  # measured at 1.0, not measured, assertion, what comes of it
-    (1, 1, "result_groundedness.score >= 0.9 for at least 50% of cases", "passed"),
-    (1, 1, "result_groundedness.score >= 0.9 for at least 51% of cases", "undecided"),
-    (1, 1, "result_groundedness.score >= 0.9 for at least 51% of cases of measured", "passed"),
-    (0, 2, "result_groundedness.score >= 0.9 for at least 0% of cases", "passed"),
-    (0, 2, "result_groundedness.score >= 0.9 for at least 1% of cases of measured", "error"),
-    (1, 1, "result_groundedness.score >= 0.5", "passed"),
-    (1, 1, "result_groundedness.score >= 0.9", "undecided"),
-    (1, 1, "result_groundedness.score > 1", "failed"),
-    (1, 1, "result_groundedness.score >= 0.9 of measured", "passed"),
-    (1, 1, "result_groundedness.score != 0.75", "undecided"),
-    (1, 1, "result_groundedness.score == 0.75", "undecided"),
-    (1, 1, "result_groundedness.score <= 0.4", "failed"),
-    (0, 1, "result_groundedness.score >= 0.1 of measured", "error"),
-    (1, 2, "result_groundedness.pass_rate >= 0.33", "passed"),
-    (1, 2, "result_groundedness.pass_rate >= 0.34", "undecided"),
-    (1, 2, "result_groundedness.pass_rate >= 0.34 of measured", "passed"),
-]
+THIN = report_of({"id": "thin", "calls": ["refund"]})
+"""A trace of which next to nothing was measured: nothing is expected, and judges are off."""
 
 
-@pytest.mark.parametrize(("good", "open_", "text", "status"), OPEN)
-def test_cases_that_could_not_be_measured_never_help(good: int, open_: int, text: str, status: str) -> None:
-    reports = [*[measured(REPORTS[0], 1.0)] * good, *[unmeasured(REPORTS[0])] * open_]
-    gate = summarize_reports(reports, assertions=[text]).gate
+def list_reports(name: str) -> list[Report]:
+    """A set by its name; `open G O`: G that are measured at 1.0, and O that are not; `silent N`: N that say no usage."""
+    kind, *counts = name.split()
+    if kind == "open":
+        good, unknown = map(int, counts)
+        return [*[measured(REPORTS[0], 1.0)] * good, *[unmeasured(REPORTS[0])] * unknown]
+    if kind == "silent":
+        return [*USAGE_REPORTS, *[PLAIN] * int(counts[0])]
+    sets = {"thin": [THIN] * 8, "payments": [pay(5, "5")], "trials": trials("a", [True, True, False, False])}
+    return sets[kind]
+
+
+@pytest.mark.parametrize(("name", "text", "status"), CASES["other_sets"])
+def test_what_could_not_be_measured_counts_at_both_ends(name: str, text: str, status: str) -> None:
+    gate = summarize_reports(list_reports(name), assertions=[text]).gate
     assert gate is not None
     assert gate.results[0].status == status
     assert (gate.passed, gate.undecided) == (status == "passed", status == "undecided")
+    if name.startswith("silent") and not name.endswith("0"):
+        assert gate.results[0].unmeasured == int(name[-1])
 
 
-THIN = report_of({"id": "thin", "calls": ["refund"]})
-"""A trace of which next to nothing was measured: nothing is expected, and judges are off."""
-THIN_SET = [
-    ("avg_score >= 0.9", "undecided"),
-    ("avg_score >= 0.05", "passed"),
-    ("avg_score <= 0.05", "failed"),
-    ("avg_score >= 0.9 of measured", "error"),
-    ("score != 1", "undecided"),
-    ("min_score >= 0.9", "undecided"),
-    ("p50_score >= 0.9", "undecided"),
-    ("score >= 0.9 for at least 1% of cases", "undecided"),
-    ("score >= 0.05 for at least 100% of cases", "passed"),
-    ("arguments.score >= 0.9", "undecided"),
-    ("arguments.score >= 0.3", "passed"),
-    ("integrate.score >= 0.1", "undecided"),
-    ("result_groundedness.score >= 0.1 for at least 1% of cases", "undecided"),
-    ("schema.score >= 1", "passed"),
-    ("argument_validation.score >= 1", "passed"),
-    ("coverage.score <= 0.1", "passed"),
-    ("pass_rate >= 0.01", "undecided"),
-]
-
-
-@pytest.mark.parametrize(("text", "status"), THIN_SET)
-def test_what_was_hardly_measured_counts_at_both_ends(text: str, status: str) -> None:
-    assert (THIN.verdict, THIN.score, THIN.coverage) == ("undecided", 1.0, pytest.approx(1 / 12))
-    (found,) = judge_assertions([text], read_samples([THIN] * 8)).results
-    assert found.status == status
+@pytest.mark.parametrize(("assertion", "message"), CASES["units"])
+def test_a_unit_that_does_not_fit_is_an_error(assertion: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        summarize_reports(USAGE_REPORTS, assertions=[assertion])
 
 
 def test_a_score_without_its_ranges_is_refused() -> None:
     with pytest.raises(InputError, match="a score comes with its coverage, score_range and full_range"):
         read_samples([replace(REPORTS[0], score_range=None)])
-
-
-@pytest.mark.parametrize(("k", "status"), [(1, "passed"), (2, "failed"), (4, "failed"), (5, "error")])
-def test_pass_hat_k_is_a_metric(k: int, status: str) -> None:
-    (found,) = judge_assertions([f"pass^{k} >= 0.5"], read_samples(trials("a", [True, True, False, False]))).results
-    assert found.status == status
 
 
 def test_the_step_that_broke_most_often_is_named() -> None:

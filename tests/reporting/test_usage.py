@@ -1,4 +1,4 @@
-"""What calls and cases took, as their traces say, in reports, summaries and assertions."""
+"""What calls and cases took, as their traces say, and what a runtime refuses, in reports and summaries."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import service
-from service import InputError
 from service.core.report import Report
 from service.engine import report_json
 from service.reporting.summaries import read_report, summarize_reports
+
+TOOL = {"name": "pay", "parameters": {"type": "object", "properties": {"cents": {"type": "integer"}}}}
 
 
 def run(name: str, start: int, milliseconds: int) -> dict[str, Any]:
@@ -35,48 +36,13 @@ PLAIN = service.score(
     {"trace": {"format": "callgrade", "events": [{"user": "Hi"}, {"assistant": "Hi"}]}, "judges": "off"}
 )
 
-ASSERTIONS = [
-    ("p50 duration of find-order <= 0.3 s", "passed"),
-    ("p95 duration of find-order <= 0.5 s", "failed"),
-    ("max duration of find-order == 1 s", "passed"),
-    ("p95 duration of find-order <= 800 ms", "failed"),
-    ("median duration of find-order <= 0.3 s", "passed"),
-    ("p95 duration of other <= 800 ms", "error"),
-    ("p99 cost of find-order < $2", "error"),
-    ("total input tokens == 60", "passed"),
-    ("p90 input tokens <= 30", "passed"),
-    ("average output tokens < 5", "error"),
-    ("total cost < 1", "error"),
-]
 
-
-@pytest.mark.parametrize(("assertion", "status"), ASSERTIONS)
-def test_what_was_taken_can_be_asserted_on(assertion: str, status: str) -> None:
-    gate = summarize_reports(REPORTS, assertions=[assertion]).gate
-    assert gate is not None
-    assert [one.status for one in gate.results] == [status]
-
-
-SILENT = [  # cases that do not say, assertion, what comes of it
-    (3, "total input tokens == 60 of measured", "passed"),
-    (3, "total input tokens >= 60", "passed"),
-    (3, "total input tokens <= 1000", "undecided"),
-    (3, "total input tokens < 60", "failed"),
-    (1, "p95 input tokens <= 1000", "undecided"),
-    (2, "p90 input tokens <= 1000", "undecided"),
-    (1, "median input tokens <= 30", "passed"),
-    (1, "median input tokens <= 20", "undecided"),
-    (1, "min input tokens <= 10", "passed"),
-    (1, "min input tokens >= 10", "undecided"),
-    (4, "total input tokens >= 60", "error"),
-]
-
-
-@pytest.mark.parametrize(("silent", "assertion", "status"), SILENT)
-def test_cases_that_do_not_say_may_have_taken_anything(silent: int, assertion: str, status: str) -> None:
-    gate = summarize_reports([*REPORTS, *[PLAIN] * silent], assertions=[assertion]).gate
-    assert gate is not None
-    assert (gate.results[0].status, gate.results[0].unmeasured) == (status, silent)
+def pay(*cents: Any, schema: bool = True) -> Report:
+    """The report of a trace that should pay 5 cents as often as it pays."""
+    events = [{"user": "Pay 5 cents."}, *[{"call": {"name": "pay", "arguments": {"cents": one}}} for one in cents]]
+    trace = {"format": "callgrade", "events": events, **({"tools": [TOOL]} if schema else {})}
+    calls = [{"tool": "pay", "args": {"cents": 5}}] * len(cents)
+    return service.score({"trace": trace, "expected": {"calls": calls}, "judges": "off"})
 
 
 def test_a_summary_has_durations_by_tool() -> None:
@@ -90,21 +56,16 @@ def test_a_summary_has_durations_by_tool() -> None:
 
 def test_a_report_says_what_was_taken_and_null_where_nobody_knows() -> None:
     known, unknown = (json.loads(report_json(report)) for report in (REPORTS[1], PLAIN))
-    assert known["steps"][0]["usage"]["duration_s"] == 0.3
-    assert known["usage"]["input_tokens"] == 30
+    assert (known["steps"][0]["usage"]["duration_s"], known["usage"]["input_tokens"]) == (0.3, 30)
     assert unknown["usage"] is None
-    assert read_report(known) == REPORTS[1]
-    assert read_report(unknown) == PLAIN
+    assert [read_report(known), read_report(unknown)] == [REPORTS[1], PLAIN]
 
 
-@pytest.mark.parametrize(
-    ("assertion", "message"),
-    [
-        ("p95 duration of find-order <= 800", "p95 duration of find-order is in ms, s, min; not a bare number"),
-        ("p95 cost < 3 ms", "p95 cost is in usd"),
-        ("p95 latency < 3 ms", "not an assertion; expected"),
-    ],
-)
-def test_a_unit_that_does_not_fit_is_an_error(assertion: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        summarize_reports(REPORTS, assertions=[assertion])
+def test_refused_calls_lower_what_was_attempted_and_not_what_was_executed() -> None:
+    calls = summarize_reports([pay(5, 5), pay(5, "5"), pay(6)]).calls
+    assert calls is not None
+    assert (calls.calls, calls.refused.value, calls.executed.value) == (5, pytest.approx(1 / 5), pytest.approx(3 / 4))
+    assert calls.attempted.value == pytest.approx(3 / 5)
+    unknown = summarize_reports([pay("5", schema=False)]).calls
+    assert unknown is not None
+    assert (unknown.refused.value, unknown.executed.n) == (None, 1)

@@ -194,7 +194,7 @@ class BatchReading:
 
 def _read_summary_query(query: Mapping[str, JsonValue], limits: Limits) -> SummaryRequest:
     """Read what to put into the summary; the reports are found later."""
-    body: dict[str, JsonValue] = {"reports": [{}]}
+    body: dict[str, JsonValue] = {}
     if "by" in query:
         body["by"] = cast("list[JsonValue]", [name for name in str(query["by"]).split(",") if name])
     for name in query.keys() & {"assertions", "labels"}:

@@ -1,1 +1,1 @@
-"""The commands, by what they are about. `service.cli.app` discovers them."""
+"""The commands: a file or folder for each. `service.cli.app` discovers them."""

@@ -1,28 +1,28 @@
-"""`callgrade demo`: score and explain the bundled cases."""
+"""Score and explain the bundled cases."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-import typer
+from pydantic import JsonValue
+from rich.text import Text
 from typer import Option
 
 from service.cli.exits import ExitCode
-from service.cli.options import read_settings
+from service.cli.options import read_settings, writing
 from service.cli.screen import build_console, build_grid, pluralize, say
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
-    from rich.console import Console
-
-    from service.core.plan import Plan
-    from service.core.report import Report
-
-commands = typer.Typer()
+from service.cli.views import cut, render_call, render_content, show_steps
+from service.core.plan import Plan
+from service.core.report import Report
+from service.engine import Engine
+from service.reading.request import read_request
+from service.wiring import build_demo_judging, build_engine
 
 STAGES = (
     ("decide", "was a call needed at all?"),
@@ -56,14 +56,11 @@ class DemoCase(NamedTuple):
 
 def list_demo_cases() -> list[DemoCase]:
     """List the bundled cases, in order."""
-    from importlib.resources import files
-
     cases: list[dict[str, Any]] = json.loads((files("service") / "demo" / "cases.json").read_text("utf-8"))
     return [DemoCase(**case) for case in cases]
 
 
-@commands.command("demo")
-def demo(
+def main(
     save: Annotated[Path | None, Option("--save", metavar="FILE", help="Write the cases as JSON Lines.")] = None,
     judge: Annotated[bool, Option("--judge", help="Ask the configured judge, or else a stand-in.")] = False,
 ) -> int:
@@ -71,18 +68,12 @@ def demo(
 
     The exit code is 0 even though cases fail, because they are meant to.
     """
-    import asyncio
-
-    from rich.text import Text
-
-    from service.cli.views import cut, show_steps
-    from service.engine import Engine
-    from service.reading.request import read_request
-    from service.wiring import build_demo_judging, build_engine
-
     cases = list_demo_cases()
-    if save is not None:
-        return _save(cases, save)
+    if save is not None:  # an existing file is left alone
+        with writing(save, "--save"), save.open("x", encoding="utf-8") as file:
+            file.writelines(json.dumps(case.request, ensure_ascii=False) + "\n" for case in cases)
+        say(f"{pluralize(len(cases), 'request')} written; next: callgrade score {save}")
+        return ExitCode.PASSED
     engine = build_engine(read_settings())
     engine = Engine(engine.registry, judging=(engine.judging or build_demo_judging()) if judge else None)
     console = build_console(reading=True)
@@ -103,8 +94,7 @@ def demo(
         loop.run(engine.close())
     console.print()
     if judge:
-        _show_judging(console, reports)
-        console.print()
+        console.print(_describe_judging(reports) + "\n")
     verdicts = Counter(report.verdict for report in reports)
     failed = Counter(report.first_failing_stage for report in reports if report.first_failing_stage)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
@@ -115,21 +105,8 @@ def demo(
     return ExitCode.PASSED
 
 
-def _save(cases: Sequence[DemoCase], path: Path) -> ExitCode:
-    """Write the cases' requests as JSON Lines. An existing file is left alone and is a usage error."""
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.writelines(json.dumps(case.request, ensure_ascii=False) + "\n" for case in cases)
-    except OSError as error:
-        raise typer.BadParameter(f"{path}: {error.strerror}", param_hint="--save") from None
-    say(f"{pluralize(len(cases), 'request')} written; next: callgrade score {path}")
-    return ExitCode.PASSED
-
-
 def _list_turns(plan: Plan) -> Iterator[tuple[str, str]]:
     """List the conversation turn by turn: the user's messages, then the calls, then the answer."""
-    from service.cli.views import render_call, render_content
-
     trace = plan.trace
     for turn in range(trace.turns + 1):
         yield from (("user", m.text) for m in trace.messages if m.turn == turn and m.role == "user")
@@ -140,11 +117,11 @@ def _list_turns(plan: Plan) -> Iterator[tuple[str, str]]:
         yield from (("model", m.text) for m in trace.messages if m.turn == turn and m.role == "assistant" and m.text)
 
 
-def _show_judging(console: Console, reports: Sequence[Report]) -> None:
-    """Print which models judged, and how many replies they gave."""
+def _describe_judging(reports: list[Report]) -> str:
+    """Say which models judged, and how many replies they gave."""
     judged = [report.provenance for report in reports if report.provenance.replies]
     models = ", ".join(sorted({one.judge_model for one in judged if one.judge_model}))
     text = f"Judged by {models or 'no model'}: {pluralize(sum(one.replies for one in judged), 'reply', 'replies')}."
     if any(one.stand_in for one in judged):
         text += " This is not a model but a stand-in: rules that know only these cases. Set CALLGRADE_JUDGE_MODEL to use a model."
-    console.print(text)
+    return text

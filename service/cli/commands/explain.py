@@ -1,4 +1,4 @@
-"""`callgrade explain`: what a code, a cause, a criterion, an exit code or a problem of the HTTP API means, and what to do."""
+"""Explain a code, a cause, a criterion or an exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from typing import Annotated, NamedTuple
 import typer
 from typer import Argument
 
-commands = typer.Typer()
+from service.cli.exits import ExitCode
+from service.cli.screen import print_table, show
+from service.core.judging.judges import JudgeCheck
+from service.problem_types import TYPES
+from service.reading.packaged_files import read_explanations
+from service.registry import Registry
+from service.reporting.document import Section
 
 
 class Explanation(NamedTuple):
@@ -22,8 +28,7 @@ class Explanation(NamedTuple):
     fix: str = ""
 
 
-@commands.command("explain")
-def explain(
+def main(
     name: Annotated[
         str | None,
         Argument(metavar="NAME", help="A finding's code, a cause, a criterion, an exit code or a problem's title."),
@@ -33,38 +38,37 @@ def explain(
 
     Without a name, list what can be explained.
     """
-    from service.cli.exits import ExitCode
-    from service.cli.screen import build_console, show
-    from service.reporting.document import Section, Table
-
     known = list(list_explanations())
     if name is None:
         kinds = dict.fromkeys(one.kind for one in known)
         rows = [(kind, ", ".join(one.name for one in known if one.kind == kind)) for kind in kinds]
-        show([Section("What can be explained", (Table(("kind", "names"), tuple(rows)),))], build_console(reading=True))
+        print_table(("kind", "names"), rows, title="What can be explained")
         return ExitCode.PASSED
     wanted = _fold(name)
-    found = [one for one in known if _fits(_fold(one.name), wanted)]
+
+    def fits(other: str) -> bool:
+        is_start = other.endswith("*") and wanted.startswith(other[:-1]) and wanted != other[:-1]
+        return other == wanted or is_start
+
+    found = [one for one in known if fits(_fold(one.name))]
     if not found:
         near = get_close_matches(wanted, [one.name for one in known], n=3, cutoff=0.6)
         hint = f"did you mean {', '.join(near)}?" if near else "`callgrade explain` lists all names"
         raise typer.BadParameter(f"nothing is called {name!r}; {hint}", param_hint="NAME")
-    lines = [
+    show(
         Section(f"{name} ({one.kind})", text=(one.meaning, *([f"What to do: {one.fix}"] if one.fix else [])))
         for one in found
-    ]
-    show(lines, build_console(reading=True))
+    )
     return ExitCode.PASSED
+
+
+def _fold(name: str) -> str:
+    """Fold a name, so that a code is found as a view words it: `not certified` and `not_certified` are one."""
+    return name.strip().casefold().replace(" ", "_")
 
 
 def list_explanations() -> Iterator[Explanation]:
     """Yield everything that can be explained, by kind."""
-    from service.cli.exits import ExitCode
-    from service.core.judging.judges import JudgeCheck
-    from service.problem_types import TYPES
-    from service.reading.packaged_files import read_explanations
-    from service.registry import Registry
-
     for kind, entries in (("word of a report", "words"), ("finding", "findings"), ("cause", "causes")):
         yield from [Explanation(name, kind, *texts) for name, texts in read_explanations()[entries].items()]
     for one in (registry := Registry()).find("four_step").criteria:
@@ -75,12 +79,3 @@ def list_explanations() -> Iterator[Explanation]:
         yield Explanation(str(code.value), "exit code", code.meaning)
     for problem in TYPES:
         yield Explanation(problem.title, "problem of the HTTP API", problem.cause, problem.fix)
-
-
-def _fold(name: str) -> str:
-    """Fold a name, so that a code is found as a view words it: `not certified` and `not_certified` are one."""
-    return name.strip().casefold().replace(" ", "_")
-
-
-def _fits(name: str, wanted: str) -> bool:
-    return name == wanted or (name.endswith("*") and wanted.startswith(name[:-1]) and wanted != name[:-1])

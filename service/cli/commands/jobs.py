@@ -1,36 +1,48 @@
-"""`callgrade jobs`: submit batches to a running service; follow its batches and calibrations, and fetch what came of them."""
+"""Submit, follow and fetch jobs of a running service."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
+from pydantic import JsonValue, ValidationError
 from typer import Argument, Option
 
 from service.cli import options
 from service.cli.exits import ExitCode
+from service.cli.following import fetch, fetch_calibration, render_quote, show_job, show_jobs, watch_to_the_end
+from service.cli.inputs import (
+    CUSTOM_ID,
+    Refusal,
+    locate_error,
+    names_file,
+    print_guesses,
+    print_refusals,
+    read_bodies,
+    read_document,
+)
 from service.cli.options import build_command_group, read_settings
-from service.cli.screen import pluralize, print_line, print_refusals, say
+from service.cli.remote import build_error, connect, connect_for
+from service.cli.screen import pluralize, print_line, say
+from service.client.failures import RefusedError
+from service.client.jobs import BatchClient, SubmittedJob, build_key, pack_lines
 from service.errors import InputError, Problem
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-    from service.cli.inputs import Refusal
+from service.reading.places import Layout, RecordPlace
+from service.store.jobs.jobs import Batch
+from service.wiring import build_limits
 
 LOCAL_URL = "http://127.0.0.1:8000"
 
 Server = Annotated[str, Option("--server", metavar="URL", envvar="CALLGRADE_SERVER", help="URL of the service.")]
 Key = Annotated[str | None, Option("--key", metavar="TEXT", envvar="CALLGRADE_API_KEY", help="API key of the service.")]
 Job = Annotated[str, Argument(metavar="ID", help="The id of a batch or calibration.")]
+Wait = Annotated[bool, Option("--wait", help="Wait until it has ended, and show the progress.")]
 
-commands = build_command_group(
-    "jobs", "Submit batches to a running service; follow batches and calibrations, and fetch their results."
-)
+commands = build_command_group("jobs", __doc__ or "")
 
 
 @commands.command("submit")
@@ -42,7 +54,6 @@ def submit_batch(
     judges: Annotated[
         Literal["off", "cached", "live", "fresh"] | None, Option(help="How to ask judges, unless a record says.")
     ] = None,
-    judge_model: Annotated[str | None, Option(metavar="MODEL", help="Model to use as the judge.")] = None,
     judging: Annotated[
         Literal["live", "batch", "auto"] | None, Option(help="batch: at half the price, within a day.")
     ] = None,
@@ -60,7 +71,7 @@ def submit_batch(
     idempotency_key: Annotated[
         str | None, Option(metavar="TEXT", help="The same key submits once. [default: from the content]")
     ] = None,
-    watch: Annotated[bool, Option("--watch", "--wait", help="Wait until it ends, and show the progress.")] = False,
+    wait: Wait = False,
     quiet: options.Quiet = False,
     server: Server = LOCAL_URL,
     key: Key = None,
@@ -70,80 +81,123 @@ def submit_batch(
     Takes the same records as `callgrade score`. Each may have a "custom_id", which its result repeats; else the id of its trace
     is taken, if no item before it has that. Only the id of the batch goes to standard output.
     """
-    from pydantic_core import to_json
-
-    from service.cli.following import render_quote, watch_to_the_end
-    from service.cli.inputs import Refusal, names_file, print_guesses, read_bodies, read_document
-    from service.cli.remote import BatchUpload, build_options, connect
-    from service.client.failures import RefusedError
-    from service.reading.places import Layout
-    from service.wiring import build_limits
-
-    sent_rubric: JsonValue = None
+    query = {
+        "name": name,
+        "rubric": rubric,
+        "judges": judges,
+        "judging": judging,
+        "tags": _join_tags(tag or ()),
+        "budget_usd": budget_usd,
+        "max_questions": max_questions,
+        "skip_invalid": "true" if skip_invalid else None,
+    }
+    added: dict[str, JsonValue] = {}
     if rubric is not None and names_file(rubric):  # the service does not have the file
-        sent_rubric = read_document(Path(rubric), "--rubric", lambda value: value)
-    query = build_options(
-        name=name,
-        rubric=rubric if sent_rubric is None else None,
-        judges=judges,
-        judge_model=judge_model,
-        judging=judging,
-        tags=tag,
-        budget_usd=budget_usd,
-        max_questions=max_questions,
-        skip_invalid=skip_invalid or None,
-    )
-    guessed, left_out, refused, names = Counter[str](), Counter[str](), list[Refusal](), set[str]()
-    with BatchUpload(query, idempotency_key) as upload:
-        limits = build_limits(read_settings())
-        for record in read_bodies([file], limits, Layout(input_format), guessed=guessed, left_out=left_out):
-            if isinstance(record, Refusal):
-                refused.append(record)
-            else:
-                body = _name_item(record.body, names)
-                body = body if sent_rubric is None else {"rubric": sent_rubric, **body}
-                upload.add(to_json(body) + b"\n", record.place, bare=record.bare)
-        print_guesses(guessed, left_out)
-        if refused and not (skip_invalid and upload.places):
-            reason = f"{pluralize(len(refused), 'record')} cannot be read"
-            return _print_not_submitted(refused, reason, skips=skip_invalid or not upload.places)
+        added["rubric"] = read_document(Path(rubric), "--rubric", lambda value: value)
+        query["rubric"] = None
+    chosen = {name: str(value) for name, value in query.items() if value is not None}
+    upload = _Upload(given_key=idempotency_key is not None)
+    with pack_lines(upload.iter_lines(file, Layout(input_format), added)) as lines:
+        print_guesses(upload.guessed, upload.left_out)
+        if upload.refused and not (skip_invalid and upload.places):
+            reason = f"{pluralize(len(upload.refused), 'record')} cannot be read"
+            return upload.give_up(reason, skips=skip_invalid or not upload.places)
         with connect(server, key) as client:
+            idempotency_key = idempotency_key or build_key(lines, chosen)
             try:
                 if dry_run:
-                    print_line(render_quote(upload.send(client.batches.quote)))
+                    print_line(render_quote(client.batches.quote(lines, chosen, idempotency_key)))
                     return ExitCode.PASSED
-                submitted = upload.send(client.batches.submit)
+                submitted = client.batches.submit(lines, chosen, idempotency_key)
             except RefusedError as error:
-                refused += upload.list_refusals(error)
-                return _print_not_submitted(refused, error.problem.detail, skips=skip_invalid)
-            for one in submitted.job.rejected:
-                problems = InputError([Problem(place.pointer, place.detail) for place in one.errors])
-                refused.append(upload.refuse_line(one.line, problems))
-            print_refusals(refused, "left out")
-            upload.print_submitted(submitted, watched=watch)
-            return watch_to_the_end(client.batches, submitted.job.id, quiet=quiet) if watch else ExitCode.PASSED
+                upload.refuse(error)
+                return upload.give_up(error.problem.detail, skips=skip_invalid)
+            upload.print_submitted(submitted)
+            if wait:
+                return watch_to_the_end(client.batches, submitted.job.id, quiet=quiet)
+    say(f"to follow it: callgrade jobs watch {submitted.job.id}")
+    return ExitCode.PASSED
 
 
-def _name_item(body: Mapping[str, JsonValue], names: set[str]) -> dict[str, JsonValue]:
-    """Name an item after its trace, unless it has a name, or another item has that one."""
-    from pydantic import ValidationError
-
-    from service.cli.inputs import CUSTOM_ID
-
-    trace = body.get("trace")
-    name = trace.get("id") if isinstance(trace, dict) else None
-    if "custom_id" in body or not isinstance(name, str) or name in names:
-        return dict(body)
-    with suppress(ValidationError):
-        names.add(CUSTOM_ID.validate_python(name))
-        return {"custom_id": name, **body}
-    return dict(body)
+def _join_tags(tags: Sequence[str]) -> str | None:
+    """Join tags as the query parameter. A usage error for one that is not key=value or has forbidden characters."""
+    pairs = [tag.partition("=") for tag in tags]
+    for key, equals, value in pairs:
+        if not (key and equals) or ":" in key or "," in key + value:
+            raise typer.BadParameter("expected key=value without a comma, and no colon in the key", param_hint="--tag")
+    return ",".join(f"{key}:{value}" for key, _, value in pairs) or None
 
 
-def _print_not_submitted(refused: list[Refusal], reason: str, *, skips: bool) -> ExitCode:
-    print_refusals(sorted(refused, key=lambda one: one.place.line or 0))
-    say(f"nothing was submitted: {reason}" + ("" if skips else "; --skip-invalid leaves them out"))
-    return ExitCode.DATA
+class _Upload:
+    """Where each line of a submission is from, and the records that are left out of it."""
+
+    def __init__(self, *, given_key: bool) -> None:
+        self._given_key = given_key
+        self.places: list[tuple[RecordPlace, bool]] = []
+        """Of each line; and whether it was a trace without a request around it."""
+        self.refused: list[Refusal] = []
+        self.guessed, self.left_out = Counter[str](), Counter[str]()
+        self._names = set[str]()
+
+    def iter_lines(self, file: Path, layout: Layout, added: dict[str, JsonValue]) -> Iterator[dict[str, JsonValue]]:
+        """Yield the records of a file as lines, each with `added` unless it has its own."""
+        limits = build_limits(read_settings())
+        for record in read_bodies([file], limits, layout, guessed=self.guessed, left_out=self.left_out):
+            if isinstance(record, Refusal):
+                self.refused.append(record)
+            else:
+                self.places.append((record.place, record.bare))
+                yield {**added, **self._name_item(record.body)}
+
+    def _name_item(self, body: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        """Name an item after its trace, unless it has a name, or another item has that one."""
+        trace = body.get("trace")
+        name = trace.get("id") if isinstance(trace, dict) else None
+        if "custom_id" in body or not isinstance(name, str) or name in self._names:
+            return body
+        with suppress(ValidationError):
+            self._names.add(CUSTOM_ID.validate_python(name))
+            return {"custom_id": name, **body}
+        return body
+
+    def refuse(self, error: RefusedError) -> None:
+        """Note the records that the service refused. Raise the error if it is not about lines."""
+        lines: dict[int, list[Problem]] = {}
+        for place in error.problem.errors:
+            number, _, rest = place.pointer.removeprefix("/").partition("/")
+            problem = Problem(f"/{rest}" if rest else "", place.detail)
+            lines.setdefault(int(number) if number.isdigit() else 0, []).append(problem)
+        if error.problem.status != 400 or not lines or 0 in lines:
+            used = error.problem.status == 410 and not self._given_key
+            hint = "; to run it as another batch, use --idempotency-key TEXT" if used else ""
+            raise build_error(error.problem, hint=hint)
+        for number, found in sorted(lines.items()):
+            self._refuse_line(number, found)
+
+    def _refuse_line(self, number: int, problems: Sequence[Problem]) -> None:
+        place, bare = self.places[number - 1]
+        self.refused.append(Refusal(place, locate_error(InputError(problems), place, bare=bare)))
+
+    def give_up(self, reason: str, *, skips: bool) -> ExitCode:
+        """Print why nothing was submitted."""
+        print_refusals(sorted(self.refused, key=lambda one: one.place.line or 0))
+        say(f"nothing was submitted: {reason}" + ("" if skips else "; --skip-invalid leaves them out"))
+        return ExitCode.DATA
+
+    def print_submitted(self, submitted: SubmittedJob[Batch]) -> None:
+        """Print what was left out, that it was accepted, now or earlier, and its id on standard output."""
+        job = submitted.job
+        for one in job.rejected:
+            self._refuse_line(one.line, [Problem(place.pointer, place.detail) for place in one.errors])
+        print_refusals(self.refused, "left out")
+        if submitted.earlier:
+            option = "another --idempotency-key" if self._given_key else "--idempotency-key TEXT"
+            earlier = f"this was already submitted at {job.created_at} (status: {job.status.replace('_', ' ')})"
+            say(f"{earlier}; to run it again as another batch, use {option}")
+        else:
+            repeated = "" if self._given_key else "; the same command again returns this batch, not a second one"
+            say(f"submitted {pluralize(job.request_counts.total, 'item')}{repeated}")
+        print_line(job.id)
 
 
 @commands.command("list")
@@ -157,9 +211,6 @@ def list_jobs(
     key: Key = None,
 ) -> int:
     """List batches or calibrations, newest first."""
-    from service.cli.following import show_jobs
-    from service.cli.remote import connect
-
     query = {"limit": str(limit)} | ({"after": after} if after else {}) | ({"status": status} if status else {})
     with connect(server, key) as client:
         page = client.batches.page(**query) if kind == "batch" else client.calibrations.page(**query)
@@ -174,9 +225,6 @@ def show_one_job(
     job_id: Job, output_format: options.TableOrJson = "table", server: Server = LOCAL_URL, key: Key = None
 ) -> int:
     """Show the state of a job."""
-    from service.cli.following import show_job
-    from service.cli.remote import connect_for
-
     with connect_for(job_id, server, key) as jobs:
         show_job(jobs.find(job_id), output_format)
     return ExitCode.PASSED
@@ -190,9 +238,6 @@ def watch_job(job_id: Job, quiet: options.Quiet = False, server: Server = LOCAL_
     expired, was cancelled, has items without a report, or waits for a larger budget; 4 if it waits for a judge that is
     missing.
     """
-    from service.cli.following import watch_to_the_end
-    from service.cli.remote import connect_for
-
     with connect_for(job_id, server, key) as jobs:
         return watch_to_the_end(jobs, job_id, quiet=quiet)
 
@@ -211,7 +256,7 @@ def fetch_results(
         ),
     ] = None,
     errors: Annotated[bool, Option("--errors", help="Fetch why items of a batch have no report.")] = False,
-    wait: Annotated[bool, Option("--wait", help="Wait until it has ended.")] = False,
+    wait: Wait = False,
     server: Server = LOCAL_URL,
     key: Key = None,
 ) -> int:
@@ -220,10 +265,6 @@ def fetch_results(
     Every item of a batch is either here or among the --errors. The exit code is 2 if the batch has not ended, so that more will
     come. A calibration is written as `callgrade calibrate run` writes it.
     """
-    from service.cli.following import fetch, fetch_calibration
-    from service.cli.remote import connect_for
-    from service.client.jobs import BatchClient
-
     with connect_for(job_id, server, key) as jobs:
         if isinstance(jobs, BatchClient):
             return fetch(jobs, job_id, "errors" if errors else "results", output=output, wait=wait)
@@ -235,9 +276,6 @@ def fetch_results(
 def _add_verb(verb: Literal["cancel", "pause", "retry", "delete"], text: str) -> None:
     @commands.command(verb, help=text)
     def change_job(job_id: Job, server: Server = LOCAL_URL, key: Key = None) -> int:
-        from service.cli.following import show_job
-        from service.cli.remote import connect_for
-
         with connect_for(job_id, server, key) as jobs:
             change = {"cancel": jobs.cancel, "pause": jobs.pause, "retry": jobs.retry, "delete": jobs.delete}[verb]
             job = change(job_id)
@@ -263,9 +301,6 @@ def resume_job(
     key: Key = None,
 ) -> int:
     """Resume a paused job, with other limits if given."""
-    from service.cli.following import show_job
-    from service.cli.remote import connect_for
-
     with connect_for(job_id, server, key) as jobs:
         show_job(jobs.resume(job_id, budget_usd=budget_usd, max_questions=max_questions))
     return ExitCode.PASSED

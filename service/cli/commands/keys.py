@@ -1,4 +1,4 @@
-"""`callgrade keys` and `callgrade audit`: the API keys of the service in its store, and who changed what in it."""
+"""Create, rotate, list and revoke API keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import pwd
 import re
 import socket
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -16,17 +16,14 @@ from service.cli.exits import ExitCode
 from service.cli.options import build_command_group, read_settings
 from service.cli.screen import print_line, print_table, say
 from service.reporting.escaping import escape_unprintable
+from service.store.access.audit import Actor
+from service.store.access.keys import Key, Keys
+from service.store.times import format_rfc3339
+from service.wiring import prepare_database
 
-if TYPE_CHECKING:
-    from service.store.access.audit import Actor
-    from service.store.access.keys import Key, Keys
-
-commands = typer.Typer()
-keys = build_command_group("keys", "Create, rotate, list and revoke API keys of the service.")
-commands.add_typer(keys)
+commands = build_command_group("keys", __doc__ or "")
 
 UNITS_S = {"d": 86_400.0, "h": 3_600.0, "m": 60.0}
-LIFETIME_HELP = "How long the key is valid, such as 90d, 12h or 30m; a plain number means days."
 
 
 def read_duration(text: str) -> float:
@@ -43,9 +40,28 @@ def read_duration(text: str) -> float:
 
 
 KeyArgument = Annotated[str, Argument(metavar="ID", help="The id that `keys list` shows.")]
+Expires = Annotated[
+    float | None,
+    Option(
+        metavar="TIME",
+        parser=read_duration,
+        help="How long the key is valid, such as 90d, 12h or 30m; a plain number means days. "
+        "[default: never ends; of a rotated key: as long as the old one's]",
+    ),
+]
 
 
-@keys.command("create")
+def find_user() -> Actor:
+    """Return the user who runs this process, and the host name, for the audit log."""
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:  # a container's user database may lack it
+        name = str(uid)
+    return Actor(f"user {name}", socket.gethostname())
+
+
+@commands.command("create")
 def create_key(
     name: Annotated[str, Option(metavar="TEXT", help="What the key is for; shown by `keys list`.")],
     tenant: Annotated[str, Option(metavar="ID", help="Its tenant; tenants share nothing.")] = "default",
@@ -57,38 +73,33 @@ def create_key(
             "[default: score, batch]",
         ),
     ] = None,
-    expires: Annotated[
-        float | None, Option(metavar="TIME", parser=read_duration, help=f"{LIFETIME_HELP} [default: never]")
-    ] = None,
+    expires: Expires = None,
 ) -> int:
     """Create a key, and print it on standard output. Only a digest is stored, so the key cannot be shown again."""
     scopes = scope or ("score", "batch")
     return _print_secret(_open_keys().create(name=name, tenant=tenant, scopes=scopes, lasts_s=expires, by=find_user()))
 
 
-@keys.command("rotate")
+@commands.command("rotate")
 def rotate_key(
     key: KeyArgument,
     overlap: Annotated[
         float, Option(metavar="TIME", parser=read_duration, help="How long the old key lasts too.")
     ] = "1d",  # pyright: ignore[reportArgumentType] (its parser reads it)
-    expires: Annotated[
-        float | None,
-        Option(metavar="TIME", parser=read_duration, help=f"{LIFETIME_HELP} [default: as long as the old key's]"),
-    ] = None,
+    expires: Expires = None,
 ) -> int:
     """Replace a key with a new one of the same name, tenant and scopes, and print it. The old key ends after the overlap."""
-    _print_secret(_open_keys().rotate(key, overlap_s=overlap, lasts_s=expires, by=find_user()), key)
+    made = _open_keys().rotate(key, overlap_s=overlap, lasts_s=expires, by=find_user())
+    if made is None:
+        raise _build_unknown_key(key)
+    _print_secret(made)
     say(f"key {key} stays valid for at most {overlap / UNITS_S['h']:g} hours")
     return ExitCode.PASSED
 
 
-@keys.command("list")
+@commands.command("list")
 def list_keys(output_format: options.TableOrJson = "table") -> int:
     """List all keys, including expired and revoked ones. Secrets are not stored, so they are not shown."""
-    from service.store.times import format_rfc3339
-
-    found = _open_keys().list_keys()
     objects = [
         {
             "id": key.id,
@@ -101,20 +112,24 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
             "used": format_rfc3339(key.used_at),
             "replaced_by": key.replaced_by,
         }
-        for key in found
+        for key in _open_keys().list_keys()
     ]
-    rows: list[tuple[str, ...]] = []
-    for key, one in zip(found, objects, strict=True):
-        days = [str(one[name] or "-")[:16].replace("T", " ") for name in ("created", "expires", "revoked", "used")]
-        rows.append((key.id, key.tenant, key.name, ", ".join(key.scopes) or "-", *days))
-    head = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used")
-    print_table(head, rows, form=output_format, value=objects)
+    days = ("created", "expires", "revoked", "used")
+    rows = [
+        (
+            *[str(one[name]) for name in ("id", "tenant", "name")],
+            ", ".join(one["scopes"] or ["-"]),
+            *[str(one[day] or "-")[:16].replace("T", " ") for day in days],
+        )
+        for one in objects
+    ]
+    print_table(("id", "tenant", "name", "scopes", *days), rows, form=output_format, value=objects)
     if not rows:
         say("no key yet; to make one: callgrade keys create")
     return ExitCode.PASSED
 
 
-@keys.command("revoke")
+@commands.command("revoke")
 def revoke_key(key: KeyArgument) -> int:
     """Revoke a key. A running service may still accept it for five seconds. Revoking it again changes nothing."""
     if not _open_keys().revoke(key, by=find_user()):
@@ -123,46 +138,12 @@ def revoke_key(key: KeyArgument) -> int:
     return ExitCode.PASSED
 
 
-@commands.command("audit")
-def audit(
-    limit: Annotated[int, Option(metavar="N", min=1, max=100_000, help="Maximum number of entries.")] = 100,
-    output_format: options.TableOrJson = "table",
-) -> int:
-    """Show the audit log, newest first: who changed which keys, batches, calibrations and files, and when."""
-    from service.store.access.audit import Audit
-    from service.wiring import prepare_database
-
-    page = Audit(prepare_database(read_settings())).page(limit=limit)
-    rows = [(one.at, one.who, one.origin or "-", one.act, one.tenant or "-", one.target or "-") for one in page.data]
-    print_table(("at", "who", "from", "act", "tenant", "target"), rows, form=output_format, value=page)
-    return ExitCode.PASSED
-
-
-def find_user() -> Actor:
-    """Return the user who runs this process, and the host name, for the audit log."""
-    from service.store.access.audit import Actor
-
-    uid = os.getuid()
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:  # a container's user database may lack it
-        name = str(uid)
-    return Actor(f"user {name}", socket.gethostname())
-
-
 def _open_keys() -> Keys:
-    from service.store.access.keys import Keys
-    from service.wiring import prepare_database
-
     return Keys(prepare_database(read_settings()))
 
 
-def _print_secret(made: tuple[Key, str] | None, old: str = "") -> ExitCode:
-    """Print a new key: only its secret goes to standard output, the rest to standard error. None: there is no key `old`."""
-    from service.store.times import format_rfc3339
-
-    if made is None:
-        raise _build_unknown_key(old)
+def _print_secret(made: tuple[Key, str]) -> ExitCode:
+    """Print a new key: only its secret goes to standard output, the rest to standard error."""
     key, text = made
     print_line(text)
     until = f"until {format_rfc3339(key.expires_at)}" if key.expires_at else "until it is revoked"

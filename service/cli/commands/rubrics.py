@@ -1,26 +1,29 @@
-"""`callgrade rubrics`: list, show and check rubrics."""
+"""List, show and check rubrics."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
+import yaml
 from typer import Argument
 
 from service.cli import options
 from service.cli.exits import ExitCode
+from service.cli.inputs import find_rubric
 from service.cli.options import build_command_group, read_settings
 from service.cli.screen import print_line, print_table, say
+from service.core.judging.judges import JudgeCheck
+from service.core.rubric import Rubric
+from service.core.rubric_extension import build_rubric_schema
 from service.errors import InputError
+from service.registry import Registry
+from service.wiring import build_engine
 
-if TYPE_CHECKING:
-    from service.core.rubric import Rubric
-    from service.registry import Registry
-
-commands = build_command_group("rubrics", "List, show and check rubrics.")
+commands = build_command_group("rubrics", __doc__ or "")
 
 
 @commands.command("list")
@@ -44,8 +47,6 @@ def show_rubric(
     output_format: Annotated[Literal["yaml", "json"], options.FORMAT] = "yaml",
 ) -> int:
     """Print a complete rubric as it scores, including defaults and judges."""
-    from service.cli.inputs import find_rubric
-
     found = find_rubric(_load_registry(), rubric)
     sys.stdout.write(f"{found.model_dump_json()}\n" if output_format == "json" else _render_yaml(found))
     return ExitCode.PASSED
@@ -54,8 +55,6 @@ def show_rubric(
 @commands.command("schema")
 def print_schema() -> int:
     """Print the JSON Schema of a rubric file, for editors."""
-    from service.core.rubric_extension import build_rubric_schema
-
     sys.stdout.write(json.dumps(build_rubric_schema(), indent=2, sort_keys=True) + "\n")
     return ExitCode.PASSED
 
@@ -63,17 +62,12 @@ def print_schema() -> int:
 @commands.command("check")
 def check_rubrics(files: Annotated[list[Path], Argument(metavar="FILE...", help="Rubric files, YAML or JSON.")]) -> int:
     """Check rubric files: print every problem with its place, or ok and the rubric's hash."""
-    from service.cli.inputs import read_rubric_file
-
     registry, code = _load_registry(), ExitCode.PASSED
     for file in files:
         try:
-            rubric = read_rubric_file(registry, file)
-        except typer.BadParameter as error:
-            say(f"error: {error.message}")
-            code = ExitCode.CONFIG
-        except InputError as error:
-            for problem in error.problems:
+            rubric = find_rubric(registry, file)
+        except (typer.BadParameter, InputError) as error:
+            for problem in error.problems if isinstance(error, InputError) else [error.message]:
                 say(f"error: {problem}")
             code = ExitCode.CONFIG
         else:
@@ -88,8 +82,6 @@ def count_questions(rubric: Rubric) -> tuple[int, int, int, int]:
     Every vote counts. The last number is of those that are not asked where an expectation lets code decide. Each matcher in words
     adds one more.
     """
-    from service.core.judging.judges import JudgeCheck
-
     counts = {"step": 0, "turn": 0, "trace": 0}
     spared = 0
     for criterion in rubric.criteria:
@@ -103,14 +95,10 @@ def count_questions(rubric: Rubric) -> tuple[int, int, int, int]:
 
 
 def _load_registry() -> Registry:
-    from service.wiring import build_engine
-
     return build_engine(read_settings()).registry
 
 
 def _render_yaml(rubric: Rubric) -> str:
-    import yaml
-
     class Plain(yaml.SafeDumper):
         """Writes YAML without anchors, which rubric files may not contain."""
 

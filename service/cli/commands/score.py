@@ -1,33 +1,32 @@
-"""`callgrade score`: score traces, write the reports in one of several formats, and set the exit code."""
+"""Score traces and write one report for each."""
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+from typing import Annotated, BinaryIO, Literal
 
 import typer
 from typer import Option
 
 from service.cli import options
-from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
-from service.cli.screen import MAX_LISTED_REFUSALS, pluralize, print_refusals, say
+from service.cli.ci import GitHub, JUnit
+from service.cli.exits import ExitCode, describe_absence
+from service.cli.inputs import MAX_LISTED_REFUSALS, Inputs, Refusal, print_guesses, print_refusals, read_inputs
+from service.cli.options import writing
+from service.cli.progress import ProgressLine, describe_judging
+from service.cli.scoring import Result, score_records
+from service.cli.screen import pluralize, say
+from service.cli.tally import Tally
+from service.cli.views import LOOKAHEAD, JsonReports, ResultTable
+from service.reading.places import Layout
+from service.reporting.statements import describe_uncertified
 
-if TYPE_CHECKING:
-    from service.cli.ci import GitHub, JUnit
-    from service.cli.inputs import Inputs, Refusal
-    from service.cli.tally import Tally
-    from service.cli.views import JsonReports, ResultTable
 
-commands = typer.Typer()
-
-
-@commands.command("score")
-def score(
+def main(
     files: options.Files,
     rubric: options.Rubric = None,
     expected: options.Expected = None,
@@ -75,26 +74,28 @@ def score(
     skipped, and the exit code is 5. The verdict is undecided, and the exit code 3, if the answer to an open question could change
     it. After Ctrl-C, what was scored before is still written and counted.
     """
-    from service.cli.inputs import Refusal, print_guesses, read_inputs
-    from service.cli.tally import Tally
-    from service.reading.places import Layout
-
     inputs = read_inputs(
         files,
         rubric=rubric,
         expected=expected,
         judges=judges,
         plugins=plugin or (),
+        tools=tools,
         layout=Layout(input_format, encoding, options.read_columns(columns)),
-    ).offer(tools)
-    _check_no_input(rejected, files, "--rejected")
+    )
+    for option, file in {"--output": output, "--rejected": rejected}.items():
+        if file is not None and any(one.exists() and file.exists() and one.samefile(file) for one in files):
+            raise typer.BadParameter(f"{file} is also an input", param_hint=option)
     _check_ray(on, output, output_format, idle=budget_usd, unknown=rejected or plugin or verbose or failed)
-    tally, refusals, interrupted = Tally(requires_certified=require_certified), list[Refusal](), False
+    tally, refusals, interrupted = Tally(), list[Refusal](), False
     try:
         if on is None:
-            _score_here(
-                inputs, tally, refusals, output_format, output, rejected, verbose=verbose, failed=failed, quiet=quiet
-            )
+            with _open_output(output) as stream:
+                fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
+                at_once = fills_terminal and inputs.asks_judges
+                sink = _build_sink(output_format, stream, tally, verbose=verbose, at_once=at_once, kept=output)
+                line = ProgressLine("trace", quiet=quiet or (fills_terminal and not at_once))
+                _score_here(inputs, tally, refusals, sink, rejected, line, failed=failed, at_once=at_once)
         else:
             from service.cli.on_ray import Counts, score_on_ray
 
@@ -108,13 +109,22 @@ def score(
     if output_format != "table" or output is not None:
         say("; ".join(tally.list_lines()))
     print_refusals(refusals, total=tally.refused)
+    for reason in _list_reasons(tally, inputs.settings.judge_model, fail_under, require_certified=require_certified):
+        say(reason)
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    return choose_code(tally, fail_under, allow_undecided=allow_undecided, require_certified=require_certified)
+
+
+def _list_reasons(tally: Tally, model: str, fail_under: float | None, *, require_certified: bool) -> Iterator[str]:
+    """Say why the exit code is another one than that of the verdicts."""
     if tally.absent_judge_cause is not None:
-        model = inputs.settings.judge_model
-        say(f"error: the judge {model} answered no question: {ABSENT_JUDGE_REASONS[tally.absent_judge_cause]}")
+        yield f"error: {describe_absence(model, tally.absent_judge_cause)}"
     reached = _reaches(tally, fail_under)
     if reached is not True:
-        say(f"the mean score is {'below' if reached is False else 'not certain to reach'} {fail_under}")
-    return ExitCode.INTERRUPTED if interrupted else choose_code(tally, fail_under, allow_undecided=allow_undecided)
+        yield f"the mean score is {'below' if reached is False else 'not certain to reach'} {fail_under}"
+    if require_certified and tally.uncertified:
+        yield describe_uncertified(tally.uncertified)
 
 
 def _check_ray(on: str | None, output: Path | None, output_format: str, *, idle: object, unknown: object) -> None:
@@ -128,51 +138,85 @@ def _check_ray(on: str | None, output: Path | None, output_format: str, *, idle:
         raise typer.BadParameter(message, param_hint="--output, --format")
 
 
+@contextmanager
+def _open_output(output: Path | None) -> Generator[BinaryIO]:
+    """Open the file, or standard output. A usage error if it cannot be written, before anything is scored."""
+    if output is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with writing(output, "--output"):
+        stream = output.open("wb")
+    with stream:
+        yield stream
+
+
+Sink = GitHub | JUnit | JsonReports | ResultTable
+
+
+def _build_sink(form: str, stream: BinaryIO, tally: Tally, *, verbose: bool, at_once: bool, kept: Path | None) -> Sink:
+    if form in ("json", "ndjson"):
+        return JsonReports(stream, lines=form == "ndjson")
+    if form == "junit":
+        return JUnit(stream)
+    if form == "github":
+        return GitHub(None if kept is None else stream, tally)
+    return ResultTable(stream, tally, verbose=verbose, lookahead=1 if at_once else LOOKAHEAD)
+
+
 def _score_here(
     inputs: Inputs,
     tally: Tally,
     refusals: list[Refusal],
-    form: str,
-    output: Path | None,
+    sink: Sink,
     rejected: Path | None,
+    line: ProgressLine,
     *,
-    verbose: bool,
     failed: bool,
-    quiet: bool,
+    at_once: bool,
 ) -> None:
     """Score in this process. After Ctrl-C, what was scored is written before it goes on."""
-    from service.cli.inputs import Refusal
-    from service.cli.progress import ProgressLine, describe_judging
-    from service.cli.scoring import keep_refused, score_records
-
-    fills_terminal = output is None and form != "junit" and sys.stdout.isatty()
-    at_once = inputs.asks_judges and fills_terminal
-    with _open_output(output, [file for file in inputs.files if isinstance(file, Path)]) as stream:
-        sink = _build_sink(form, stream, tally, verbose=verbose, at_once=at_once, kept=output)
-        if at_once:
-            say(f"asking {inputs.settings.judge_model}; one line per trace follows")
-        line = ProgressLine("trace", quiet=quiet or (fills_terminal and not at_once))
-        try:
-            with line:
-                if line.drawn:
-                    line.update(0, total=inputs.count())
-                for done, result in enumerate(keep_refused(score_records(inputs), rejected), start=1):
-                    tally.add(result)
-                    refused = isinstance(result, Refusal)
-                    if refused and len(refusals) < MAX_LISTED_REFUSALS:
-                        refusals.append(result)
-                    if not failed or refused or result.report.verdict in ("fail", "undecided"):
-                        with line.hide() if at_once else nullcontext():
-                            sink.add(result)
-                    judging = describe_judging(tally.verdicts["undecided"], tally.cost, asked=tally.replies > 0)
-                    line.update(done, *judging)
-        except KeyboardInterrupt:
-            sink.close()
-            raise
+    if at_once:
+        say(f"asking {inputs.settings.judge_model}; one line per trace follows")
+    try:
+        with line:
+            if line.drawn:
+                line.update(0, total=inputs.count())
+            for done, result in enumerate(_keep_refused(score_records(inputs), rejected), start=1):
+                tally.add(result)
+                refused = isinstance(result, Refusal)
+                if refused and len(refusals) < MAX_LISTED_REFUSALS:
+                    refusals.append(result)
+                if not failed or refused or result.report.verdict in ("fail", "undecided"):
+                    with line.hide() if at_once else nullcontext():
+                        sink.add(result)
+                judging = describe_judging(tally.verdicts["undecided"], tally.cost, asked=tally.replies > 0)
+                line.update(done, *judging)
+    except KeyboardInterrupt:
         sink.close()
+        raise
+    sink.close()
 
 
-def choose_code(tally: Tally, fail_under: float | None = None, *, allow_undecided: bool = False) -> ExitCode:
+def _keep_refused(results: Iterable[Result], rejected: Path | None) -> Iterator[Result]:
+    """Yield the results, and write each refused record to a file, as it came. A usage error if that cannot be written."""
+    with ExitStack() as stack:
+        with writing(rejected, "--rejected"):
+            stream = stack.enter_context(Path(rejected or os.devnull).open("wb"))
+        for result in results:
+            if isinstance(result, Refusal):
+                stream.write(result.raw.rstrip(b"\n") + b"\n")
+            yield result
+
+
+def choose_code(
+    tally: Tally,
+    fail_under: float | None = None,
+    *,
+    allow_undecided: bool = False,
+    require_certified: bool = False,
+) -> ExitCode:
     """Choose the exit code. An absent judge and unreadable data come before verdicts, some of which they prevent.
 
     No verdict at all is undecided too. An undecided verdict caused by a fault is never allowed.
@@ -186,7 +230,7 @@ def choose_code(tally: Tally, fail_under: float | None = None, *, allow_undecide
         return ExitCode.FAILED
     allowed = verdicts["undecided"] - tally.unforgiven if allow_undecided else 0
     decided = verdicts["pass"] + verdicts["warn"] + allowed
-    undecided = verdicts["undecided"] > allowed or not decided or bool(tally.uncertified)
+    undecided = verdicts["undecided"] > allowed or not decided or (require_certified and bool(tally.uncertified))
     return ExitCode.UNDECIDED if reached is None or undecided else ExitCode.PASSED
 
 
@@ -197,43 +241,3 @@ def _reaches(tally: Tally, fail_under: float | None) -> bool | None:
     least = fail_under - 1e-9
     low, high = tally.mean_range or (0.0, 1.0)
     return True if low >= least else None if high >= least else False
-
-
-def _check_no_input(output: Path | None, files: list[Path], option: str) -> None:
-    """Raise a usage error if a file to write is one to read."""
-    if output is not None and any(file.exists() and output.exists() and file.samefile(output) for file in files):
-        raise typer.BadParameter(f"{output} is also an input", param_hint=option)
-
-
-@contextmanager
-def _open_output(output: Path | None, files: list[Path]) -> Generator[BinaryIO]:
-    """Open the file, or standard output. A usage error if it is an input or cannot be written, before anything is scored."""
-    if output is None:
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    _check_no_input(output, files, "--output")
-    try:
-        if not output.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        stream = output.open("wb")
-    except OSError as error:
-        raise typer.BadParameter(f"{output}: {error.strerror}", param_hint="--output") from None
-    with stream:
-        yield stream
-
-
-def _build_sink(
-    output_format: str, stream: BinaryIO, tally: Tally, *, verbose: bool, at_once: bool, kept: Path | None
-) -> GitHub | JUnit | JsonReports | ResultTable:
-    from service.cli.ci import GitHub, JUnit
-    from service.cli.views import LOOKAHEAD, JsonReports, ResultTable
-
-    if output_format in ("json", "ndjson"):
-        return JsonReports(stream, lines=output_format == "ndjson")
-    if output_format == "junit":
-        return JUnit(stream)
-    if output_format == "github":
-        return GitHub(None if kept is None else stream, tally)
-    return ResultTable(stream, tally, verbose=verbose, lookahead=1 if at_once else LOOKAHEAD)

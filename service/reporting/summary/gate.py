@@ -33,6 +33,12 @@ class AssertionResult:
     high: float | None = None
     """The same at best; no number in JSON if what is unknown has no bound, as a cost."""
 
+    @property
+    def failed_at(self) -> str:
+        """Where it failed, in words; empty if it did not, or at no stage."""
+        stage = self.first_failing_stage if self.status == "failed" else None
+        return f"failed at {stage}" if stage else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:

@@ -76,9 +76,7 @@ class BatchPages:
         )
 
     async def _summarize(self, request: Request, batch: Batch, assertions: Sequence[str]) -> Summary:
-        summary_request = read_summary_request(
-            {"reports": [{}], **({"assertions": list(assertions)} if assertions else {})}
-        )
+        summary_request = read_summary_request({"assertions": list(assertions)} if assertions else {})
         return await self._batches.reading.summarize(request, batch, summary_request)
 
 

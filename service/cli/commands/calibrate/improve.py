@@ -1,14 +1,14 @@
-"""Improve a judge: show where it disagrees with people, try changes on one part of the labels, and test the best on the other."""
+"""Find disagreements, and try other instructions."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import yaml
+from typer import Option
 
 from service.asking.budget.reservations import Spending
 from service.calibration.comparison import compare_sides
@@ -27,10 +27,17 @@ from service.calibration.improving import (
 )
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import Prediction
-from service.cli.calibrating import build_judge_comparison, build_judging_engine, read_labelled
-from service.cli.certifying import record_look
+from service.cli import options
+from service.cli.calibrating import (
+    JudgedRubric,
+    Labels,
+    build_judge_comparison,
+    build_judging_engine,
+    read_labelled,
+    record_look,
+)
 from service.cli.exits import ExitCode
-from service.cli.inputs import read_rubric_file
+from service.cli.inputs import find_rubric
 from service.cli.options import read_settings
 from service.cli.screen import pluralize, print_document, say
 from service.core.judging.judges import Judge
@@ -43,32 +50,52 @@ from service.reporting.document import Section, Table
 AS_IT_IS = "as it is"
 
 
-@dataclass(frozen=True, slots=True)
-class ImproveOptions:
-    """What to try, and where to write it."""
+def main(
+    labels: Labels,
+    criterion: Annotated[str, Option(metavar="ID", help="Criterion whose judge is to agree better with people.")],
+    out: Annotated[Path, Option(metavar="FILE", help="Rubric file to write the better judge to.")],
+    rubric: JudgedRubric = "four_step",
+    candidate: Annotated[
+        list[Path] | None, Option(metavar="FILE", help="Rubric file with a changed judge to try; repeatable.")
+    ] = None,
+    writer: Annotated[str | None, Option(metavar="MODEL", help="Model that proposes changes.")] = None,
+    proposals: Annotated[int, Option(metavar="N", min=1, max=20, help="Proposals to ask for.")] = 3,
+    test: Annotated[bool, Option("--test/--no-test", help="Test the best on the labels kept back.")] = True,
+    output_format: options.TableOrJson = "table",
+) -> int:
+    """Find where a judge disagrees with people, try changed instructions, and show what the best one gains.
 
-    criterion: str
-    rubric: str
-    out: Path
-    candidates: Sequence[Path] = ()
-    writer: str | None = None
-    proposals: int = 3
-    test: bool = True
-    output_format: Literal["table", "json", "markdown"] = "table"
-
-
-def improve_judge(labels: Path, options: ImproveOptions) -> ExitCode:
-    """Show disagreements, try candidates, and test the best. Writes the best as a rubric; installs nothing."""
+    Changes are tried on three fifths of the groups, and the best is tested on the others, with an interval. Each further test on
+    the same labels is counted and said. Nothing is installed.
+    """
     engine, _ = build_judging_engine()
-    return asyncio.run(improve(engine, read_labelled(labels).labels.items, options))
+    items = read_labelled(labels).labels.items
+    trying = improve(
+        engine, items, criterion, rubric, out, candidate or (), (writer, proposals), test=test, form=output_format
+    )
+    return asyncio.run(trying)
 
 
-async def improve(engine: Engine, items: Sequence[LabelledItem], options: ImproveOptions) -> ExitCode:
-    """Improve the judge with an engine of the caller's, which is closed at the end."""
-    development, test = split_items([one for one in items if one.criterion == options.criterion])
-    if len({one.passes for one in development}) < 2 or not test:
-        raise InputError.at("--labels", f"too few of {options.criterion}: both kinds are needed, in several groups")
-    rubric = engine.registry.find(options.rubric)
+async def improve(
+    engine: Engine,
+    items: Sequence[LabelledItem],
+    criterion: str,
+    rubric_id: str,
+    out: Path,
+    candidates: Sequence[Path] = (),
+    proposing: tuple[str | None, int] = (None, 3),
+    *,
+    test: bool = True,
+    form: Literal["table", "json"] = "table",
+) -> ExitCode:
+    """Improve the judge with an engine of the caller's, which is closed at the end.
+
+    `proposing`: the model that proposes changes, and how many. `test`: whether to look at the labels kept back.
+    """
+    development, kept = split_items([one for one in items if one.criterion == criterion])
+    if len({one.passes for one in development}) < 2 or not kept:
+        raise InputError.at("--labels", f"too few of {criterion}: both kinds are needed, in several groups")
+    rubric = engine.registry.find(rubric_id)
     judge = next(
         one for one in rubric.judges if one.id == AskSettings(rubric).list_questions(development)[0].answer_id.judge
     )
@@ -77,8 +104,8 @@ async def improve(engine: Engine, items: Sequence[LabelledItem], options: Improv
         base = run_trial(AS_IT_IS, judge, before)
         clusters = find_clusters(before, base.threshold)
         found = [
-            *_read_candidates(engine, options.candidates, judge),
-            *await _propose(engine, judge, clusters, options),
+            *_read_candidates(engine, candidates, judge),
+            *await _propose(engine, judge, clusters, *proposing),
         ]
         trials = [base]
         for name, candidate in found:
@@ -86,19 +113,19 @@ async def improve(engine: Engine, items: Sequence[LabelledItem], options: Improv
             trials.append(run_trial(name, candidate, judged))
         best = max(trials, key=lambda one: one.kappa)
         sections = [_build_clusters(clusters, before), _build_trials(trials)]
-        if best is not base and options.test:
+        if best is not base and test:
             sides = [
-                build_side(one, pair_answers(test, await _ask(engine, rubric, one.judge, test)), options.criterion)
+                build_side(one, pair_answers(kept, await _ask(engine, rubric, one.judge, kept)), criterion)
                 for one in (base, best)
             ]
             [compared] = compare_sides(sides[:1], sides[1:], resampling=Resampling())
             sections += build_judge_comparison(compared)
-            look = 1 + record_look(read_settings().home / "fits", [f"improve {one.id}" for one in test])
+            look = 1 + record_look(read_settings().home / "fits", [f"improve {one.id}" for one in kept])
             if look > 1:
                 say(f"look {look} at these test labels: what was chosen after an earlier look may only fit them better")
-        print_document(sections, options.output_format, trials)
+        print_document(sections, form, trials)
         if best is not base or not found:
-            _write(best, rubric, options.out)
+            _write(best, rubric, out)
         else:
             say("no candidate agrees better with the development labels; nothing was written")
     finally:
@@ -115,7 +142,7 @@ async def _ask(engine: Engine, rubric: Rubric, judge: Judge, items: Sequence[Lab
 def _read_candidates(engine: Engine, files: Sequence[Path], judge: Judge) -> list[tuple[str, Judge]]:
     found: list[tuple[str, Judge]] = []
     for file in files:
-        changed = read_rubric_file(engine.registry, file).judges_by_id.get(judge.id)
+        changed = find_rubric(engine.registry, file).judges_by_id.get(judge.id)
         if changed is None or changed == judge:
             raise InputError.at("--candidate", f"{file}: expected a rubric that changes the judge {judge.id}")
         found.append((file.stem, changed))
@@ -123,17 +150,15 @@ def _read_candidates(engine: Engine, files: Sequence[Path], judge: Judge) -> lis
 
 
 async def _propose(
-    engine: Engine, judge: Judge, clusters: Sequence[Cluster], options: ImproveOptions
+    engine: Engine, judge: Judge, clusters: Sequence[Cluster], writer: str | None, number_of_proposals: int
 ) -> list[tuple[str, Judge]]:
     """Have a model propose changed texts; a proposal that cannot be used is said and left out."""
-    if options.writer is None or engine.judging is None or not clusters:
+    if writer is None or engine.judging is None or not clusters:
         return []
     found: list[tuple[str, Judge]] = []
-    for number in range(options.proposals):
+    for number in range(number_of_proposals):
         try:
-            reply = await engine.judging.complete(
-                build_proposal_prompt(options.writer, judge, clusters, number), Spending()
-            )
+            reply = await engine.judging.complete(build_proposal_prompt(writer, judge, clusters, number), Spending())
         except JudgeError as error:
             say(f"proposal {number + 1}: {error.reason}")
             continue

@@ -1,4 +1,4 @@
-"""Import labels of annotation tools into a labelled set."""
+"""Read the labels of annotation tools, or a table."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 from pydantic import JsonValue
+from typer import Argument, Option
 
 from service.calibration.label_imports import COLUMN_NAMES, FAILS, PASSES, Mapped, import_labels
 from service.calibration.labels import read_labels
 from service.cli.exits import ExitCode
-from service.cli.options import read_columns, read_settings
+from service.cli.options import read_columns, read_settings, writing
 from service.cli.screen import pluralize, say
 from service.errors import CallgradeError
 from service.reading.bare_traces import build_body
@@ -25,27 +26,40 @@ from service.reading.trace_files import scan_records
 from service.wiring import build_limits
 
 
-def import_label_files(  # noqa: PLR0913 (the options of a command)
-    files: Sequence[Path],
-    out: Path,
-    *,
-    criterion: str,
-    names: str | None = None,
-    traces: Sequence[Path] = (),
-    weak: Path | None = None,
-    passes: str | None = None,
-    fails: str | None = None,
-    passes_from: float | None = None,
-    columns: str | None = None,
-) -> ExitCode:
-    """Write the labels of people as a labelled set, and those of users to `weak`. Says how records and columns were read."""
+def main(
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="Exports of annotation tools, or tables.")],
+    out: Annotated[Path, Option(metavar="FILE", help="File to write the labelled items to, as JSON Lines.")],
+    criterion: Annotated[str, Option(metavar="ID", help="Criterion of the labels.")] = "result_groundedness",
+    names: Annotated[
+        str | None,
+        Option(metavar="NAME=ID,...", help="Criteria by the tool's names for scores; other names are left out."),
+    ] = None,
+    traces: Annotated[
+        list[Path] | None, Option(metavar="FILE", help="The traces that were labelled, matched by id.")
+    ] = None,
+    weak: Annotated[
+        Path | None, Option(metavar="FILE", help="File for thumbs and corrections of users, kept apart.")
+    ] = None,
+    passes: Annotated[str | None, Option("--pass", metavar="VALUES", help="Values that pass, as in good,fine.")] = None,
+    fails: Annotated[str | None, Option("--fail", metavar="VALUES", help="Values that fail.")] = None,
+    passes_from: Annotated[float | None, Option(metavar="X", help="The lowest number that passes.")] = None,
+    columns: Annotated[
+        str | None,
+        Option(metavar="COLUMN=NAME,...", help="Columns of a table, as in task=item,stars=label,by=annotator."),
+    ] = None,
+) -> int:
+    """Read the labels of Langfuse, Phoenix, LangSmith, MLflow, Label Studio, Argilla, promptfoo, or a table.
+
+    Labels of people are written to --out, several annotators of an item together; what a model or code said is left out. A value
+    that is neither a pass nor a fail in words that are known is an error, until --pass, --fail or --passes-from says which.
+    """
     mapped = Mapped(criterion, read_columns(names), _split(passes) or PASSES, _split(fails) or FAILS, passes_from)
     layout = Layout(columns=read_columns(columns))
     for column, name in layout.columns.items():
         if name not in COLUMN_NAMES:
             expected = "expected one of item, label, annotator, note, criterion, group"
             raise typer.BadParameter(f"{column}={name}: {expected}", param_hint="--columns")
-    found = import_labels(_list_rows(files, layout), mapped, _read_traces(traces))
+    found = import_labels(_list_rows(files, layout), mapped, _read_traces(traces or ()))
     say("read as: " + ", ".join(f"{tool} ({pluralize(count, 'record')})" for tool, count in found.tools.items()))
     say(f"labels: {found.verdicts['pass']} pass, {found.verdicts['fail']} fail")
     for why, count in found.left_out.most_common():
@@ -71,10 +85,8 @@ def _write(file: Path, items: Sequence[dict[str, JsonValue]], kind: str) -> None
     lines = [json.dumps(one, ensure_ascii=False) for one in items]
     if lines:
         read_labels(lines)  # what is written can be read
-    try:
+    with writing(file, "--out"):
         file.write_text("".join(line + "\n" for line in lines), "utf-8")
-    except OSError as error:
-        raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="--out") from None
     counts = Counter(one["criterion"] for one in items)
     by_criterion = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items()))
     say(f"wrote {pluralize(len(items), 'item')} with {kind} labels to {file}" + (f": {by_criterion}" if items else ""))

@@ -1,4 +1,4 @@
-"""Work on batches until a signal ends it, keep workers in other processes running, and probe whether one is alive."""
+"""Work on batches until stopped."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ from contextlib import contextmanager
 from functools import partial
 from math import ceil
 from pathlib import Path
+from typing import Annotated
 
 from sqlalchemy.exc import DBAPIError
+from typer import Option
 
+from service import heap
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
 from service.cli.screen import say
 from service.engine import Engine
+from service.fits.own_files import note_own_files
 from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.provider_judging import Polling, ProviderJudging
 from service.jobs.runner import Runner
 from service.jobs.worker import Worker, keep_working, send_notice
-from service.logs.lines import log_warnings
+from service.logs.lines import configure, log_warnings
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
 from service.store.access.audit import Audit
@@ -38,7 +42,7 @@ from service.store.jobs.provider_batches import ProviderBatches
 from service.store.jobs.workers import SILENT_S, Workers, is_of_this_machine, make_name
 from service.store.labelling.labels import Labels
 from service.store.times import DAY_S
-from service.wiring import build_database, build_engine, build_limits, build_webhooks, build_wire
+from service.wiring import build_database, build_engine, build_limits, build_webhooks, build_wire, prepare_database
 
 LOG = logging.getLogger("callgrade.serve")
 
@@ -52,7 +56,66 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """A container's CPU quota: microseconds per period, or `max`, and the period."""
 
 
-async def work(  # noqa: PLR0913 (the last four are for tests, and by name)
+NICE_INCREMENT = 5
+"""The nice value of a worker beside a server: requests, which somebody is waiting for, go first."""
+
+
+def main(
+    workers: Annotated[
+        int | None, Option(metavar="N", min=1, max=256, help="Processes. [default: the number of cores]")
+    ] = None,
+    *,
+    code: Annotated[bool, Option("--code", hidden=True, help="Take nothing that waits for judges.")] = False,
+    beside: Annotated[bool, Option("--beside", hidden=True, help="End when standard input ends.")] = False,
+    check: Annotated[bool, Option("--check", help="Exit 0 if a worker on this machine is alive, else 2.")] = False,
+) -> int:
+    """Work on batches until stopped. Any number of workers share the work: with SQLite on one machine."""
+    # Only the first process asks judges: limits of providers hold for a process, and one keeps a provider busy.
+    if check:
+        return _check_worker()
+    settings, stopping = read_settings(), threading.Event()
+    configure(settings.log_level)
+    if beside and workers is None:  # the worker of a server, not one of a worker
+        os.nice(NICE_INCREMENT)
+    database = prepare_database(settings)
+    try:
+        if not beside:  # else the parent process has done it
+            note_own_files(settings, database)
+        heap.claim_process()
+        more, grace = (workers or count_cores()) - 1, settings.graceful_seconds
+        build_chunks = partial(Chunks, judges=not code)
+        with supervised_workers(more, "--workers", "1", "--code", grace=grace, stopping=stopping):
+            asyncio.run(work(settings, database, beside=beside, stopping=stopping, build_chunks=build_chunks))
+    finally:
+        database.close()
+    return ExitCode.PASSED
+
+
+def _check_worker() -> ExitCode:
+    """Return PASSED if a worker of this machine gave a recent sign of life, else FAILED.
+
+    An unreachable database also means PASSED: the worker waits for it, and a probe must not restart the worker and lose its
+    work.
+    """
+    database, answers = build_database(read_settings()), list[bool]()
+
+    def look() -> None:
+        try:
+            known = Workers(database).list_workers()
+            answers.append(any(one.silent <= SILENT_S for one in known if is_of_this_machine(one.id)))
+        except DBAPIError as error:  # missing tables will not go away by themselves: there never was a worker
+            answers.append(is_transient(error))
+
+    # A daemon thread, which does not delay the end of the process: a connection may hang for long.
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(DATABASE_TIMEOUT_S)
+    if not answers:
+        say("the database does not answer, so it is unknown whether the worker is alive")
+    return ExitCode.PASSED if all(answers) else ExitCode.FAILED
+
+
+async def work(
     settings: Settings,
     database: Database,
     *,
@@ -76,7 +139,9 @@ async def work(  # noqa: PLR0913 (the last four are for tests, and by name)
     stage = ProviderJudging(engine, items, ProviderBatches(database), build_wire(settings), polling)
     runner = Runner(chunks, items, in_flight=settings.batch_in_flight, stage=stage)
     notify = partial(send_notice, database, build_webhooks(settings))
-    worker = Worker(chunks, runner, notify, most=count_chunks(settings))
+    # All places stay taken while some chunks finish and others start.
+    most = 2 + 2 * ceil(settings.batch_in_flight / settings.batch_chunk)
+    worker = Worker(chunks, runner, notify, most=most)
     stop = _build_stop_event(beside=beside)
     sweep = partial(_sweep, Batches(database), settings)
     async with keep_working(worker, sweep=sweep, grace=settings.graceful_seconds):
@@ -89,11 +154,6 @@ async def work(  # noqa: PLR0913 (the last four are for tests, and by name)
     if apart is not None:
         apart.close()
     await engine.close()
-
-
-def count_chunks(settings: Settings) -> int:
-    """Return how many chunks to run at once, so that all places stay taken while some chunks finish and others start."""
-    return 2 + 2 * ceil(settings.batch_in_flight / settings.batch_chunk)
 
 
 def count_cores(quota: Path = QUOTA) -> int:
@@ -192,28 +252,3 @@ def supervised_workers(number: int, *options: str, grace: float, stopping: threa
     finally:
         for one in supervisors:
             one.stop()
-
-
-def check_worker() -> ExitCode:
-    """Return PASSED if a worker of this machine gave a recent sign of life, else FAILED.
-
-    An unreachable database also means PASSED: the worker waits for it, and a probe must not restart the worker and lose its
-    work.
-    """
-    database = build_database(read_settings())
-    answers: list[bool] = []
-    # A daemon thread, which does not delay the end of the process: a connection may hang for long.
-    thread = threading.Thread(target=lambda: answers.append(_is_alive(database)), daemon=True)
-    thread.start()
-    thread.join(DATABASE_TIMEOUT_S)
-    if not answers:
-        say("the database does not answer, so it is unknown whether the worker is alive")
-    return ExitCode.PASSED if all(answers) else ExitCode.FAILED
-
-
-def _is_alive(database: Database) -> bool:
-    try:
-        known = Workers(database).list_workers()
-    except DBAPIError as error:
-        return is_transient(error)  # missing tables will not go away by themselves: there never was a worker
-    return any(worker.silent <= SILENT_S for worker in known if is_of_this_machine(worker.id))

@@ -1,0 +1,172 @@
+"""Judge held-out items again: did agreement fall?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from service.calibration.drift import CHECK_VERSION, CheckReport, JudgeDrift, check_judge, draw_sample
+from service.calibration.labels import LabelledItem, LabelledSet
+from service.calibration.report.wording import show_number
+from service.calibration.report_predictions import UnansweredItem, find_check
+from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport
+from service.calibration.splits import SEED
+from service.cli import options
+from service.cli.calibrating import (
+    JudgedRubric,
+    JudgeOfRun,
+    Labels,
+    Run,
+    build_judging_engine,
+    collect_answers,
+    find_folder,
+    read_labelled,
+    read_run,
+)
+from service.cli.exits import ExitCode
+from service.cli.options import read_settings
+from service.cli.screen import pluralize, print_document, say
+from service.cli.sections import build_section
+from service.core.judging.notes import is_same_model
+from service.core.rubric import Rubric
+from service.errors import InputError
+from service.fits.files import get_today, read_fits
+from service.fits.manager import FitCheck, ItemizedCheck, append_checks, read_checks
+from service.labelling.predictions import AskSettings
+from service.own_checks import load_plugin
+from service.reporting.document import Section
+
+
+def main(
+    run: Run,
+    labels: Labels,
+    rubric: JudgedRubric = "four_step",
+    judge: JudgeOfRun = None,
+    size: Annotated[int, Option(metavar="N", min=2, help="Held-out items to judge, per criterion.")] = 200,
+    plugin: options.Plugin = None,
+    output_format: options.TableOrJson = "table",
+    quiet: options.Quiet = False,
+) -> int:
+    """Judge a pinned sample of held-out items again, and exit with 2 if agreement fell by more than 0.03 and chance.
+
+    Compares the run with the latest five checks of it, which its folder keeps in checks.jsonl: run it every night on one folder.
+    """
+    for file in plugin or ():
+        load_plugin(file)
+    report, known = read_run(run), read_labelled(labels).labels
+    engine, judged_by = build_judging_engine()
+    current_rubric = engine.registry.find(rubric)
+    chosen = _choose_judges(report, current_rubric, judged_by.model, judge)
+    asking = AskSettings(current_rubric, "fresh", only={one.judge for one in chosen})
+    folder = find_folder(run)
+    fits = {fit.id: fit for fit in read_fits([folder / "fits"])}
+    if lacking := [one.fit_id for one in chosen if one.fit_id not in fits]:
+        raise InputError.at("RUN", f"the folder fits next to it lacks {lacking[0]}, which holds the map")
+    samples = [draw_sample(one, size, seed=SEED) for one in chosen]
+    pairs = zip(chosen, samples, strict=True)
+    items = {item.key: item for one, sample in pairs for item in _list_items(known, one.criterion, sample)}
+    answers = asyncio.run(collect_answers(engine, list(items.values()), asking, judged_by.model, quiet=quiet))
+    predictions = [one for one in answers if not isinstance(one, UnansweredItem)]
+    missing = [one for one in answers if isinstance(one, UnansweredItem) and not one.nothing_to_ask]
+    earlier, drifts = read_checks(folder, ItemizedCheck), list[JudgeDrift]()
+    for one, sample in zip(chosen, samples, strict=True):
+        own = {said.id: said for said in predictions if (said.criterion, said.judge) == (one.criterion, one.judge)}
+        nights = [check.agreed for check in earlier.get(one.fit_id, ())]
+        drifts.append(check_judge(one, fits[one.fit_id], sample, own, nights))
+    own_nights = [one for one in drifts if one.is_own]  # answers of another model say nothing of how a fit holds
+    _record(folder, [ItemizedCheck(**dict(_build_check(one)), agreed=dict(one.agreed)) for one in own_nights])
+    check = CheckReport(version=CHECK_VERSION, source=report.source, seed=SEED, judges=tuple(drifts))
+    print_document(_build_sections(check), output_format, check)
+    for line in _list_remarks(check):
+        say(line)
+    home = read_settings().home / "fits"
+    installed = {fit.id for fit in read_fits([home])}
+    _record(home, [_build_check(one) for one in own_nights if one.fit in installed])
+    for reason in missing:
+        say(f"not judged: {reason}")
+    if check.drifted or missing:
+        return ExitCode.FAILED if check.drifted else ExitCode.DATA
+    return ExitCode.PASSED if len(own_nights) == len(drifts) else ExitCode.UNDECIDED
+
+
+def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: str | None) -> list[JudgeReport]:
+    """Choose the judges of the run that the rubric still uses, unchanged, for the same criterion: one for each.
+
+    InputError if there is none, or if several remain and not exactly one has this model.
+    """
+    criteria = {one.id for one in rubric.criteria} & {one.criterion for one in report.judges}
+    current = {(criterion, find_check(rubric, criterion).judge) for criterion in criteria}
+    digests = {one: judge.digest for one, judge in rubric.judges_by_id.items()}
+    named = [one for one in report.judges if name in (None, one.name) and (one.criterion, one.judge) in current]
+    fitting = [one for one in named if digests.get(one.judge) == one.judge_digest]
+    if not fitting:
+        judges = ", ".join(sorted({f"{one.name} on {one.criterion}" for one in report.judges}))
+        also = "" if name is None else f" and {name!r}"
+        raise InputError.at("RUN", f"no judge in it is one of {rubric.id} as it is now{also}: {judges}")
+    chosen: list[JudgeReport] = []
+    for pair in sorted({(one.criterion, one.judge) for one in fitting}):
+        own = [one for one in fitting if (one.criterion, one.judge) == pair]
+        alike = own if len(own) == 1 else [one for one in own if is_same_model(model, one.model)]
+        if len(alike) != 1:
+            names = ", ".join(one.name for one in own)
+            raise InputError.at("RUN", f"several judges on {own[0].criterion!r}: {names}; choose one with --judge")
+        chosen += alike
+    return chosen
+
+
+def _list_items(labels: LabelledSet, criterion: str, sample: Sequence[HeldOutItem]) -> Iterator[LabelledItem]:
+    """Yield the labelled items of a sample; InputError if one is gone or has another label now."""
+    known = {item.id: item for item in labels.items if item.criterion == criterion}
+    for item in sample:
+        if item.id not in known:
+            raise InputError.at(labels.source, f"no item {item.id!r} of {criterion!r}, which the run held out")
+        if known[item.id].passes is not item.label:
+            raise InputError.at(labels.source, f"the label of {item.id!r} has changed since the run; fit again")
+        yield known[item.id]
+
+
+def _build_sections(check: CheckReport) -> Iterator[Section]:
+    for one in check.judges:
+        rows = [(name, show_number(one.then[name]), show_number(one.now[name])) for name in ("kappa", "accuracy")]
+        title = f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')}"
+        change = f"{'drifted' if one.drifted else 'no drift' if one.is_own else 'another model'}: {_describe_fall(one)}"
+        yield from build_section(title, ("", "then", "now"), rows, change)
+
+
+def _list_remarks(check: CheckReport) -> Iterator[str]:
+    """Say which judges have drifted, and whose answers do not count."""
+    for one in check.judges:
+        name = f"{one.judge} on {one.criterion}"
+        if one.drifted:
+            yield f"drift: {name}: {_describe_fall(one)}"
+        if others := [model for model in one.models if model != one.model]:
+            answered = f"{', '.join(others)} answered"
+            yield f"{name}: {answered}; no fit for {one.model} applies to it, and none records this check"
+        if one.unanswered:
+            yield f"{name}: {pluralize(one.unanswered, 'item')} without an answer, left out on both sides"
+
+
+def _record(folder: Path, checks: Sequence[FitCheck]) -> None:
+    """Record checks; say so if the folder cannot be written."""
+    try:
+        append_checks(folder, checks)
+    except OSError as error:
+        say(f"the check is not recorded: {folder}: {error.strerror}")
+
+
+def _build_check(one: JudgeDrift) -> FitCheck:
+    drifted = (_describe_fall(one),) if one.drifted else ()
+    return FitCheck(
+        fit=one.fit, day=get_today(), items=one.n, kappa=one.now["kappa"], then=one.then["kappa"], drifted=drifted
+    )
+
+
+def _describe_fall(one: JudgeDrift) -> str:
+    nights = "tonight" if one.fall.nights == 1 else f"on the latest {one.fall.nights} nights"
+    side = "lower" if one.fall.value > 0 else "higher"
+    change = f"{side} by {abs(one.fall.value):.3f} than then" if one.fall.value else "the same as then"
+    return f"agreement {nights} is {change} (drift: lower by more than {one.fall.limit:.3f})"
