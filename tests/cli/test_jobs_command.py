@@ -62,7 +62,7 @@ def test_a_batch_from_its_submission_to_its_results(ask: Run, run: Run, tmp_path
     assert ask("results", batch, "--errors").raw == b""
     assert ask(*words).out.strip() == batch
     assert ask("submit", "in.jsonl.gz", "--name", "other").out.strip() != batch
-    assert "3 of 3 done: 3 scored, 0 failed" in ask("show", batch).out
+    assert "3 of 3 done: 3 with a report, 0 without" in ask("show", batch).out
     assert json.loads(ask("show", batch, "--format", "json").out)["name"] == "nightly"
     assert batch in ask("list").out
     assert batch in [one["id"] for one in json.loads(ask("list", "--format", "json").out)["data"]]

@@ -119,7 +119,7 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
         (
             *[str(one[name]) for name in ("id", "tenant", "name")],
             ", ".join(one["scopes"] or ["-"]),
-            *[str(one[day] or "-")[:16].replace("T", " ") for day in days],
+            *[str(one[day] or "-")[:10] for day in days],
         )
         for one in objects
     ]
