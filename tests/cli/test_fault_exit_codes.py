@@ -15,7 +15,7 @@ from tests.faults.provider import FAULTS, Provider, serving
 NOBODY = "401 404"
 """Nobody is there to be asked: 4."""
 ANSWERED = (
-    "echo-injected swap-model no-usage logprobs gzip long-model negative-usage absurd-usage "
+    "echo-injected no-usage logprobs long-model negative-usage absurd-usage "
     "thinks thinks-unopened thinks-beside thinks-only cached-usage overcached-usage"
 )
 """A verdict in spite of all."""
