@@ -14,13 +14,9 @@ from service.store.access.audit import Actor, Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.jobs.jobs import Batches
-from tests.api.asgi_caller import JSON, Answer, Ask
+from tests.api.asgi_caller import Answer, Ask, bearer
 from tests.jobs.process import until
 from tests.store.test_store_batches import chunks, submission
-
-
-def bearer(key: str) -> dict[str, str]:
-    return JSON | {"authorization": f"Bearer {key}"}
 
 
 @pytest.fixture

@@ -247,11 +247,6 @@ def test_text_in_a_providers_form_is_scored_or_refused_with_its_place(ask: Ask, 
         assert result["report"] or result["error"]["errors"][0]["pointer"]
 
 
-@pytest.mark.shared_data
-def test_an_empty_text_is_no_error_of_ours(ask: Ask) -> None:
-    assert ask("POST", "/v1/score", json.dumps(with_text("")).encode()).status == 422
-
-
 @pytest.mark.whole
 @pytest.mark.shared_data
 def test_text_in_matchers_is_compared_or_refused_with_its_place(ask: Ask, texts: list[str]) -> None:

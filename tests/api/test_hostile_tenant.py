@@ -15,7 +15,7 @@ from service.api.app import create_app
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.wiring import build_engine
-from tests.api.asgi_caller import JSON, exchange
+from tests.api.asgi_caller import bearer, exchange
 from tests.api.test_judged import body, judged
 from tests.faults.provider import Provider
 from tests.stores import open_new_store
@@ -51,13 +51,9 @@ def test_a_hostile_tenant_costs_the_other_no_judged_score(provider: Provider, tm
     async def send(tenant: str, number: int, fault: str, turn: asyncio.Semaphore) -> str:
         asked = json.dumps(body(number) | {"tags": {}}).replace("Refund order", f"{fault} Refund order").encode()
 
-        async def chunks() -> tuple[bytes, bool]:
-            return asked, False
-
         async with turn:
             begun = time.monotonic()
-            headers = JSON | {"authorization": f"Bearer {keys[tenant]}"}
-            answer = await exchange(app, "POST", "/v1/score", chunks, headers, b"")
+            answer = await exchange(app, "POST", "/v1/score", asked, bearer(keys[tenant]))
         if tenant == "quiet":
             seconds.append(time.monotonic() - begun)
         outcome = judged(answer.json) if answer.status == 200 else {"kind": str(answer.status)}

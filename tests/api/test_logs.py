@@ -97,19 +97,14 @@ def test_payloads_and_secrets_are_in_no_log_and_no_metric(ask: Ask, fresh: FastA
     ask("POST", "/v1/score", b"{}", app=fresh, headers={"content-type": CANARY, "content-encoding": CANARY})
     assert len(lines()) == 4 * len(bodies) + 1
     assert CANARY not in "\n".join(lines())
-    assert CANARY not in ask("GET", "/metrics", app=fresh).body.decode()
+    metrics = ask("GET", "/metrics", app=fresh).body.decode()
+    assert not [word for word in (CANARY, own_rubric()["id"]) if word in metrics]
 
 
 def own_rubric() -> dict[str, Any]:
     """A rubric whose id is nobody's business but the caller's."""
     name = CANARY.replace("-", "_")
     return {"id": name, "title": CANARY, "criteria": [{"id": name, "stage": "decide", "check": {"kind": "decide"}}]}
-
-
-def test_the_id_of_a_callers_own_rubric_is_no_label(ask: Ask, fresh: FastAPI) -> None:
-    body = json.dumps(with_text("x") | {"rubric": own_rubric()}).encode()
-    assert ask("POST", "/v1/score", body, app=fresh).json["rubric"]["id"] == own_rubric()["id"]
-    assert own_rubric()["id"] not in ask("GET", "/metrics", app=fresh).body.decode()
 
 
 def test_an_error_of_ours_is_logged_with_its_place_and_without_its_words(ask: Ask, lines: Any) -> None:

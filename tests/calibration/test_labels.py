@@ -28,8 +28,7 @@ def test_the_spellings_of_a_label(given: object, want: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "want"),
-    [((True,), True), ((True, False), True), ((False, True), False), ((False, True, True), True)],
+    ("labels", "want"), [((True,), True), ((True, False), True), ((False, True), False), ((False, True, True), True)]
 )
 def test_most_annotators_decide_and_the_first_where_they_are_even(labels: tuple[bool, ...], want: bool) -> None:
     assert item(0, *labels).passes is want

@@ -13,12 +13,7 @@ from service.errors import RubricError, UnknownRubricError
 
 DECIDE = {"id": "a", "stage": "decide", "check": {"kind": "decide"}}
 SCHEMA = {"id": "b", "stage": "arguments", "check": {"kind": "schema"}}
-JUDGE = {
-    "id": "polite",
-    "level": "trace",
-    "question": "Is the answer polite?",
-    "scale": {"yes": 1.0, "no": 0.0},
-}
+JUDGE = {"id": "polite", "level": "trace", "question": "Is the answer polite?", "scale": {"yes": 1.0, "no": 0.0}}
 
 
 def rubric(*criteria: dict[str, Any], **fields: Any) -> dict[str, Any]:

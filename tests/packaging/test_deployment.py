@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 import pytest
 import sqlalchemy as sa
 import yaml
-from jsonschema_rs import Draft202012Validator
 
 from service import __version__
 from service.api.app import create_app
@@ -132,23 +131,6 @@ def test_the_settings_can_be_read(services: dict[str, Any]) -> None:
 # Kubernetes.
 
 
-def test_everything_is_there_and_names_no_namespace(manifests: dict[tuple[str, str], Any]) -> None:
-    kinds = [
-        "ConfigMap",
-        "Deployment",
-        "Deployment",
-        "HorizontalPodAutoscaler",
-        "NetworkPolicy",
-        "NetworkPolicy",
-        "PodDisruptionBudget",
-        "PodDisruptionBudget",
-        "Secret",
-        "Service",
-    ]
-    assert sorted(kind for kind, _ in manifests) == kinds
-    assert not any("namespace" in one["metadata"] for one in manifests.values())
-
-
 def test_selectors_find_the_pods_they_mean(manifests: dict[tuple[str, str], Any]) -> None:
     for kind, name in (("Deployment", "callgrade-serve"), ("Deployment", "callgrade-worker")):
         spec = manifests[kind, name]["spec"]
@@ -160,60 +142,6 @@ def test_selectors_find_the_pods_they_mean(manifests: dict[tuple[str, str], Any]
     served = manifests["Deployment", "callgrade-serve"]["spec"]["template"]["metadata"]["labels"]
     assert manifests["Service", "callgrade"]["spec"]["selector"] == served
     assert policy(manifests, "callgrade-serve")["podSelector"]["matchLabels"] == served
-
-
-LABELS = {"type": "object", "additionalProperties": {"type": "string"}}
-SELECTOR = {"type": "object", "properties": {"matchLabels": LABELS}, "additionalProperties": False}
-BLOCK = {
-    "type": "object",
-    "properties": {"cidr": {"type": "string"}, "except": {"type": "array", "items": {"type": "string"}}},
-    "required": ["cidr"],
-    "additionalProperties": False,
-}
-PEER = {
-    "type": "object",
-    "properties": {"ipBlock": BLOCK, "namespaceSelector": SELECTOR, "podSelector": SELECTOR},
-    "additionalProperties": False,
-}
-PORT = {
-    "type": "object",
-    "properties": {"protocol": {"enum": ["TCP", "UDP"]}, "port": {"type": ["integer", "string"]}},
-    "required": ["protocol", "port"],
-    "additionalProperties": False,
-}
-
-
-def rules(peers: str) -> dict[str, Any]:
-    """The schema of what comes in (`from`) or goes out (`to`)."""
-    parts = {"ports": {"type": "array", "items": PORT}, peers: {"type": "array", "minItems": 1, "items": PEER}}
-    return {"type": "array", "items": {"type": "object", "properties": parts, "additionalProperties": False}}
-
-
-SPECS = {
-    "NetworkPolicy": {"type": "object", "properties": {"podSelector": SELECTOR,
-     "policyTypes": {"type": "array", "items": {"enum": ["Ingress", "Egress"]}}, "ingress": rules("from"),
-     "egress": rules("to")}, "required": ["podSelector", "policyTypes"], "additionalProperties": False},
-    "PodDisruptionBudget": {"type": "object", "properties": {"maxUnavailable": {"type": "integer", "minimum": 1},
-     "selector": SELECTOR}, "required": ["selector"], "additionalProperties": False},
-}  # fmt: skip
-"""What Kubernetes takes of these kinds, as far as it is used here. A field that is misspelt would be left out in silence."""
-
-VERSIONS = {
-    "ConfigMap": "v1",
-    "Secret": "v1",
-    "Service": "v1",
-    "Deployment": "apps/v1",
-    "PodDisruptionBudget": "policy/v1",
-    "NetworkPolicy": "networking.k8s.io/v1",
-    "HorizontalPodAutoscaler": "autoscaling/v2",
-}
-
-
-def test_manifests_are_of_the_form_that_their_kind_has(manifests: dict[tuple[str, str], Any]) -> None:
-    for (kind, name), one in manifests.items():
-        assert one["apiVersion"] == VERSIONS[kind], name
-        if kind in SPECS:
-            assert [str(error) for error in Draft202012Validator(SPECS[kind]).iter_errors(one["spec"])] == [], name
 
 
 def policy(manifests: dict[tuple[str, str], Any], name: str) -> dict[str, Any]:

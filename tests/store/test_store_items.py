@@ -8,15 +8,8 @@ import sqlalchemy as sa
 from service.store.access.keys import Keys
 from service.store.access.sessions import Sessions
 from service.store.database import Database
-from service.store.jobs.items import (
-    ItemChoice,
-    count_items,
-    count_outcomes,
-    find_item,
-    group_failures,
-    list_items,
-)
-from service.store.tables import SESSIONS
+from service.store.jobs.items import ItemChoice, count_items, count_outcomes, find_item, group_failures, list_items
+from service.store.tables import KEYS, SESSIONS
 from tests.web.site import build_request, fill
 
 SIZE = 9
@@ -55,6 +48,11 @@ def test_a_session_is_worth_its_key(database: Database) -> None:
     assert sessions.authenticate(local) is None  # there is a key now
     assert sessions.authenticate(token + "x") is None
     keys.revoke(made.id)
+    assert sessions.authenticate(token) is None
+    expired = keys.create(name="k", tenant="t")[0].id
+    token = sessions.create(expired)
+    with database.begin() as connection:
+        connection.execute(KEYS.update().where(KEYS.c.id == expired).values(expires_at=1.0))
     assert sessions.authenticate(token) is None
 
 

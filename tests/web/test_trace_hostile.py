@@ -14,6 +14,7 @@ from service.web.trace.marks import escape_invisible
 from service.web.trace.run import build_run_view
 from tests.web.hostile import build_hostile, list_hostile
 
+INLINE = ("a", "span", "sup", "td", "tr", "details", "summary", "p", "div", "pre", "br", "code", "mark")
 ID = re.compile(r"(t\d+-)?[a-z]+(-\d+)?|keys|main")
 LINKS = re.compile(r"(t\d+-\d+ ?)+")
 HOSTILE = list_hostile()
@@ -51,21 +52,7 @@ HARMLESS = Page(render("harmless"))
 @pytest.mark.parametrize("text", [text for _, text in HOSTILE], ids=[name for name, _ in HOSTILE])
 def test_a_page_has_the_elements_that_it_has_with_a_harmless_text(text: str) -> None:
     page = Page(render(text))
-    marked = {
-        "a",
-        "span",
-        "sup",
-        "td",
-        "tr",
-        "details",
-        "summary",
-        "p",
-        "div",
-        "pre",
-        "br",
-        "code",
-        "mark",
-    }  # more or fewer places
+    marked = {*INLINE}  # more or fewer places
     assert {tag: n for tag, n in page.tags.items() if tag not in marked} == {
         tag: n for tag, n in HARMLESS.tags.items() if tag not in marked
     }
@@ -78,11 +65,8 @@ def test_a_page_has_the_elements_that_it_has_with_a_harmless_text(text: str) -> 
     assert page_text.isprintable() or not set("\u202e\u200b\x00\x1b\ud800") & set(page_text)
 
 
-CLASSES = {word for one in HARMLESS.of("class") for word in one.split()} | {
-    "fold",
-    "more",
-    *[f"row-{status}" for status in ROW_WORDS],
-}
+CLASSES = {word for one in [*HARMLESS.of("class"), "fold more"] for word in one.split()}
+CLASSES |= {f"row-{status}" for status in ROW_WORDS}
 
 
 @pytest.mark.parametrize("text", [text for _, text in HOSTILE], ids=[name for name, _ in HOSTILE])
