@@ -151,11 +151,11 @@ def test_a_file_stays_below_and_cannot_be_taken_away_here(ask: Ask, store: Datab
 def test_the_fits_of_a_calibration_are_installed_by_its_name(ask: Ask, store: Database, clock: Clock) -> None:
     engine = Engine(REGISTRY, judging=build_demo_judging(), fits=live(store, clock))
     client = PlayedClient(ask, store, engine=engine, settings=Settings(batch_chunk=16, batch_max_items=300))
-    name = client.submit(items(120), method="isotonic")["id"]
+    name = client.submit(items(60), method="platt")["id"]
     assert client("POST", "/v1/fits", {"calibration": name}).problem["status"] == 409
     client.work()
     [one] = client("POST", "/v1/fits", {"calibration": name}).json["data"]
-    assert (one["calibration"], one["labels"], one["state"]) == (name, 120, "in use")
+    assert (one["calibration"], one["labels"], one["state"]) == (name, 60, "in use")
     assert verdict(client)[1] == "calibrated"
 
 
