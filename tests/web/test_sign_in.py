@@ -6,8 +6,11 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import parse_qsl, quote_plus
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.api.app import create_app
 from service.api.page_route import COOKIE, CSRF_HEADER, PageRoute, make_csrf
@@ -16,6 +19,7 @@ from service.store.access.audit import Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.web.app import add_pages
+from service.web.forms import MAX_FIELDS, parse_form
 from tests.stores import open_new_store
 from tests.web.site import TOKEN, Visitor, build_request, fill
 
@@ -235,3 +239,28 @@ def test_who_signs_in_and_out_is_in_the_audit_log(guarded: Guarded) -> None:
     visitor.fill_in("/", "/sign-out")
     noted = [(one.act, one.who, one.target) for one in Audit(database).page(limit=2).data]
     assert noted == [("session.end", f"key {name}", name), ("session.create", f"key {name}", name)]
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.dictionaries(TEXTS, TEXTS), st.sampled_from(["", "=&+ ~%\r\n\t", "abc"]))
+def test_fields_come_back_as_they_were(fields: dict[str, str], safe: str) -> None:
+    kept = safe.translate(str.maketrans("", "", "=&+%"))
+    sent = "&".join(f"{quote_plus(k, safe=kept)}={quote_plus(v, safe=kept)}" for k, v in fields.items())
+    assert parse_form(sent.encode()) == dict(parse_qsl(sent, keep_blank_values=True)) == fields
+
+
+@given(st.text("a=&+%3D6\n é"))
+def test_what_is_read_is_what_the_library_reads(text: str) -> None:
+    try:
+        found = parse_form(text.encode())
+    except ValueError:
+        return
+    assert found == dict(parse_qsl(text, keep_blank_values=True, errors="strict"))
+
+
+def test_fields_are_counted() -> None:
+    assert len(parse_form(b"&".join(b"a%d" % n for n in range(MAX_FIELDS)))) == MAX_FIELDS
+    with pytest.raises(ValueError, match="at most"):
+        parse_form(b"&" * MAX_FIELDS)
