@@ -22,6 +22,7 @@ SPELT: list[tuple[str, JsonValue]] = [
     ("text: >-\n  one\n  two\n", {"text": "one two"}),
     ("# only a comment before\n---\na: 1\n...\n", {"a": 1}),
     ("plain", "plain"),
+    ("a: '1'\nb: \"true\"", {"a": "1", "b": "true"}),
     ("ø: 日本 😀", {"ø": "日本 😀"}),
     ("\ufeffa: 1", {"a": 1}),
 ]
