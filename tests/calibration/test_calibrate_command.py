@@ -74,3 +74,16 @@ def test_files_that_cannot_be_used(files: tuple[Path, Path], tmp_path: Path) -> 
     taken.write_text("", "utf-8")
     with pytest.raises(typer.BadParameter, match="taken"):
         run_calibration(files[0], taken, QUICK, predictions=[files[1]])
+
+
+def test_a_table_of_labels(tmp_path: Path) -> None:
+    rows = ["id,criterion,group,annotator,label"]
+    rows += [f"i{n},c,g{n},{who},{int(n % 3 > 0)}" for n in range(48) for who in ("a", "b")]
+    (tmp_path / "labels.csv").write_text("\n".join(rows), "utf-8")
+    said = [json.dumps({"id": f"i{n}", "criterion": "c", "raw": n % 3 / 2}) for n in range(48)]
+    (tmp_path / "said.jsonl").write_text("\n".join(said), "utf-8")
+    predictions = [tmp_path / "said.jsonl"]
+    assert run_calibration(tmp_path / "labels.csv", tmp_path / "out", QUICK, predictions=predictions) == ExitCode.PASSED
+    report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
+    assert report["labels"][0]["humans"]["measures"]["kappa"]["value"] == pytest.approx(1.0)
+    assert report["judges"][0]["calibrated"] is False

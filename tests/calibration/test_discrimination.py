@@ -157,6 +157,13 @@ def test_a_good_judge_with_too_few_labels_is_not_installed_yet_and_with_enough_i
     assert not calibrate(labels, said, QUICK).fits[0].refusal
 
 
+def test_one_kind_of_label_tells_nothing() -> None:
+    items = [item(n, True, group=str(n)) for n in range(120)]
+    said = [Prediction(id=one.id, criterion="c", raw=0.9, model="m") for one in items]
+    (fit,) = calibrate(build_labelled_set(enumerate(items, 1), source="s"), said, QUICK).fits
+    assert fit.refusal.startswith("cannot tell: label 10 more, at least 10 failures among them (AUROC undefined")
+
+
 # Chance.
 
 
