@@ -227,7 +227,7 @@ Those that wait most come before those: the type checker runs beside them.
 
 GROUPS = {
     **dict.fromkeys(
-        [f"tests/jobs/test_{name}.py" for name in ("takeover", "questions", "quarantine", "served", "shared")],
+        [f"tests/jobs/test_{name}.py" for name in ("takeover", "crashes", "served")],
         "takeover",
     ),
     **dict.fromkeys(

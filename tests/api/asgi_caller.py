@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
+from urllib.parse import urlencode
 
 from fastapi import FastAPI
 
@@ -14,6 +15,18 @@ from service import problem_types
 
 TYPES = {(one.uri, one.title, one.status) for one in problem_types.TYPES}
 JSON = {"content-type": "application/json"}
+LINES = {"content-type": "application/x-ndjson"}
+
+Parts: TypeAlias = Callable[[], Awaitable[tuple[bytes, bool]]]
+"""A body as it comes: called, some bytes and whether there are more."""
+
+
+def jsonl(*rows: Any) -> bytes:
+    return b"".join(json.dumps(one).encode() + b"\n" for one in rows)
+
+
+def bearer(key: str) -> dict[str, str]:
+    return JSON | {"authorization": f"Bearer {key}"}
 
 
 @dataclass(frozen=True)
@@ -41,32 +54,17 @@ class Answer:
         return found
 
 
-class Ask(Protocol):
-    """Sends one request and waits for the answer."""
-
-    def __call__(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        *,
-        app: FastAPI | None = None,
-        headers: Mapping[str, str] = JSON,
-        query: bytes = b"",
-    ) -> Answer: ...
-
-
 async def exchange(  # noqa: PLR0913 (each is a part of a request)
     app: Callable[..., Any],
     method: str,
     path: str,
-    chunks: Callable[[], Any],
-    headers: Mapping[str, str],
-    query: bytes,
+    body: object = b"",
+    headers: Mapping[str, str] = JSON,
+    query: bytes = b"",
     *,
     client: str = "127.0.0.1",
 ) -> Answer:
-    """One request whose body comes as `chunks()` gives it: (bytes, more) at a time."""
+    """One request. The body: bytes, `Parts` as they come, or a value that is sent as JSON."""
     sent: list[dict[str, Any]] = []
     more = True
 
@@ -74,13 +72,27 @@ async def exchange(  # noqa: PLR0913 (each is a part of a request)
         nonlocal more
         if not more:  # the caller stays
             await asyncio.get_running_loop().create_future()
-        body, more = await chunks()
-        return {"type": "http.request", "body": body, "more_body": more}
+        part, more = await body() if callable(body) else (_encode(body), False)
+        return {"type": "http.request", "body": part, "more_body": more}
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    scope = {
+    await app(build_scope(method, path, headers, query, client=client), receive, send)
+    start, *rest = sent
+    found = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
+    return Answer(start["status"], found, b"".join(part.get("body", b"") for part in rest))
+
+
+def _encode(body: object) -> bytes:
+    return body if isinstance(body, bytes) else json.dumps(body).encode()
+
+
+def build_scope(
+    method: str, path: str, headers: Mapping[str, str] | None = None, query: bytes = b"", *, client: str = "127.0.0.1"
+) -> dict[str, Any]:
+    """What a server tells an application of a request."""
+    return {
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
@@ -90,33 +102,58 @@ async def exchange(  # noqa: PLR0913 (each is a part of a request)
         "raw_path": path.encode(),
         "root_path": "",
         "query_string": query,
-        "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
+        "headers": [
+            (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()
+        ],
         "server": ("localhost", 80),
         "client": (client, 1),
     }
-    await app(scope, receive, send)
-    start, *rest = sent
-    found = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
-    return Answer(start["status"], found, b"".join(part.get("body", b"") for part in rest))
 
 
-def build_ask(runner: asyncio.Runner, default: FastAPI | None = None) -> Ask:
-    """Asks in the loop of `runner`: the application that a request names, else `default`."""
+class Ask(Protocol):
+    """Sends one request and waits for the answer."""
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        body: object = b"",
+        *,
+        app: FastAPI | None = None,
+        headers: Mapping[str, str] = JSON,
+        query: bytes = b"",
+    ) -> Answer: ...
+
+
+def build_ask(run: Callable[[Coroutine[Any, Any, Answer]], Answer], default: FastAPI | None = None) -> Ask:
+    """Asks by way of `run`: the application that a request names, else `default`."""
 
     def ask(
         method: str,
         path: str,
-        body: bytes = b"",
+        body: object = b"",
         *,
         app: FastAPI | None = None,
         headers: Mapping[str, str] = JSON,
         query: bytes = b"",
     ) -> Answer:
-        async def chunks() -> tuple[bytes, bool]:
-            return body, False
-
         asked = app or default
         assert asked is not None
-        return runner.run(exchange(asked, method, path, chunks, headers, query))
+        return run(exchange(asked, method, path, body, headers, query))
 
     return ask
+
+
+class Client:
+    """Asks one application, as one caller."""
+
+    def __init__(self, ask: Ask, app: FastAPI, key: str | None = None) -> None:
+        self.ask = ask
+        self.app = app
+        self.key = key
+
+    def __call__(
+        self, verb: str, path: str, body: object = b"", headers: Mapping[str, str] = JSON, /, **query: object
+    ) -> Answer:
+        known = {} if self.key is None else bearer(self.key)
+        return self.ask(verb, path, body, app=self.app, headers=known | headers, query=urlencode(query).encode())

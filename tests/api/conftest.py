@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,11 @@ from fastapi import FastAPI
 
 from service.api.app import create_app
 from service.store.database import Database
-from tests.api.asgi_caller import Ask, build_ask
+from tests.api.asgi_caller import JSON, Answer, Ask, build_ask
+from tests.conftest import Run
 from tests.stores import open_new_store
+
+Score = Callable[..., Answer]
 
 
 @pytest.fixture(scope="session")
@@ -22,10 +24,15 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
 
 
 @pytest.fixture(scope="session")
-def ask(app: FastAPI) -> Iterator[Ask]:
+def ask(app: FastAPI, run: Run) -> Ask:
     """Sends one request to `app`, or to another application."""
-    with asyncio.Runner() as runner:
-        yield build_ask(runner, app)
+    return build_ask(run, app)
+
+
+@pytest.fixture(scope="session")
+def score(ask: Ask) -> Score:
+    """Has an application score a request."""
+    return lambda app, given, **headers: ask("POST", "/v1/score", given, app=app, headers=JSON | headers)
 
 
 @pytest.fixture

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlencode
-
-from fastapi import FastAPI
 
 from service.api.app import create_app
 from service.engine import Engine
@@ -24,10 +20,9 @@ from service.store.jobs.chunks import Chunks
 from service.store.jobs.duties import claim_duty
 from service.store.jobs.leases import ClaimedChunk
 from service.wiring import build_demo_judging
-from tests.api.asgi_caller import JSON, Answer, Ask
+from tests.api.asgi_caller import LINES, Answer, Ask, Client, jsonl
 
 SMALL = Settings(batch_chunk=16, batch_max_items=200, max_body_bytes=100_000)
-LINES = {"content-type": "application/x-ndjson"}
 ENGINE = Engine(Registry(), judging=build_demo_judging())
 
 
@@ -35,32 +30,23 @@ async def refuse(batch: str) -> None:
     raise WebhookError(f"nobody is told of {batch}", retryable=False)
 
 
-class PlayedClient:
+class PlayedClient(Client):
     """Asks one application, and plays the worker behind it."""
 
     def __init__(self, ask: Ask, database: Database, *, engine: Engine = ENGINE, settings: Settings = SMALL) -> None:
+        super().__init__(ask, create_app(settings, engine=engine, database=database))
         self.database = database
-        self.app: FastAPI = create_app(settings, engine=engine, database=database)
-        self.key: str | None = None
-        self._ask = ask
         self._engine = engine
-
-    def __call__(
-        self, verb: str, path: str, body: bytes = b"", headers: Mapping[str, str] = JSON, /, **query: object
-    ) -> Answer:
-        bearer = {} if self.key is None else {"authorization": f"Bearer {self.key}"}
-        told = urlencode(query).encode()
-        return self._ask(verb, path, body, app=self.app, headers={**headers, **bearer}, query=told)
 
     def submit(self, rows: Sequence[Any], **query: object) -> dict[str, Any]:
         """Submits a calibration of labelled items and predictions."""
-        answer = self("POST", "/v1/calibrations", _write_lines(rows), LINES, **query)
+        answer = self("POST", "/v1/calibrations", jsonl(*rows), LINES, **query)
         assert answer.status == 202, answer.body
         assert answer.headers["location"] == f"/v1/calibrations/{answer.json['id']}"
         return answer.json
 
     def refused(self, status: int, rows: Sequence[Any], **query: object) -> Any:
-        answer = self("POST", "/v1/calibrations", _write_lines(rows), LINES, **query)
+        answer = self("POST", "/v1/calibrations", jsonl(*rows), LINES, **query)
         assert answer.status == status, answer.body
         assert not self("GET", "/v1/calibrations").json["data"]
         return answer.problem
@@ -81,7 +67,3 @@ class PlayedClient:
         while (duty := claim_duty(self.database, chunks.owner, ["finish"])) is not None:
             await worker.fulfil(duty)
         runner.close()
-
-
-def _write_lines(rows: Sequence[Any]) -> bytes:
-    return b"".join(json.dumps(one).encode() + b"\n" for one in rows)

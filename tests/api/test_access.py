@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.api.access import find_caller
 from service.api.app import create_app
-from service.api.key_cache import FRESH_S, KeyCache, find_peer, read_key
-from service.asking.model import disconnect
-from service.errors import BusyError
 from service.settings import Settings
-from service.store.access.keys import USE_S, Caller, Keys
+from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.tables import KEYS
 from service.wiring import build_database
-from tests.api.asgi_caller import JSON, Answer, Ask, exchange
-from tests.api.test_judged import application, body, judged, kept_in
+from tests.api.asgi_caller import JSON, Ask, bearer
 from tests.api.test_server import GOOD, Server, serving
 from tests.bulk import share
-from tests.faults.clock import Clock
-from tests.faults.provider import Provider
 from tests.stores import open_new_store
 
 PUBLIC = {(method, path) for method in ("GET", "HEAD") for path in ("/livez", "/readyz", "/docs")}
@@ -122,10 +112,6 @@ def filled(template: str) -> str:
     return re.sub(r"\{[^}]*\}", "four_step", template)
 
 
-def bearer(key: str) -> dict[str, str]:
-    return JSON | {"authorization": f"Bearer {key}"}
-
-
 BAD: dict[str, Callable[[dict[str, str]], dict[str, str]]] = {
     "none": lambda _: {},
     "empty": lambda _: {"authorization": "Bearer "},
@@ -193,19 +179,6 @@ def test_a_route_that_nobody_thought_of_needs_admin(ask: Ask, home: Path, keys: 
         assert (ask("GET", path, app=app).status, statuses) == (401, [403, 403, 200])
 
 
-def test_handlers_are_told_who_asks(ask: Ask, home: Path, keys: dict[str, str]) -> None:
-    app, seen = create_app(Settings(home=home), database=store(home)), list[Caller]()
-
-    async def look(request: Request) -> Response:
-        seen.append(find_caller(request))
-        return Response()
-
-    app.add_route("/look", look)
-    ask("GET", "/look", app=app, headers=bearer(keys["admin"]))
-    ask("HEAD", "/look", app=app, headers=bearer(keys["admin"]))
-    assert seen == [Caller("acme", keys["admin"].split("_")[1], frozenset({"admin"}))] * 2
-
-
 def test_the_log_tells_which_key_asked_and_not_the_key(
     ask: Ask, guarded: FastAPI, keys: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -250,6 +223,16 @@ def test_where_others_reach_it_nothing_is_open_without_a_key(ask: Ask, tmp_path:
     assert ask("GET", "/livez", app=app).status == 200
 
 
+def test_a_store_that_is_away_lets_nobody_in(ask: Ask, tmp_path: Path) -> None:
+    from service.store.database import open_database
+
+    away = open_database("postgresql+psycopg://nobody@127.0.0.1:9/none")
+    app = create_app(Settings(home=tmp_path, host="0.0.0.0"), database=away)  # noqa: S104 (nothing listens)
+    answer = ask("GET", "/v1/rubrics", app=app, headers=bearer(f"cg_{'a' * 12}_{'b' * 43}"))
+    assert (answer.problem["status"], answer.headers["retry-after"]) == (503, "1")
+    assert ask("GET", "/livez", app=app).status == 200
+
+
 # Over a socket, where the server reads the request line.
 
 
@@ -286,244 +269,3 @@ def test_a_spelling_of_a_path_is_that_path_with_a_key(server: Server, keys: dict
             headers = [f"authorization: Bearer {keys[key]}", "connection: close"]
             assert server.ask("POST", target, GOOD, *headers)[0] == status
     assert server.ask("GET", "/livez")[0] == 200
-
-
-# Remembering keys, and wrong ones.
-
-
-class Store:
-    """Keys that are counted when they are asked for; good ones belong to a tenant of their own name."""
-
-    def __init__(self, *good: str) -> None:
-        self.good = set(good)
-        self.asked: list[str] = []
-        self.noted = SimpleQueue[str]()
-        self.broken = False
-
-    def any_key(self) -> bool:
-        self.asked.append("any")
-        return bool(self.good)
-
-    def authenticate(self, text: str) -> Caller | None:
-        self.asked.append(text)
-        if self.broken:
-            raise BusyError("the database cannot be reached")
-        return Caller(text, text, frozenset({"score"})) if text in self.good else None
-
-    def note_use(self, key_id: str) -> None:
-        self.noted.put(key_id)
-
-
-@pytest.mark.parametrize(("after", "asked"), [(0.0, 1), (FRESH_S - 0.1, 1), (FRESH_S, 2)])
-def test_a_key_is_remembered_for_a_moment(clock: Clock, after: float, asked: int) -> None:
-    async def run() -> None:
-        held = Store("a")
-        callers = KeyCache(held, now=clock.now)
-        first = await callers.authenticate("a")
-        clock.time += after
-        assert await callers.authenticate("a") == first
-        assert held.asked == ["a"] * asked
-
-    asyncio.run(run())
-
-
-def test_those_who_come_at_once_with_one_key_ask_once(clock: Clock) -> None:
-    async def run() -> None:
-        held = Store("a")
-        callers = KeyCache(held, now=clock.now)
-        found = await asyncio.gather(*[callers.authenticate("a") for _ in range(100)])
-        assert len({one.tenant for one in found if isinstance(one, Caller)}) == 1
-        assert None not in found
-        assert held.asked == ["a"]
-
-    asyncio.run(run())
-
-
-def test_a_use_is_kept_once_a_minute_and_a_wrong_key_has_none(clock: Clock) -> None:
-    async def run() -> list[str]:
-        held = Store("a", "b")
-        callers = KeyCache(held, now=clock.now)
-        for _ in range(int(2 * USE_S)):
-            await callers.authenticate("a")
-            await callers.authenticate("wrong")
-            clock.time += 1.0
-        await callers.authenticate("b")
-        return [held.noted.get(timeout=60) for _ in range(3)] + [""] * held.noted.qsize()
-
-    assert asyncio.run(run()) == ["a", "a", "b"]
-
-
-def test_a_use_that_cannot_be_kept_refuses_nobody(clock: Clock) -> None:
-    held, told = Store(), SimpleQueue[str]()
-
-    def keep(key_id: str) -> None:
-        told.put(key_id)
-        raise BusyError("the database cannot be reached")
-
-    held.note_use = keep  # type: ignore[method-assign]
-    held.good.add("a")
-
-    async def run() -> None:
-        callers = KeyCache(held, now=clock.now)
-        for _ in range(2):
-            assert isinstance(await callers.authenticate("a"), Caller)
-            assert told.get(timeout=60) == "a"
-            clock.time += USE_S
-
-    asyncio.run(run())
-
-
-def test_a_store_that_fails_is_no_wrong_key(clock: Clock) -> None:
-    async def run() -> None:
-        held = Store("a")
-        held.broken = True
-        callers = KeyCache(held, now=clock.now)
-        for n in range(50):
-            with pytest.raises(BusyError):
-                await callers.authenticate(f"{n}")
-        held.broken = False
-        assert isinstance(await callers.authenticate("a"), Caller)
-
-    asyncio.run(run())
-
-
-def test_a_door_that_has_closed_stays_closed(clock: Clock) -> None:
-    async def run() -> None:
-        held = Store()
-        callers = KeyCache(held, now=clock.now)
-        assert [await callers.any_key() for _ in range(3)] == [False] * 3
-        held.good.add("a")
-        clock.time += FRESH_S
-        assert await callers.any_key() is True
-        held.good.clear()
-        clock.time += FRESH_S
-        assert await callers.any_key() is True
-        assert held.asked == ["any"] * 2
-
-    asyncio.run(run())
-
-
-def test_a_store_that_is_away_lets_nobody_in(ask: Ask, tmp_path: Path) -> None:
-    from service.store.database import open_database
-
-    away = open_database("postgresql+psycopg://nobody@127.0.0.1:9/none")
-    app = create_app(Settings(home=tmp_path, host="0.0.0.0"), database=away)  # noqa: S104 (nothing listens)
-    answer = ask("GET", "/v1/rubrics", app=app, headers=bearer(f"cg_{'a' * 12}_{'b' * 43}"))
-    assert (answer.problem["status"], answer.headers["retry-after"]) == (503, "1")
-    assert ask("GET", "/livez", app=app).status == 200
-
-
-HEADERS = [
-    ([], None),
-    ([(b"authorization", b"Bearer a")], "a"),
-    ([(b"authorization", b"BEARER a b")], "a b"),
-    ([(b"authorization", b"Bearer")], ""),
-    ([(b"authorization", b"a")], None),
-    ([(b"authorization", b"Digest a")], None),
-    ([(b"x-api-key", b" a ")], "a"),
-    ([(b"x-api-key", b"a"), (b"x-api-key", b"a")], "a"),
-    ([(b"x-api-key", b"a"), (b"x-api-key", b"b")], ""),
-    ([(b"authorization", b"Bearer a"), (b"authorization", b"Bearer b")], ""),
-]
-
-
-@pytest.mark.parametrize(("headers", "key"), HEADERS)
-def test_the_key_of_a_request(headers: list[tuple[bytes, bytes]], key: str | None) -> None:
-    assert read_key(headers) == key
-
-
-PEERS = [
-    (("192.0.2.1", 1), "192.0.2.1"),
-    (("2001:db8::1", 1), "2001:db8::"),
-    (("2001:db8::ffff:1", 1), "2001:db8::"),
-    (("2001:db8:0:1::1", 1), "2001:db8:0:1::"),
-    (("testclient", 1), "testclient"),
-    (None, ""),
-]
-
-
-@pytest.mark.parametrize(("client", "peer"), PEERS)
-def test_an_address_of_ipv6_is_its_network(client: tuple[str, int] | None, peer: str) -> None:
-    assert find_peer({"client": client}) == peer
-
-
-# Tenants and what judges said.
-
-
-@pytest.fixture
-def two_tenants(tmp_path: Path) -> tuple[Database, list[str]]:
-    database = store(tmp_path / "home")
-    return database, [Keys(database).create(name=tenant, tenant=tenant)[1] for tenant in ("a", "b")]
-
-
-async def scored(app: FastAPI, key: str, request: Any = None) -> Answer:
-    async def chunks() -> tuple[bytes, bool]:
-        return json.dumps(request or body()).encode(), False
-
-    return await exchange(app, "POST", "/v1/score", chunks, bearer(key), b"")
-
-
-def told(answer: Answer) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The answer without what differs between any two requests."""
-    report = answer.json
-    judged(report)["judge"].pop("latency_ms")
-    return report, {name: value for name, value in answer.headers.items() if name != "x-request-id"}
-
-
-T = TypeVar("T")
-
-
-async def disconnected(work: Awaitable[T]) -> T:
-    """What `work` gives; the connections of its calls are closed in the loop that opened them."""
-    try:
-        return await work
-    finally:
-        await disconnect()
-
-
-def test_a_tenant_pays_for_what_another_has_cached(
-    provider: Provider, clock: Clock, two_tenants: tuple[Database, list[str]], tmp_path: Path
-) -> None:
-    database, (a, b) = two_tenants
-
-    async def run() -> list[Answer]:
-        app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"), database=database)
-        return [await scored(app, key) for key in (a, b, a, b)]
-
-    primed, asked, *again = map(told, asyncio.run(disconnected(run())))
-    assert provider.counts == {"good": 2}
-    assert asked == primed
-    assert [judged(report)["judge"]["cache"] for report, _ in (primed, asked, *again)] == ["miss", "miss", "hit", "hit"]
-
-
-def test_tenants_share_no_flight(
-    provider: Provider, clock: Clock, two_tenants: tuple[Database, list[str]], tmp_path: Path
-) -> None:
-    database, (a, b) = two_tenants
-    provider.latency = 0.2
-
-    async def run() -> list[Answer]:
-        app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"), database=database)
-        return await asyncio.gather(*[scored(app, key) for key in (a, b) for _ in range(6)])
-
-    answers = asyncio.run(disconnected(run()))
-    assert provider.counts == {"good": 2}
-    uses = [judged(answer.json)["judge"]["cache"] for answer in answers]
-    assert (uses.count("miss"), uses.count("coalesced")) == (2, 10)
-
-
-def test_a_tenant_finds_nothing_in_the_cache_of_another(
-    provider: Provider, clock: Clock, two_tenants: tuple[Database, list[str]], tmp_path: Path
-) -> None:
-    database, (a, b) = two_tenants
-
-    async def run() -> list[Answer]:
-        app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"), database=database)
-        await scored(app, a)
-        return [await scored(app, key, request=body(judges="cached")) for key in (a, b)]
-
-    own, others = [judged(answer.json)["kind"] for answer in asyncio.run(disconnected(run()))]
-    assert (own, others) == ("scored", "skipped")
-
-
-# What the document says.

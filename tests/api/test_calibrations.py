@@ -27,7 +27,6 @@ from service.jobs.fitting import fit
 from service.jobs.worker import send_notice
 from service.registry import Registry
 from service.settings import Settings
-from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.jobs.calibrations import PendingFit
 from service.store.jobs.submission import Material
@@ -246,25 +245,6 @@ def test_a_cancelled_one_is_not_fitted(client: Client) -> None:
     assert client("DELETE", f"/v1/calibrations/{made}").status == 204
     assert client.find(made).status == 404
     assert [rows(client.database, table) for table in (BATCHES, CHUNKS, RESULTS, CALIBRATIONS)] == [0] * 4
-
-
-def test_tenants_do_not_see_each_others(ask: Ask, store: Database) -> None:
-    client, held = Client(ask, store), Keys(store)
-    keys = {name: held.create(name=name, tenant=name, scopes=["calibrate"])[1] for name in ("acme", "other")}
-    client.key = keys["acme"]
-    made = client.submit(items(2))["id"]
-    client.key = keys["other"]
-    assert client("GET", "/v1/calibrations").json["data"] == []
-    asked = [
-        ("GET", ""),
-        ("GET", "/report"),
-        ("GET", "/fits"),
-        ("POST", "/cancel"),
-        ("POST", "/resume"),
-        ("DELETE", ""),
-    ]
-    assert {client(method, f"/v1/calibrations/{made}{more}").status for method, more in asked} == {404}
-    assert client("GET", "/v1/batches").problem["status"] == 403
 
 
 def test_its_end_is_told_as_its_own(store: Database, ask: Ask) -> None:

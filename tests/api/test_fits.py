@@ -23,7 +23,7 @@ from service.wiring import build_demo_judging
 from tests.api.asgi_caller import Ask
 from tests.api.played_client import PlayedClient
 from tests.api.test_calibrations import items
-from tests.api.test_labels import body, dumped
+from tests.api.test_labels import body
 from tests.faults.clock import Clock
 from tests.fits import USES, make_discrimination, make_fit
 
@@ -47,8 +47,8 @@ def fit(**changes: Any) -> Fit:
     return make_fit(**{**bound, **changes})
 
 
-def sent(*fits: Fit) -> bytes:
-    return dumped({"fits": [json.loads(one.model_dump_json()) for one in fits]})
+def sent(*fits: Fit) -> dict[str, Any]:
+    return {"fits": [json.loads(one.model_dump_json()) for one in fits]}
 
 
 def live(database: Database, clock: Clock, *files: Fit) -> LiveFits:
@@ -94,7 +94,7 @@ def test_the_fit_of_a_judge_that_is_not_useful_is_refused(processes: Any, use: s
 
 def verdict(client: PlayedClient) -> tuple[bool, str]:
     """Whether a wrong answer passes, and how that is calibrated."""
-    report = client("POST", "/v1/score", dumped(body(1, right=False))).json
+    report = client("POST", "/v1/score", body(1, right=False)).json
     [result_groundedness] = [one for one in report["criteria"] if one["id"] == "result_groundedness"]
     outcome = result_groundedness["outcomes"][0]["outcome"]
     return outcome["passed"], outcome["calibration"]["status"]
@@ -151,11 +151,11 @@ def test_a_file_stays_below_and_cannot_be_taken_away_here(ask: Ask, store: Datab
 def test_the_fits_of_a_calibration_are_installed_by_its_name(ask: Ask, store: Database, clock: Clock) -> None:
     engine = Engine(REGISTRY, judging=build_demo_judging(), fits=live(store, clock))
     client = PlayedClient(ask, store, engine=engine, settings=Settings(batch_chunk=16, batch_max_items=300))
-    name = client.submit(items(120), method="isotonic")["id"]
-    assert client("POST", "/v1/fits", dumped({"calibration": name})).problem["status"] == 409
+    name = client.submit(items(60), method="platt")["id"]
+    assert client("POST", "/v1/fits", {"calibration": name}).problem["status"] == 409
     client.work()
-    [one] = client("POST", "/v1/fits", dumped({"calibration": name})).json["data"]
-    assert (one["calibration"], one["labels"], one["state"]) == (name, 120, "in use")
+    [one] = client("POST", "/v1/fits", {"calibration": name}).json["data"]
+    assert (one["calibration"], one["labels"], one["state"]) == (name, 60, "in use")
     assert verdict(client)[1] == "calibrated"
 
 
@@ -184,7 +184,7 @@ def test_the_fits_of_a_calibration_are_installed_by_its_name(ask: Ask, store: Da
 def test_what_is_no_fit_is_refused(
     processes: tuple[PlayedClient, PlayedClient], wrong: dict[str, Any], status: int
 ) -> None:
-    assert processes[0]("POST", "/v1/fits", dumped(wrong)).problem["status"] == status
+    assert processes[0]("POST", "/v1/fits", wrong).problem["status"] == status
     assert processes[0]("GET", "/v1/fits").json == {"data": []}
 
 

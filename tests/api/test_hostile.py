@@ -155,40 +155,12 @@ def with_raw_text(text: str) -> dict[str, Any]:
     return {"trace": trace, "expected": {"calls": [{"tool": text, "args": {"a": text}}]}}
 
 
-MATCHERS: list[dict[str, Any]] = [
-    {"kind": "pattern", "pattern": ...},
-    {"kind": "pattern", "pattern": ..., "search": True},
-    {"kind": "contains", "value": ..., "ignore_case": True},
-    {"kind": "prefix", "value": ...},
-    {"kind": "suffix", "value": ..., "ignore_case": True},
-    {"kind": "similar", "value": ..., "metric": "levenshtein"},
-    {"kind": "similar", "value": ..., "metric": "cosine"},
-    {"kind": "similar", "value": ..., "metric": "arcade_cosine"},
-    {"kind": "similar", "value": ..., "metric": "token_set"},
-    {"kind": "json_similar", "value": {"a": ...}},
-    {"kind": "datetime", "value": ...},
-    {"kind": "datetime", "value": "2024-01-01", "formats": [...]},
-    {"kind": "datetime", "value": "2024-01-01", "assume_zone": ...},
-    {"kind": "numeric", "value": ..., "cast": True},
-    {"kind": "one_of", "values": [...]},
-    {"kind": ...},
-]
-
-
 def filled(template: Any, text: str) -> Any:
     if template is ...:
         return text
     if isinstance(template, dict):
         return {key: filled(value, text) for key, value in template.items()}
     return [filled(value, text) for value in template] if isinstance(template, list) else template
-
-
-def with_matchers(text: str) -> Iterator[dict[str, Any]]:
-    """Requests that compare a text with matchers made of it."""
-    events = [{"call": {"name": "f", "arguments": {"a": text}}}]
-    for matcher in MATCHERS:
-        expected = {"calls": [{"tool": "f", "args": {"a": filled(matcher, text)}}]}
-        yield {"trace": {"format": "callgrade", "events": events}, "expected": expected}
 
 
 def with_rubrics(text: str) -> Iterator[dict[str, Any]]:
@@ -240,45 +212,7 @@ def _due(text: str) -> str:
     return "fail" if is_hollow(text) else "pass"
 
 
-@pytest.mark.whole
-@pytest.mark.shared_data
-def test_text_in_a_providers_form_is_scored_or_refused_with_its_place(ask: Ask, texts: list[str]) -> None:
-    for result in many(ask, [with_raw_text(text) for text in share(texts, one_in=4)]):
-        assert result["report"] or result["error"]["errors"][0]["pointer"]
-
-
-@pytest.mark.shared_data
-def test_an_empty_text_is_no_error_of_ours(ask: Ask) -> None:
-    assert ask("POST", "/v1/score", json.dumps(with_text("")).encode()).status == 422
-
-
-@pytest.mark.whole
-@pytest.mark.shared_data
-def test_text_in_matchers_is_compared_or_refused_with_its_place(ask: Ask, texts: list[str]) -> None:
-    for text in share(texts, one_in=15):
-        for result in many(ask, list(with_matchers(text))):
-            assert result["report"] or result["error"]["errors"][0]["pointer"].startswith("/expected/calls/0/args/a")
-
-
 # Schemas.
-
-
-@pytest.fixture(scope="module")
-def schemas(shared_data: Path) -> list[dict[str, Any]]:
-    """Groups of the JSON Schema test suite that follow references, loop and match patterns: schema, tests."""
-    suite = json.loads((shared_data / "hostile" / "json_schema_2020_12.json").read_text("utf-8"))
-    return [group for groups in suite["files"].values() for group in groups]
-
-
-@pytest.mark.shared_data
-def test_schemas_that_refer_and_loop_are_scored_or_refused_with_their_place(
-    ask: Ask, schemas: list[dict[str, Any]]
-) -> None:
-    for group in schemas:
-        for test in group["tests"]:
-            body = json.dumps(with_schema(group["schema"], test["data"])).encode()
-            answer = ask("POST", "/v1/score", body)
-            assert answer.status == 200 or (answer.status == 422 and placed(answer)), group["description"]
 
 
 def with_schema(schema: Any, data: Any) -> dict[str, Any]:

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from service.core.gates.custom import OWN_CHECKS
-from tests.api.test_judged import Send, application, body, loop, send
+from tests.api.conftest import Score
+from tests.api.test_judged import application, body
 from tests.docs.pages import Page
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
-
-__all__ = ["loop", "send"]
 
 TOLD = re.findall(r"`(service(?:\.\w+)+)`", Page("CONTRIBUTING.md").section("## The life of a request"))
 BESIDE = {
@@ -64,10 +63,10 @@ def no_checks_of_users(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("judges", ["off", "live"])
-def test_the_functions_are_entered_in_their_order(provider: Provider, clock: Clock, send: Send, judges: str) -> None:
+def test_the_functions_are_entered_in_their_order(provider: Provider, clock: Clock, score: Score, judges: str) -> None:
     app = application(provider, clock, "says-argument_plausibility")
     with watch() as entered:
-        answer = send(app, "/v1/score", body(judges=judges))
+        answer = score(app, body(judges=judges))
     assert answer.status == 200
     told = [name for name in TOLD if name not in BESIDE | ({AT_ONCE} if judges == "live" else WAITED_FOR)]
     assert len(told) > 12

@@ -25,15 +25,12 @@ from tests.api.asgi_caller import exchange
 
 settings = Settings.from_env(__import__("os").environ)
 
-async def nothing():
-    return b"", False
-
 async def run():
     app = create_app(settings, database=prepare_database(settings))
-    first = await exchange(app, "GET", "/readyz", nothing, {}, b"")
+    first = await exchange(app, "GET", "/readyz")
     before = "litellm" in sys.modules
     statuses = {first.status}
-    while (answer := await exchange(app, "GET", "/readyz", nothing, {}, b"")).status != 200:
+    while (answer := await exchange(app, "GET", "/readyz")).status != 200:
         statuses.add(answer.status)
     needed = [name in sys.modules for name in ("litellm", "openai.resources.chat", "sqlalchemy")]
     print(first.status == 200 and not before, statuses <= {200, 503}, needed)

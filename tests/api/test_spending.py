@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -24,15 +21,13 @@ from service.store.access.keys import Keys
 from service.store.access.usage import Caps, UsageStore
 from service.store.database import Database
 from service.store.times import DAY_S
-from tests.api.asgi_caller import JSON, exchange
-from tests.api.asgi_caller import Answer as Answered
+from tests.api.asgi_caller import Ask, bearer
+from tests.api.conftest import Score
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
 from tests.jobs.plain import Plain
 
 MODEL = "openai/says-yes"
-
-Post = Callable[..., Answered]
 
 
 def rubric(**judge: Any) -> dict[str, Any]:
@@ -62,22 +57,6 @@ def service(
     return create_app(engine=engine, database=database)
 
 
-@pytest.fixture
-def post() -> Iterator[Post]:
-    with asyncio.Runner() as runner:
-
-        def one(
-            app: FastAPI, given: Any = None, path: str = "/v1/score", method: str = "POST", **headers: str
-        ) -> Answered:
-            async def chunks() -> tuple[bytes, bool]:
-                return b"" if given is None else json.dumps(given).encode(), False
-
-            told = JSON | {name.replace("_", "-"): value for name, value in headers.items()}
-            return runner.run(exchange(app, method, path, chunks, told, b""))
-
-        yield one
-
-
 # A request
 
 
@@ -94,9 +73,9 @@ def post() -> Iterator[Post]:
     ids=["questions", "votes", "dollars", "a jury", "judges"],
 )  # fmt: skip
 def test_what_may_not_be_asked_is_refused_before_anything_is(
-    provider: Provider, store: Database, post: Post, given: Any, pointer: str, told: str
+    provider: Provider, store: Database, score: Score, given: Any, pointer: str, told: str
 ) -> None:
-    answer = post(service(provider, store, limits=AskLimits(10, 2.0)), given)
+    answer = score(service(provider, store, limits=AskLimits(10, 2.0)), given)
     (place,) = answer.problem["errors"]
     assert (answer.status, place["pointer"]) == (422, pointer)
     assert told in place["detail"]
@@ -114,11 +93,11 @@ def test_a_trace_of_200_calls_in_as_many_turns_may_be_judged() -> None:
 # A day
 
 
-def test_a_day_that_is_used_up_leaves_questions_open(provider: Provider, store: Database, post: Post) -> None:
+def test_a_day_that_is_used_up_leaves_questions_open(provider: Provider, store: Database, score: Score) -> None:
     app = service(provider, store, Caps(questions=3))
-    whole = post(app, body(2)).json
-    rest = post(app, body(2)).json
-    refused = post(app, body(2))
+    whole = score(app, body(2)).json
+    rest = score(app, body(2)).json
+    refused = score(app, body(2))
     assert len(provider.requests) == 3
     assert [whole["verdict"], rest["verdict"]] == ["pass", "undecided"]
     outcomes = [step["outcomes"]["asked"] for step in rest["steps"]]
@@ -132,14 +111,16 @@ def test_a_day_that_is_used_up_leaves_questions_open(provider: Provider, store: 
 # Usage
 
 
-def test_a_tenant_is_told_of_its_own_usage_and_an_admin_of_all(provider: Provider, store: Database, post: Post) -> None:
+def test_a_tenant_is_told_of_its_own_usage_and_an_admin_of_all(
+    ask: Ask, provider: Provider, store: Database, score: Score
+) -> None:
     made = Keys(store)
     keys = {name: made.create(name=name, tenant=name, scopes=["score"])[1] for name in ("a", "b")}
     keys["admin"] = made.create(name="admin", tenant="ops", scopes=["admin"])[1]
     app = service(provider, store)
     for name, calls in (("a", 2), ("b", 3), ("a", 1)):
-        assert post(app, body(calls), authorization=f"Bearer {keys[name]}").status == 200
-    told = {name: post(app, None, "/v1/usage", "GET", authorization=f"Bearer {key}").json for name, key in keys.items()}
+        assert score(app, body(calls), authorization=f"Bearer {keys[name]}").status == 200
+    told = {name: ask("GET", "/v1/usage", app=app, headers=bearer(key)).json for name, key in keys.items()}
     found = {name: [(one["tenant"], one["questions"]) for one in report["data"]] for name, report in told.items()}
     assert found == {"a": [("a", 3)], "b": [("b", 3)], "admin": [("a", 3), ("b", 3)]}
     (mine,) = told["a"]["data"]
@@ -154,15 +135,15 @@ def test_a_tenant_is_told_of_its_own_usage_and_an_admin_of_all(provider: Provide
         "unpriced_calls": 0,
         "uncertain_usd": 0.0,
     }
-    metrics = post(app, None, "/metrics", "GET", authorization=f"Bearer {keys['admin']}").body.decode()
+    metrics = ask("GET", "/metrics", app=app, headers=bearer(keys["admin"])).body.decode()
     assert 'callgrade_today_questions{tenant="a"} 3.0' in metrics
     assert f'callgrade_judge_request_seconds_count{{model="{MODEL}"}} 6.0' in metrics
 
 
-def test_the_label_of_a_model_is_one_that_was_set(provider: Provider, store: Database, post: Post) -> None:
+def test_the_label_of_a_model_is_one_that_was_set(ask: Ask, provider: Provider, store: Database, score: Score) -> None:
     settings = Settings(judge_model=MODEL, judge_api_base=provider.base(), tenant_day_max_usd=7.0)
     app = create_app(settings, engine=None, database=store)
-    refused = post(app, body(judge_model="openai/made-up-by-a-caller"))
+    refused = score(app, body(judge_model="openai/made-up-by-a-caller"))
     assert refused.problem["errors"][0]["pointer"] == "/judge_model"
-    told = post(app, None, "/v1/usage", "GET").json
+    told = ask("GET", "/v1/usage", app=app).json
     assert (told["max_questions"], told["max_usd"], told["data"]) == (1_000_000, 7.0, [])

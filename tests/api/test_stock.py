@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.jobs.workers import SILENT_S, Workers
 from service.store.tables import WORKERS
 from tests.api.asgi_caller import Ask
+from tests.conftest import Run
 from tests.store.played import ended, opened, paused, recorded
 from tests.stores import open_new_store
 
@@ -101,38 +101,37 @@ def told(stock: BacklogCollector) -> dict[str, float]:
 
 
 @pytest.fixture
-def run() -> Iterator[Callable[[BacklogCollector], dict[str, float]]]:
+def refresh(run: Run) -> Callable[[BacklogCollector], dict[str, float]]:
     """Refreshes, and gives what is told then."""
-    with asyncio.Runner() as runner:
 
-        def refreshed(stock: BacklogCollector) -> dict[str, float]:
-            runner.run(stock.refresh())
-            return told(stock)
+    def refreshed(stock: BacklogCollector) -> dict[str, float]:
+        run(stock.refresh())
+        return told(stock)
 
-        yield refreshed
+    return refreshed
 
 
-def test_it_is_looked_up_once_in_a_while(run: Callable[[BacklogCollector], dict[str, float]]) -> None:
+def test_it_is_looked_up_once_in_a_while(refresh: Callable[[BacklogCollector], dict[str, float]]) -> None:
     time = [0.0]
     looks = Looks(NOTHING, Backlog(NOTHING.batches, 7, 0, 0, 0))
     stock = BacklogCollector(looks, now=lambda: time[0])
-    assert [run(stock)['callgrade_batch_items{state="open"}'] for _ in range(3)] == [0, 0, 0]
+    assert [refresh(stock)['callgrade_batch_items{state="open"}'] for _ in range(3)] == [0, 0, 0]
     assert looks.made == 1
     time[0] = FRESH_S
-    assert run(stock)['callgrade_batch_items{state="open"}'] == 7
+    assert refresh(stock)['callgrade_batch_items{state="open"}'] == 7
 
 
-def test_what_is_unknown_is_not_zero(run: Callable[[BacklogCollector], dict[str, float]]) -> None:
+def test_what_is_unknown_is_not_zero(refresh: Callable[[BacklogCollector], dict[str, float]]) -> None:
     time = [0.0]
     stock = BacklogCollector(Looks(NOTHING, OperationalError("", {}, Exception()), NOTHING), now=lambda: time[0])
-    assert run(stock)["callgrade_workers"] == 0
+    assert refresh(stock)["callgrade_workers"] == 0
     time[0] = FRESH_S
-    assert run(stock) == {"callgrade_store_up": 0}
+    assert refresh(stock) == {"callgrade_store_up": 0}
     time[0] = 2 * FRESH_S
-    assert run(stock)["callgrade_store_up"] == 1
+    assert refresh(stock)["callgrade_store_up"] == 1
 
 
-def test_nobody_waits_for_a_database_that_hangs(run: Callable[[BacklogCollector], dict[str, float]]) -> None:
+def test_nobody_waits_for_a_database_that_hangs(refresh: Callable[[BacklogCollector], dict[str, float]]) -> None:
     free, begun = threading.Event(), []
 
     def hanging() -> Backlog:
@@ -142,7 +141,7 @@ def test_nobody_waits_for_a_database_that_hangs(run: Callable[[BacklogCollector]
 
     stock = BacklogCollector(hanging, timeout=0.01)
     try:
-        assert [run(stock), run(stock)] == [{"callgrade_store_up": 0}] * 2
+        assert [refresh(stock), refresh(stock)] == [{"callgrade_store_up": 0}] * 2
         assert len(begun) == 1
     finally:
         free.set()

@@ -19,11 +19,10 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.settings import Settings
 from service.store.database import Database
-from tests.api.asgi_caller import Answer, exchange
+from tests.api.asgi_caller import LINES, Answer, exchange
 from tests.faults.disk import small
 
 MB = 2**20
-LINES = {"content-type": "application/x-ndjson"}
 ONE, OTHER = "127.0.0.1", "127.0.0.2"
 
 
@@ -41,12 +40,7 @@ def lines(size: int) -> bytes:
 
 
 async def send(app: FastAPI, size: int, client: str, path: str = "/v1/batches") -> Answer:
-    parts = iter([(lines(size), False)])
-
-    async def chunks() -> tuple[bytes, bool]:
-        return next(parts)
-
-    return await exchange(app, "POST", path, chunks, LINES, b"", client=client)
+    return await exchange(app, "POST", path, lines(size), LINES, client=client)
 
 
 @asynccontextmanager
@@ -60,7 +54,7 @@ async def under_way(app: FastAPI, size: int, client: str) -> AsyncGenerator[asyn
         sent.set()
         return await asyncio.get_running_loop().create_future()
 
-    task = asyncio.create_task(exchange(app, "POST", "/v1/batches", chunks, LINES, b"", client=client))
+    task = asyncio.create_task(exchange(app, "POST", "/v1/batches", chunks, LINES, client=client))
     waiting = asyncio.create_task(sent.wait())
     await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
     yield task

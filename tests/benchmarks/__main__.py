@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.benchmarks import (
-    batches,
-    drift,
-    http,
-    judging,
-    memory,
-    table,
-    tenants,
-)
+from tests.benchmarks import batches, drift, http, judging, memory, table, tenants
 
 BENCHMARKS = {
     "table": table.measure,

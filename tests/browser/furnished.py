@@ -17,11 +17,11 @@ from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.installed_fits import InstalledFits
 from service.wiring import build_demo_judging, prepare_database
-from tests.api.asgi_caller import build_ask
+from tests.api.asgi_caller import LINES, build_ask, jsonl
 from tests.api.played_client import SMALL, PlayedClient
 from tests.api.test_calibrations import items
 from tests.api.test_fits import fit, sent
-from tests.api.test_labels import LINES, body, dumped, jsonl
+from tests.api.test_labels import body
 from tests.api.test_server import Server, serving
 from tests.web.site import NOBODY, build_call, build_request, fill
 
@@ -68,12 +68,12 @@ def _fill(client: PlayedClient) -> dict[str, str]:
         "id"
     ]
     client.work()
-    kept = client("POST", "/v1/score", dumped(build_long() | {"store": True})).headers["x-callgrade-score-id"]
+    kept = client("POST", "/v1/score", build_long() | {"store": True}).headers["x-callgrade-score-id"]
     for n in range(LONG + 1, LONG + 7):
         for annotator in ("ana", "ben")[: 1 + n % 2]:
             word = "pass" if (n % 4 == 0) == (annotator == "ben") else "fail"
             label = {"item": f"{batch}/{n}", "criterion": "result_groundedness", "label": word, "note": PROSE}
-            assert client("POST", "/v1/labels", dumped({**label, "annotator": annotator})).status == 200
+            assert client("POST", "/v1/labels", {**label, "annotator": annotator}).status == 200
     client("POST", "/v1/fits", sent(fit()))
     calibration = client.submit(items(20), name="Answers about orders")["id"]
     return {
@@ -93,7 +93,7 @@ def furnish(home: Path) -> Iterator[tuple[Server, Database, dict[str, str]]]:
     _, empty_key = keys.create(name="new", tenant="empty", scopes=("admin",))
     with asyncio.Runner() as runner:
         engine = Engine(Registry(), judging=build_demo_judging(), fits=fits)
-        client = PlayedClient(build_ask(runner), database, engine=engine, settings=SMALL)
+        client = PlayedClient(build_ask(runner.run), database, engine=engine, settings=SMALL)
         client.key = key
         named = _fill(client)
     running = fill(

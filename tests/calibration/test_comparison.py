@@ -38,11 +38,7 @@ def test_by_hand() -> None:
     a = side("a", *[(True, 0.6)] * 4, (True, 0.4), *[(False, 0.4)] * 5)
     b = side("b", *[(True, 0.7)] * 5, *[(False, 0.3)] * 3, *[(False, 0.7)] * 2)
     (found,) = compare_sides([a], [b], resampling=QUICK)
-    want = {
-        "accuracy": (0.9, 0.8),
-        "kappa": (0.8, 0.6),
-        "brier": (0.1 * 0.36 + 0.9 * 0.16, 0.2 * 0.49 + 0.8 * 0.09),
-    }
+    want = {"accuracy": (0.9, 0.8), "kappa": (0.8, 0.6), "brier": (0.1 * 0.36 + 0.9 * 0.16, 0.2 * 0.49 + 0.8 * 0.09)}
     for row in found.figures:
         assert (row.a.value, row.b.value) == pytest.approx(want[row.name])
         assert row.difference.value == pytest.approx(want[row.name][1] - want[row.name][0])

@@ -115,7 +115,4 @@ def test_what_a_model_said_as_a_member_and_by_itself_counts_once() -> None:
     assert {one.binding.models for one in juries} == {("m0", "m1")}
     assert [
         (one.binding.model, len(one.raw), {len(raw) for raw in one.raw.values()}) for one in group_by_judge(said)
-    ] == [
-        ("m0", 4, {1}),
-        ("m1", 4, {1}),
-    ]
+    ] == [("m0", 4, {1}), ("m1", 4, {1})]

@@ -70,17 +70,6 @@ def test_figures_are_of_the_held_out_items_alone() -> None:
     assert run.fits[0].calibrator.apply(0.9) > 0.9
 
 
-@pytest.mark.parametrize(
-    ("count", "method", "calibrated"),
-    [(40, "identity", False), (60, "platt", True), (320, "isotonic", True)],
-)
-def test_the_method_follows_the_number_of_labels(count: int, method: str, calibrated: bool) -> None:
-    run = calibrate(*drawn(count), QUICK)
-    (judge,), (fit,) = run.report.judges, run.fits
-    assert (judge.method, judge.calibrated, fit.enough, fit.usable) == (method, calibrated, calibrated, calibrated)
-    assert any("uncalibrated" in remark for remark in run.report.remarks) is not calibrated
-
-
 def test_constructed_labels_are_no_human_agreement() -> None:
     labels, predictions = drawn(400, origin="constructed")
     run = calibrate(labels, predictions, QUICK)

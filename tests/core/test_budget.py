@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service import InputError, score
-from service.asking.budget.ask_limits import AskLimits
 from service.core import work_limits
 from service.core.alignment.assignment import align
 from service.core.alignment.chain import find_fullest, find_longest_chain
@@ -22,7 +21,6 @@ from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.texts import MAX_MENTIONS_OF_ALL
 from service.core.json.differences import ChangeIndex, JsonChange, PointerPatterns, covers
 from service.core.json.values import Contents, equals
-from service.core.judging.judges import Ask, Judge
 from service.core.outcome import Skipped
 from service.core.report import Report
 from service.core.work_limits import (
@@ -31,7 +29,6 @@ from service.core.work_limits import (
     MAX_JUDGES,
     MAX_NAME_CHARS,
     MAX_OUTCOMES,
-    MAX_QUESTIONS,
     MAX_WEIGHED_PAIRS,
     Meter,
     OverBudgetError,
@@ -64,12 +61,6 @@ def scored(body: dict[str, Any]) -> Report:
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_a_small_body_of_each_kind_is_scored_whole(name):
     assert skips(scored(BODIES[name](12))) == []
-
-
-def test_a_thousand_calls_of_one_tool_in_another_order_are_all_found():
-    report = scored(reversed_calls(1_000))
-    assert [step.matched for step in report.steps] == list(reversed(range(1_000)))
-    assert {step.outcomes["arguments"].value for step in report.steps} == {1.0}
 
 
 # What goes over it.
@@ -217,17 +208,6 @@ def test_a_rubric_beyond_the_limits_is_refused_by_place_and_number(rubric, said)
     with pytest.raises(InputError) as refused:
         scored({"trace": trace([call("f")]), "rubric": rubric})
     assert [str(problem) for problem in refused.value.problems] == [said]
-
-
-@pytest.mark.parametrize(("models", "votes"), [((), 1), (("a", "b"), 15)])
-def test_the_votes_of_an_item_are_counted(models, votes):
-    judge = Judge.model_validate(
-        {"id": "j", "level": "step", "question": "?", "scale": {"a": 1, "b": 0}, "votes": votes, "models": models}
-    )
-    most = MAX_QUESTIONS // (votes * max(1, len(models)))
-    AskLimits().admit_questions([Ask("c", judge)] * most)
-    with pytest.raises(InputError, match=rf"^/rubric/criteria: \d+ requests to judges; at most {MAX_QUESTIONS}"):
-        AskLimits().admit_questions([Ask("c", judge)] * (most + 1))
 
 
 def test_suggestions_are_bounded_in_number_and_length():

@@ -47,17 +47,6 @@ def verdicts(report: Report) -> list[object]:
 
 
 @LAW
-@given(requests())
-def test_every_score_lies_between_0_and_1(request):
-    report = score(request)
-    for name, value in scores(report).items():
-        assert value is None or 0 <= value <= 1, name
-    for stage in report.stages:
-        assert stage.coverage is None or 0 <= stage.coverage <= 1
-    assert report.coverage is None or 0 <= report.coverage <= 1
-
-
-@LAW
 @given(requests(), st.lists(st.integers(0, 20), min_size=1, max_size=3))
 def test_tools_that_are_offered_again_change_nothing(request, places):
     trace = request["trace"]
@@ -220,11 +209,11 @@ def _replies(data: st.DataObject, made: Any) -> dict[str, Any]:
 
 @LAW
 @given(st.data(), requests())
-def test_replies_keep_every_score_in_range(data, request):
+def test_every_score_lies_between_0_and_1_whatever_is_replied(data, request):
     made = plan(request)
-    report = conclude(made, _replies(data, made))
-    assert all(value is None or 0 <= value <= 1 for value in scores(report).values())
-    assert report.coverage is None or 0 <= report.coverage <= 1
+    for report in (score(request), conclude(made, _replies(data, made))):
+        parts = [*scores(report).values(), report.coverage, *[stage.coverage for stage in report.stages]]
+        assert all(value is None or 0 <= value <= 1 for value in parts)
 
 
 @LAW

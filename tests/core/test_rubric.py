@@ -1,24 +1,23 @@
-"""Rubrics: what is refused and where, what an extension changes, what the hash covers."""
+"""Rubrics: what is refused and where, what an extension changes, what the hash covers, and rubrics/schema.json for editors."""
 
 # ruff: noqa: E501 (a row of a table stays on its line)
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from service import InputError, Registry, score
 from service.core.rubric import STAGES, Rubric
+from service.core.rubric_extension import build_rubric_schema
 from service.errors import RubricError, UnknownRubricError
+from service.reading.packaged_files import find_resource, read_yaml
 
 DECIDE = {"id": "a", "stage": "decide", "check": {"kind": "decide"}}
 SCHEMA = {"id": "b", "stage": "arguments", "check": {"kind": "schema"}}
-JUDGE = {
-    "id": "polite",
-    "level": "trace",
-    "question": "Is the answer polite?",
-    "scale": {"yes": 1.0, "no": 0.0},
-}
+JUDGE = {"id": "polite", "level": "trace", "question": "Is the answer polite?", "scale": {"yes": 1.0, "no": 0.0}}
 
 
 def rubric(*criteria: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -163,3 +162,24 @@ def test_criteria_stand_in_the_order_of_the_contract():
 def test_how_a_criterion_folds_its_outcomes(check, aggregate, worst):
     written = {"id": "a", "stage": "arguments", "check": {"kind": check}, "aggregate": aggregate}
     assert Rubric.model_validate(rubric(written)).compiled_criteria[0].takes_minimum is worst
+
+
+RUBRICS = sorted(find_resource("rubrics").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(build_rubric_schema())
+
+
+@pytest.mark.parametrize("file", RUBRICS, ids=lambda file: file.stem)
+def test_the_packaged_rubrics_fit_it(validator: jsonschema_rs.Draft202012Validator, file: Path):
+    document = read_yaml(file.read_text("utf-8"), source=file.name)
+    assert [error.message for error in validator.iter_errors(document)] == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"id": "x"}, {"id": "x", "criteria": []}, {"id": "x", "criteria": [{"id": "a"}]}]
+)
+def test_it_refuses_what_is_no_rubric(validator, wrong):
+    assert not validator.is_valid(wrong)

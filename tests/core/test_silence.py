@@ -279,11 +279,7 @@ def test_a_result_that_is_wrapped_in_text_turns_nothing_green(data: st.DataObjec
         assert before.verdict in GREEN or after.verdict not in GREEN
 
 
-WORTHS = st.builds(
-    CriterionWorth,
-    st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]),
-    st.booleans(),
-)
+WORTHS = st.builds(CriterionWorth, st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]), st.booleans())
 
 
 @st.composite

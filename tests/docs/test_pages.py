@@ -16,19 +16,7 @@ from tests.docs.pages import PAGES, README, ROOT, Block, Page, pages_with, shell
 from tests.launchers import find_launchers
 
 SET_UPS = {
-    *(
-        "serve",
-        "http",
-        "batches",
-        "batching",
-        "hosted",
-        "local",
-        "check",
-        "keys",
-        "judging",
-        "sandbox",
-        "sandboxed",
-    ),
+    *("serve", "http", "batches", "batching", "hosted", "local", "check", "keys", "judging", "sandbox", "sandboxed"),
     *("checkout", "install"),
 }
 """Kinds of blocks that need more than a folder: test_set_ups.py and test_contributing.py run them."""

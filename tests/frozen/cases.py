@@ -11,10 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from service.cli import main
+from service.reading import packaged_files
 from tests import own_checks  # noqa: F401 (registers the checks that tables name)
 from tests.core.test_gates import FILES, TABLES, request_of
 from tests.core.test_verdicts import TABLE, body_of
-from tests.frozen.doors import read_table, run_command
 from tests.tables import read_yaml
 
 Json = Any
@@ -35,13 +36,13 @@ def read_cases() -> dict[str, Json]:
 
 
 def _load(*parts: str) -> Json:
-    return read_table(DATA.joinpath(*parts).read_text("utf-8"), source=parts[-1])
+    return packaged_files.read_yaml(DATA.joinpath(*parts).read_text("utf-8"), source=parts[-1])
 
 
 def _demo() -> Named:
     with TemporaryDirectory() as folder, redirect_stderr(StringIO()):
         file = Path(folder) / "cases.jsonl"
-        assert run_command("demo", "--save", str(file)) == 0
+        assert main(["demo", "--save", str(file)]) == 0
         for number, line in enumerate(file.read_text("utf-8").splitlines()):
             yield f"demo: {number}", json.loads(line)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from zlib import crc32
 
+from service import Engine, InputError, Registry, report_json, score
+from service.wiring import build_demo_judging
 from tests.frozen.cases import Json, read_cases
-from tests.frozen.doors import rubric_ids, score_body
 from tests.frozen.golden import canonical, differences, digest, read_archive, read_golden, write_archive, write_golden
 
 HASHES, WHOLE, READABLE = "reports.json", "reports.xz", "demo.json"
@@ -20,10 +24,42 @@ SHARE = 20
 
 Choice = Callable[[str, str], bool]
 
+CLOCK = re.compile(rb'"latency_ms":[0-9.e+-]+')
+"""The one thing in a report that depends on the machine."""
+
+
+class Judge:
+    """The engine with the stand-in as its judge, in an event loop of its own."""
+
+    def __init__(self) -> None:
+        self._engine = Engine(Registry(), judging=build_demo_judging())
+        self._loop = asyncio.Runner()
+
+    def score(self, body: Json) -> bytes:
+        """The report, without what the clock said."""
+        report = self._loop.run(self._engine.score_async(body))
+        return CLOCK.sub(b'"latency_ms":0', report_json(report))
+
+
+@cache
+def judge() -> Judge:
+    """One for all."""
+    return Judge()
+
+
+def score_body(body: Json, mode: str) -> tuple[bytes, list[str]]:
+    """The report of a request, or no bytes and what is wrong with the request. `mode`: off, live, or unsaid."""
+    body = {name: value for name, value in body.items() if name not in ("judges", "judge_model", "sandbox")}
+    body |= {} if mode == "unsaid" else {"judges": mode}
+    try:
+        return (judge().score(body) if mode == "live" else report_json(score(body))), []
+    except InputError as error:
+        return b"", [f"{problem.path}: {problem.message}" for problem in error.problems]
+
 
 def columns() -> list[str]:
     """Rubrics and modes."""
-    return [*OWN, *[f"{name} off" for name in rubric_ids()], JUDGED]
+    return [*OWN, *[f"{rubric.id} off" for rubric in Registry()], JUDGED]
 
 
 def every(case: str, column: str) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.frozen.cases import read_cases
-from tests.frozen.doors import replies_kept
 from tests.frozen.golden import AGAIN, differences, read_golden
-from tests.frozen.keys import CACHED, FILE, check_keys
+from tests.frozen.keys import CACHED, FILE, check_keys, replies_kept
 from tests.frozen.reports import check_reports, sample
 
 CHECKS = {"reports": lambda: check_reports(sample), "keys": check_keys}

@@ -226,11 +226,6 @@ def test_only_an_assistant_writes_to_another_agent() -> None:
         read_trace({"format": "callgrade", "events": [{"user": "Hi", "to": "bookings"}]})
 
 
-def test_the_report_names_the_agent_of_each_step() -> None:
-    report = score({"trace": record("genai", INVENTED, "KL9923"), "judges": "off"})
-    assert [step.agent for step in report.steps] == ["front", "bookings"]
-
-
 @pytest.mark.shared_data
 def test_the_shared_rows(shared_data: Path) -> None:
     file = shared_data.parent / "cases" / "more_cases.jsonl"

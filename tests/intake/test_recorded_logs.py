@@ -50,27 +50,15 @@ def describe(trace: Trace) -> dict[str, Any]:
 
 
 @fixtures
-def test_a_fixture_says_where_it_is_from(name: str, fixture: dict[str, Any]) -> None:
-    assert "package" in fixture or "from documentation" in fixture
-
-
-@fixtures
-def test_the_format_of_a_log_is_guessed(name: str, fixture: dict[str, Any]) -> None:
-    assert guess_format(fixture["record"]) == name
-
-
-@fixtures
 def test_what_is_read_is_what_the_run_had(name: str, fixture: dict[str, Any]) -> None:
+    assert "package" in fixture or "from documentation" in fixture
+    assert guess_format(fixture["record"]) == name
     trace = load(name, fixture["record"])
     assert describe(trace) == fixture["run"]
     assert sorted([part.kind, part.path] for part in trace.unread if part.kind != "other") == sorted(
         one for one in fixture["unread"] if one[0] != "other"
     )
-
-
-@fixtures
-def test_what_is_unread_stands_where_it_is_said_to(name: str, fixture: dict[str, Any]) -> None:
-    for part in load(name, fixture["record"]).unread:
+    for part in trace.unread:  # it stands where it is said to
         here: Any = fixture["record"]
         for token in part.path.split("/")[1:]:
             here = here[int(token) if isinstance(here, list) else token.replace("~1", "/").replace("~0", "~")]

@@ -11,11 +11,7 @@ from conversation import ANSWER, MODEL, QUESTION, get_order, write
 from smolagents import CodeAgent, Model, OpenAIServerModel, ToolCallingAgent, tool
 from smolagents.models import ChatMessage, MessageRole
 
-LINES = (
-    'print(get_order(order_id="A-1001"))',
-    'print(get_order(order_id="A-2002"))',
-    f"final_answer({ANSWER!r})",
-)
+LINES = ('print(get_order(order_id="A-1001"))', 'print(get_order(order_id="A-2002"))', f"final_answer({ANSWER!r})")
 
 
 class Caller(OpenAIServerModel):

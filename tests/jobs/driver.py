@@ -103,11 +103,7 @@ class Driver:
 def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None, days: Days) -> Engine:
     port = LiteLLM(api_base=provider.base(), api_key="none", reply="auto")
     caller = ModelCaller(
-        port,
-        lambda _: ProviderGate(clock),
-        pricing=port.worst_usd,
-        policy=RetryPolicy(),
-        chance=random.Random(7),
+        port, lambda _: ProviderGate(clock), pricing=port.worst_usd, policy=RetryPolicy(), chance=random.Random(7)
     )
     cache = NoCache() if folder is None else DiskCache(folder / "cache", ttl=3_600.0, max_bytes=2**24, patience=60)
     judging = Judging(caller, cache, Judges(f"openai/{model}", api_base=provider.base()), pricing=port.worst_usd)

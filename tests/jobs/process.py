@@ -33,7 +33,7 @@ STEP = {
 TOOLS = [{"type": "function", "function": {"name": "refund", "parameters": {"type": "object"}}}]
 
 
-def request(number: int, **more: Any) -> dict[str, Any]:
+def request(number: int = 1, **more: Any) -> dict[str, Any]:
     """A request with one question for a judge, another one for each number."""
     call = {"id": "c", "type": "function", "function": {"name": "refund", "arguments": json.dumps({"order": number})}}
     messages = [{"role": "user", "content": f"Refund order {number}."}, {"role": "assistant", "tool_calls": [call]}]

@@ -101,10 +101,7 @@ def predict(changes: Changes) -> Prediction:
 
 
 def score(changes: Changes, fits: Sequence[Fit]) -> Report:
-    events = [
-        {"call": {"name": "tool", "arguments": {}}, "result": ITEM.payload},
-        {"assistant": ITEM.answer or ""},
-    ]
+    events = [{"call": {"name": "tool", "arguments": {}}, "result": ITEM.payload}, {"assistant": ITEM.answer or ""}]
     trace: Any = {"format": "callgrade", "events": events}
     rubric: Any = build_rubric(changes).model_dump(mode="json")
     return asyncio.run(build_engine(changes, fits).score_async({"rubric": rubric, "trace": trace}))

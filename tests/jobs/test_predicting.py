@@ -58,11 +58,7 @@ def item(**more: Any) -> LabelledItem:
 
 
 def predicted(
-    run: Run,
-    items: Sequence[LabelledItem],
-    judging: Judging | None = None,
-    *,
-    repeats: int = 1,
+    run: Run, items: Sequence[LabelledItem], judging: Judging | None = None, *, repeats: int = 1
 ) -> tuple[list[Prediction], list[str]]:
     asking = AskSettings(REGISTRY.find("four_step"), repeats=repeats)
     found = run(listed(collect_predictions(Engine(REGISTRY, judging=judging or build_demo_judging()), items, asking)))

@@ -369,10 +369,7 @@ LABELLED = [labelled(0), {"id": "i000", "criterion": "result_groundedness", "raw
 
 @pytest.mark.parametrize(
     ("kind", "draft", "options", "rows"),
-    [
-        (Batches, BatchDraft, BatchOptions(), [item()]),
-        (Calibrations, CalibrationDraft, CalibrationOptions(), LABELLED),
-    ],
+    [(Batches, BatchDraft, BatchOptions(), [item()]), (Calibrations, CalibrationDraft, CalibrationOptions(), LABELLED)],
 )
 def test_an_answer_to_commit_that_gets_lost_makes_no_second_job(
     database: Database, kind: type[Jobs[Any]], draft: type[Draft], options: RunOptions, rows: list[Any]

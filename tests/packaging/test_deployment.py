@@ -1,9 +1,14 @@
-"""compose.yaml and kubernetes.yaml, read as data: there need be neither engine nor cluster here."""
+"""The container's recipe, compose.yaml, kubernetes.yaml and the checks' set-up, read as data: no engine or cluster is needed."""
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
@@ -12,12 +17,12 @@ from urllib.parse import urlsplit
 import pytest
 import sqlalchemy as sa
 import yaml
-from jsonschema_rs import Draft202012Validator
 
 from service import __version__
 from service.api.app import create_app
 from service.outbound.addresses import METADATA as METADATA_SERVICES
 from service.outbound.addresses import PRIVATE
+from service.reading.packaged_files import read_yaml
 from service.settings import Settings, list_settings
 from service.store.tables import METADATA
 
@@ -132,23 +137,6 @@ def test_the_settings_can_be_read(services: dict[str, Any]) -> None:
 # Kubernetes.
 
 
-def test_everything_is_there_and_names_no_namespace(manifests: dict[tuple[str, str], Any]) -> None:
-    kinds = [
-        "ConfigMap",
-        "Deployment",
-        "Deployment",
-        "HorizontalPodAutoscaler",
-        "NetworkPolicy",
-        "NetworkPolicy",
-        "PodDisruptionBudget",
-        "PodDisruptionBudget",
-        "Secret",
-        "Service",
-    ]
-    assert sorted(kind for kind, _ in manifests) == kinds
-    assert not any("namespace" in one["metadata"] for one in manifests.values())
-
-
 def test_selectors_find_the_pods_they_mean(manifests: dict[tuple[str, str], Any]) -> None:
     for kind, name in (("Deployment", "callgrade-serve"), ("Deployment", "callgrade-worker")):
         spec = manifests[kind, name]["spec"]
@@ -160,60 +148,6 @@ def test_selectors_find_the_pods_they_mean(manifests: dict[tuple[str, str], Any]
     served = manifests["Deployment", "callgrade-serve"]["spec"]["template"]["metadata"]["labels"]
     assert manifests["Service", "callgrade"]["spec"]["selector"] == served
     assert policy(manifests, "callgrade-serve")["podSelector"]["matchLabels"] == served
-
-
-LABELS = {"type": "object", "additionalProperties": {"type": "string"}}
-SELECTOR = {"type": "object", "properties": {"matchLabels": LABELS}, "additionalProperties": False}
-BLOCK = {
-    "type": "object",
-    "properties": {"cidr": {"type": "string"}, "except": {"type": "array", "items": {"type": "string"}}},
-    "required": ["cidr"],
-    "additionalProperties": False,
-}
-PEER = {
-    "type": "object",
-    "properties": {"ipBlock": BLOCK, "namespaceSelector": SELECTOR, "podSelector": SELECTOR},
-    "additionalProperties": False,
-}
-PORT = {
-    "type": "object",
-    "properties": {"protocol": {"enum": ["TCP", "UDP"]}, "port": {"type": ["integer", "string"]}},
-    "required": ["protocol", "port"],
-    "additionalProperties": False,
-}
-
-
-def rules(peers: str) -> dict[str, Any]:
-    """The schema of what comes in (`from`) or goes out (`to`)."""
-    parts = {"ports": {"type": "array", "items": PORT}, peers: {"type": "array", "minItems": 1, "items": PEER}}
-    return {"type": "array", "items": {"type": "object", "properties": parts, "additionalProperties": False}}
-
-
-SPECS = {
-    "NetworkPolicy": {"type": "object", "properties": {"podSelector": SELECTOR,
-     "policyTypes": {"type": "array", "items": {"enum": ["Ingress", "Egress"]}}, "ingress": rules("from"),
-     "egress": rules("to")}, "required": ["podSelector", "policyTypes"], "additionalProperties": False},
-    "PodDisruptionBudget": {"type": "object", "properties": {"maxUnavailable": {"type": "integer", "minimum": 1},
-     "selector": SELECTOR}, "required": ["selector"], "additionalProperties": False},
-}  # fmt: skip
-"""What Kubernetes takes of these kinds, as far as it is used here. A field that is misspelt would be left out in silence."""
-
-VERSIONS = {
-    "ConfigMap": "v1",
-    "Secret": "v1",
-    "Service": "v1",
-    "Deployment": "apps/v1",
-    "PodDisruptionBudget": "policy/v1",
-    "NetworkPolicy": "networking.k8s.io/v1",
-    "HorizontalPodAutoscaler": "autoscaling/v2",
-}
-
-
-def test_manifests_are_of_the_form_that_their_kind_has(manifests: dict[tuple[str, str], Any]) -> None:
-    for (kind, name), one in manifests.items():
-        assert one["apiVersion"] == VERSIONS[kind], name
-        if kind in SPECS:
-            assert [str(error) for error in Draft202012Validator(SPECS[kind]).iter_errors(one["spec"])] == [], name
 
 
 def policy(manifests: dict[tuple[str, str], Any], name: str) -> dict[str, Any]:
@@ -322,3 +256,94 @@ def put(connection: sqlite3.Connection, batch: str, status: str, *, done: list[i
         marks = ", ".join(f":{name}" for name in columns)
         for row in rows:
             connection.execute(f"INSERT INTO {table} VALUES ({marks})", dict.fromkeys(columns, 0) | row)  # noqa: S608
+
+
+@pytest.fixture(scope="module")
+def recipe(root: Path) -> list[tuple[str, str]]:
+    """(instruction, rest) of every instruction, with the defaults of the ARGs before the first FROM filled in."""
+    text = re.sub(r"^\s*#.*\n", "", (root / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    lines = [line for line in re.sub(r"\\\n\s*", "", text).splitlines() if line.strip()]
+    found = [(line.split()[0], line.partition(" ")[2].strip()) for line in lines]
+    values = dict(rest.split("=", 1) for word, rest in found if word == "ARG")
+    return [(word, re.sub(r"\$\{(\w+)\}", lambda name: values.get(name[1], name[0]), rest)) for word, rest in found]
+
+
+def rests(recipe: list[tuple[str, str]], word: str) -> list[str]:
+    return [rest for found, rest in recipe if found == word]
+
+
+def test_stages_start_from_a_pinned_image(recipe: list[tuple[str, str]]) -> None:
+    stages = [rest.split() for rest in rests(recipe, "FROM")]
+    assert [stage[1:] for stage in stages] == [["AS", "build"], ["AS", "run"]]
+    assert all(re.fullmatch(r"python:3\.\d+-slim(@sha256:[0-9a-f]{64})?", stage[0]) for stage in stages)
+
+
+def test_it_runs_as_nobody_in_particular(recipe: list[tuple[str, str]]) -> None:
+    last = rests(recipe, "USER")[-1]
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", last)
+    assert [word for word, _ in recipe].index("USER") > max(
+        index for index, (word, _) in enumerate(recipe) if word in {"RUN", "COPY", "FROM"}
+    )
+
+
+def test_it_installs_from_the_lock_only(recipe: list[tuple[str, str]]) -> None:
+    syncs = [rest for rest in rests(recipe, "RUN") if rest.startswith("uv sync")]
+    assert len(syncs) == 2
+    assert all({"--frozen", "--no-dev"} <= set(sync.split()) for sync in syncs)
+    assert "--no-editable" in syncs[-1]
+    assert "pip install --no-cache-dir --require-hashes --requirement .ci/uv.txt" in rests(recipe, "RUN")
+
+
+def test_what_it_copies_is_there_and_not_ignored(recipe: list[tuple[str, str]], root: Path) -> None:
+    ignored, *rules = [
+        line for line in (root / ".dockerignore").read_text("utf-8").splitlines() if line[:1] not in {"", "#"}
+    ]
+    assert ignored == "*"
+    sources = [word for rest in rests(recipe, "COPY") if not rest.startswith("--from=") for word in rest.split()[:-1]]
+    assert {f"!{source}" for source in sources} <= set(rules)
+    assert [source for source in sources if not (root / source).exists()] == []
+
+
+class Answer(BaseHTTPRequestHandler):
+    """Answers with the status that the test has set on the server."""
+
+    def do_GET(self) -> None:
+        self.send_response(self.server.status if self.path == "/livez" else 404)  # type: ignore[attr-defined]
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False), (None, False)])
+def test_the_health_check_tells_life_from_death(
+    recipe: list[tuple[str, str]], status: int | None, healthy: bool
+) -> None:
+    (rest,) = rests(recipe, "HEALTHCHECK")
+    program, *arguments = json.loads(rest.partition(" CMD ")[2] or rest[rest.index("CMD") + 3 :])
+    assert program == "python"
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        server.status = status  # type: ignore[attr-defined]
+        code = [argument.replace("8000", str(server.server_port)) for argument in arguments]
+        if status is None:
+            server.server_close()
+        else:
+            threading.Thread(target=server.handle_request, daemon=True).start()
+        done = subprocess.run([sys.executable, *code], capture_output=True, check=False)
+    assert (done.returncode == 0) is healthy
+
+
+def test_the_workflow_is_pinned_and_runs_the_one_check(root: Path) -> None:
+    text = (root / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    workflow = read_yaml(text, source="ci.yml")
+    job = workflow["jobs"]["test"]  # type: ignore[index, call-overload]
+    assert {"3.11", "3.13"} <= set(job["strategy"]["matrix"]["python"])
+    assert set(job["services"]) == {"postgres", "redis"}
+    assert all(
+        re.search(r":\d[\w.]*(@sha256:[0-9a-f]{64})?$", service["image"]) for service in job["services"].values()
+    )
+    uses = [step["uses"] for step in job["steps"] if "uses" in step]
+    assert uses
+    assert all(re.search(r"@[0-9a-f]{40}$", use) for use in uses)
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    assert workflow["permissions"] == {"contents": "read"}  # type: ignore[index, call-overload]

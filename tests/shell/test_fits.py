@@ -21,14 +21,7 @@ def fit(**changes: object) -> Fit:
     return make_fit(**{"made": MADE, **changes})
 
 
-AGES = [
-    (90, 0, False),
-    (90, 90, False),
-    (90, 91, True),
-    (1, 2, True),
-    (0, 36_500, False),
-    (90, -5, False),
-]
+AGES = [(90, 0, False), (90, 90, False), (90, 91, True), (1, 2, True), (0, 36_500, False), (90, -5, False)]
 
 
 @pytest.mark.parametrize(("most", "age", "stale"), AGES)

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 from math import comb, sqrt
 from statistics import NormalDist
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.stats.intervals import bootstrap, choose_difference, choose_interval, mcnemar, newcombe, wilson
+from service.stats.agreement import build_confusion
+from service.stats.intervals import (
+    bootstrap,
+    choose_difference,
+    choose_interval,
+    compute_intervals,
+    draw_weights,
+    mcnemar,
+    newcombe,
+    wilson,
+)
 from service.stats.rates import PairedCase, RatePart, compute_percentile, estimate, pass_hat_k
+from service.stats.selective import estimate_icc, find_certainty_threshold
+from service.stats.tallies import (
+    BINS,
+    TallyRows,
+    auroc,
+    auroc_within,
+    brier,
+    build_confusion_at,
+    build_reliability,
+    build_tally,
+    ece,
+)
 from tests.bulk import examples
 
 Z = NormalDist().inv_cdf(0.975)
@@ -122,3 +146,142 @@ def test_percentiles_are_numpys(values: list[float], q: int) -> None:
     import numpy as np
 
     assert compute_percentile(values, q) == pytest.approx(float(np.percentile(values, q)))
+
+
+def mean_of(values: np.ndarray):
+    return lambda weights: {"mean": float((weights * values).sum() / weights.sum())}
+
+
+def test_a_draw_takes_groups_whole() -> None:
+    groups = ["b", "a", "b", "c", "a"]
+    for weights in draw_weights(groups, count=20):
+        assert weights[0] == weights[2]
+        assert weights[1] == weights[4]
+        assert weights[0] + weights[1] + weights[3] == 3
+
+
+def test_the_order_of_items_changes_nothing_and_the_seed_does() -> None:
+    values, groups = np.arange(30) % 7 / 7, [str(n % 6) for n in range(30)]
+    turned = compute_intervals(mean_of(values[::-1]), groups[::-1])
+    assert compute_intervals(mean_of(values), groups)["mean"] == pytest.approx(turned["mean"], abs=1e-12)
+    assert compute_intervals(mean_of(values), groups) != compute_intervals(mean_of(values), groups, seed=1)
+
+
+def test_what_is_mostly_undefined_and_what_has_one_group_has_no_interval() -> None:
+    def rarely(weights: np.ndarray) -> dict[str, float | None]:
+        return {"rarely": 1.0 if weights[0] > 1 else None}
+
+    assert compute_intervals(rarely, ["a", "b", "c"]) == {"rarely": None}
+    assert compute_intervals(mean_of(np.ones(3)), ["a", "a", "a"]) == {"mean": None}
+
+
+ERROR = 0.025
+Level = tuple[float, int, int, bool, str]
+"""How sure, how many agree and how many differ, whether they pass, and the one group that they are of, if they are."""
+
+
+def rows(*levels: Level) -> tuple[Any, ...]:
+    certainty, agrees, passes, groups = list[float](), list[bool](), list[bool](), list[str]()
+    for sure, agreeing, differing, side, group in levels:
+        for n in range(agreeing + differing):
+            certainty.append(sure)
+            agrees.append(n < agreeing)
+            passes.append(side)
+            groups.append(group or f"{sure}/{side}/{n}")
+    return np.array(certainty), np.array(agrees, dtype=np.bool_), np.array(passes), number(groups)
+
+
+def number(groups: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array([sorted(set(groups)).index(one) for one in groups], dtype=np.int64)
+
+
+def level(certainty: float, agreeing: int, differing: int, *, side: bool = True, group: str = "") -> Level:
+    return certainty, agreeing, differing, side, group
+
+
+@pytest.mark.parametrize(
+    ("levels", "want"),
+    [
+        ([level(0.9, 100, 0), level(0.5, 60, 40)], 0.9),
+        ([level(0.9, 100, 0), level(0.7, 98, 2), level(0.5, 60, 40)], 0.7),
+        ([level(0.9, 60, 40), level(0.5, 400, 0)], None),  # nothing behind a failure is looked at
+        ([level(0.9, 30, 0), level(0.5, 0, 60)], None),  # thirty are too few to show it
+        ([level(0.9, 36, 0)], 0.9),
+        ([level(0.9, 35, 0)], None),
+        ([level(0.9, 36, 0, group="one")], None),  # one conversation is no thirty-six
+        ([level(0.9, 300, 0), level(0.8, 90, 10, side=False)], 0.8),
+        ([level(0.9, 300, 0), level(0.8, 89, 11, side=False)], 0.9),  # a side does not make up for the other
+        ([], None),
+    ],
+)
+def test_by_hand(levels: list[Level], want: float | None) -> None:
+    assert find_certainty_threshold(*rows(*levels), share=0.9, error=ERROR) == want
+
+
+def test_the_order_of_items_changes_nothing() -> None:
+    found = rows(level(0.9, 95, 5), level(0.8, 90, 10, side=False), level(0.6, 30, 30, group="one"))
+    mixed = np.random.default_rng(2).permutation(len(found[0]))
+    assert find_certainty_threshold(*[column[mixed] for column in found], share=0.85, error=ERROR) == 0.8
+
+
+def test_likeness() -> None:
+    alone, fives = np.arange(60), np.arange(60) // 5
+    assert estimate_icc(alone % 3 > 0, alone) == 0
+    assert estimate_icc(fives % 2 > 0, fives) == 1
+    assert estimate_icc((7 * np.arange(300)) % 11 > 4, np.arange(300) // 5) < 0.15
+    assert estimate_icc(np.ones(60, dtype=np.bool_), fives) == 1
+
+
+ITEMS = st.lists(st.tuples(st.integers(0, 6).map(lambda n: n / 6), st.booleans()), min_size=1, max_size=40)
+Items = list[tuple[float, bool]]
+
+
+def tallied(items: Items):
+    return build_tally([score for score, _ in items], [label for _, label in items])
+
+
+def won(items: Items) -> list[float]:
+    """For each pair of a passing and a failing item, whether the passing one has the higher score."""
+    passing, failing = [s for s, label in items if label], [s for s, label in items if not label]
+    return [(p > f) + (p == f) / 2 for p, f in product(passing, failing)]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 6).map(lambda n: n / 6), st.booleans()), max_size=30))
+def test_auroc_within_strata_looks_at_pairs_of_one_stratum(rows: list[tuple[str, float, bool]]) -> None:
+    pairs = [one for name in "abc" for one in won([(s, label) for stratum, s, label in rows if stratum == name])]
+    strata = [tallied([(s, label) for stratum, s, label in rows if stratum == name]) for name in "abc"]
+    assert auroc_within(strata) == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
+
+
+@given(ITEMS)
+def test_brier_is_the_mean_squared_distance(items: Items) -> None:
+    assert brier(tallied(items)) == pytest.approx(sum((s - label) ** 2 for s, label in items) / len(items))
+
+
+@given(ITEMS, st.integers(0, 6).map(lambda n: n / 6))
+def test_verdicts_at_a_threshold(items: Items, threshold: float) -> None:
+    want = build_confusion([label for _, label in items], [s >= threshold for s, _ in items])
+    assert build_confusion_at(tallied(items), threshold) == want
+
+
+@given(ITEMS)
+def test_the_bins_hold_every_item_once_and_give_the_error(items: Items) -> None:
+    found = build_reliability(tallied(items))
+    assert sum(one.n for one in found) == len(items)
+    assert len(found) <= BINS
+    assert ece(tallied(items)) == pytest.approx(sum(one.n * abs(one.mean - one.share) for one in found) / len(items))
+
+
+@given(ITEMS, st.data())
+def test_a_weight_is_so_many_copies(items: Items, data: st.DataObject) -> None:
+    weights = data.draw(st.lists(st.integers(0, 3), min_size=len(items), max_size=len(items)))
+    copies = [item for item, weight in zip(items, weights, strict=True) for _ in range(weight)]
+    rows = TallyRows([s for s, _ in items], [label for _, label in items])
+    weighed = rows.tally(np.array(weights, dtype=np.float64))
+    if not copies:
+        assert (auroc(weighed), brier(weighed), ece(weighed), build_reliability(weighed)) == (None, None, None, ())
+        return
+    want = tallied(copies)
+    assert (brier(weighed), ece(weighed)) == pytest.approx((brier(want), ece(want)))
+    assert auroc(weighed) == (None if auroc(want) is None else pytest.approx(auroc(want)))
+    assert build_reliability(weighed) == build_reliability(want)

@@ -47,12 +47,7 @@ def test_what_becomes_of_keys_is_told(database: Database, audit: Audit) -> None:
         ("user ann", "here", "key.revoke", "acme", key.id),
     ]
     rotated = audit.page(limit=1, act="key.rotate").data[0]
-    assert rotated.detail == {
-        "name": "ci",
-        "scopes": ["score", "batch"],
-        "replaced_by": made[0].id,
-        "overlap_s": 60.0,
-    }
+    assert rotated.detail == {"name": "ci", "scopes": ["score", "batch"], "replaced_by": made[0].id, "overlap_s": 60.0}
 
 
 OPTIONS = {"rubric": None, "judges": None, "judge_model": None, "repeats": 1, "method": "auto", "seed": "s"}

@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule, run_state_machine_as_test
 
-from service.errors import (
-    InputError,
-    JobStateError,
-    KeyReusedError,
-    QueueFullError,
-    UnknownJobError,
-)
-from service.problems import Place
+from service.errors import InputError, JobStateError, QueueFullError, UnknownJobError
 from service.store.access.keys import Keys
-from service.store.database import Database, open_database
+from service.store.database import Database
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.job import ENDED_STATUSES, PAUSED_STATUSES, Rejected, SkippedItems
 from service.store.jobs.jobs import Batch, Batches, Room, count_queued
 from service.store.jobs.leases import ClaimedChunk, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.results import find_window, read_error_pages, read_result_pages
 from service.store.jobs.submission import Chunk, JobSubmission
-from service.store.tables import BATCHES, CHUNKS, METADATA, RESULTS, SUBMISSIONS
-from tests.bulk import examples
+from service.store.tables import BATCHES, CHUNKS, SUBMISSIONS
 from tests.store.played import closed, ended, ends, opened, overdue, paused, ready, recorded, rows_of
 
 
@@ -55,22 +40,6 @@ def batches(database: Database) -> Batches:
     return Batches(database)
 
 
-def test_a_submission_becomes_a_batch_with_chunks_that_are_ready(batches: Batches, database: Database) -> None:
-    left_out = SkippedItems(2, (Rejected(3, (Place("/trace", "required, and missing"),)),))
-    given = submission(name="n", tags={"a": "b"}, webhook="https://e/", hours=2.0, skipped_items=left_out)
-    batch = batches.submit(given, chunks(2, 2, 1))
-    assert batch == batches.find("t", batch.id)
-    assert (batch.name, batch.status, batch.tags, batch.rejected) == ("n", "in_progress", {"a": "b"}, left_out.lines)
-    counts = batch.request_counts
-    assert (counts.total, counts.completed, counts.failed, counts.rejected) == (5, 0, 0, 2)
-    assert batch.webhook is not None
-    assert (batch.webhook.url, batch.webhook.status) == ("https://e/", None)
-    assert batch.created_at < batch.deadline_at
-    assert batch.created_at.endswith("Z")
-    assert ready(database, batch.id) == [0, 2, 4]
-    assert ends(database, batch.id) == []
-
-
 def test_nothing_stays_of_a_submission_that_fails_half_way(batches: Batches, database: Database) -> None:
     def broken() -> Iterator[Chunk]:
         yield from chunks(1)
@@ -84,19 +53,6 @@ def test_nothing_stays_of_a_submission_that_fails_half_way(batches: Batches, dat
 
 
 # Keys.
-
-
-def test_a_key_stands_for_one_submission_of_one_tenant(batches: Batches) -> None:
-    first = batches.submit(submission(key="k"), chunks(1))
-    assert batches.submit(submission(key="k"), chunks(1)) == first
-    assert batches.find_submitted("t", "k", "f") == first
-    with pytest.raises(KeyReusedError):
-        batches.submit(submission(key="k", fingerprint="g"), chunks(1))
-    with pytest.raises(KeyReusedError):
-        batches.find_submitted("t", "k", "g")
-    other = batches.submit(submission(key="k", tenant="u"), chunks(1))
-    assert other.id != first.id
-    assert batches.find_submitted("u", "l", "f") is None
 
 
 def test_of_many_submissions_at_once_with_one_key_one_makes_a_batch(batches: Batches) -> None:
@@ -279,20 +235,6 @@ def test_batches_end_at_their_deadline(batches: Batches, database: Database) -> 
     assert (found.status, found.request_counts.expired) == ("expired", 4)
 
 
-def test_only_what_has_ended_is_deleted_and_with_all_that_is_of_it(batches: Batches, database: Database) -> None:
-    batch = batches.submit(submission(), chunks(1)).id
-    with pytest.raises(JobStateError, match="cancel it first"):
-        batches.delete("t", batch)
-    recorded(database, batch, [0])
-    ended(database, batch)
-    batches.delete("t", batch)
-    with pytest.raises(UnknownJobError):
-        batches.delete("t", batch)
-    with database.read() as connection:
-        for table in (BATCHES, CHUNKS, RESULTS):
-            assert connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one() == 0
-
-
 def test_what_ended_long_ago_is_forgotten_and_its_key_is_free_again(batches: Batches, database: Database) -> None:
     old, fresh, running = [batches.submit(submission(key=key), chunks(1)).id for key in ("old", "fresh", "running")]
     for batch, days in ((old, 31.0), (fresh, 29.0)):
@@ -396,156 +338,6 @@ def test_who_reads_a_batch_that_is_deleted_is_told(batches: Batches, database: D
     batches.delete("t", batch)
     with pytest.raises(UnknownJobError, match="while it was read"):
         list(pages)
-
-
-# Whatever happens to batches, in any order.
-
-
-class Lives(RuleBasedStateMachine):
-    """Batches that are submitted, worked on, stopped and deleted by chance."""
-
-    made = Bundle("made")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
-        self.database = open_database(f"sqlite:///{Path(self.folder.name) / 'store.db'}")
-        sa.event.listen(self.database.engine, "connect", lambda made, _: made.execute("PRAGMA synchronous=OFF"))
-        with self.database.begin() as connection:  # quicker than its migrations
-            METADATA.create_all(connection)
-        self.batches = Batches(self.database)
-        self.terminal: dict[str, Batch] = {}
-        self.lines: dict[str, bytes] = {}
-        self.alive: set[str] = set()
-
-    def teardown(self) -> None:
-        self.database.close()
-        self.folder.cleanup()
-
-    @rule(target=made, sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3), capped=st.booleans())
-    def submit(self, sizes: list[int], capped: bool) -> str:
-        batch = self.batches.submit(submission(budget_usd=9.0 if capped else None), chunks(*sizes)).id
-        self.alive.add(batch)
-        return batch
-
-    @rule(batch=made, position=st.integers(0, 8), ok=st.booleans())
-    def record(self, batch: str, position: int, ok: bool) -> None:
-        with self.database.read() as connection:
-            chunk = connection.execute(
-                sa.select(CHUNKS).where(
-                    CHUNKS.c.batch == batch, CHUNKS.c.first <= position, CHUNKS.c.first + CHUNKS.c.size > position
-                )
-            ).one_or_none()
-            there = connection.execute(
-                sa.select(RESULTS).where(RESULTS.c.batch == batch, RESULTS.c.position == position)
-            ).one_or_none()
-        if chunk is not None and chunk.state != "done" and there is None:
-            recorded(self.database, batch, [position], ok=ok)
-
-    @rule(batch=made, status=st.sampled_from(get_args(Pause)))
-    def pause(self, batch: str, status: Pause) -> None:
-        paused(self.database, batch, status)
-
-    @rule(batch=made)
-    def stop_for_now(self, batch: str) -> None:
-        if batch in self.alive:
-            with suppress(JobStateError):
-                assert self.batches.pause("t", batch).status in {"paused", "paused_budget"}
-
-    @rule(batch=made)
-    def retry(self, batch: str) -> None:
-        if batch in self.alive:
-            with suppress(JobStateError):
-                assert self.batches.retry("t", batch).status == "in_progress"
-                self.terminal.pop(batch, None)
-
-    @rule(batch=made)
-    def resume(self, batch: str) -> None:
-        if batch not in self.alive:
-            return
-        before = self.batches.find("t", batch).status
-        try:
-            assert self.batches.resume("t", batch).status == "in_progress"
-            assert before in PAUSED_STATUSES
-        except JobStateError:
-            assert before not in PAUSED_STATUSES
-
-    @rule(batch=made)
-    def cancel(self, batch: str) -> None:
-        if batch in self.alive:
-            assert self.batches.cancel("t", batch).status not in {"in_progress", *PAUSED_STATUSES}
-
-    @rule(batch=made)
-    def expire(self, batch: str) -> None:
-        if batch in self.alive and not self.batches.find("t", batch).ended:
-            overdue(self.database, batch)
-            self.batches.expire_due()
-
-    @rule(batch=made)
-    def stop(self, batch: str) -> None:
-        if batch in self.alive and self.batches.find("t", batch).status in ("cancelling", "finalizing"):
-            with self.database.read() as connection:
-                left = connection.execute(sa.select(BATCHES.c.open_chunks).where(BATCHES.c.id == batch)).scalar_one()
-            if left:
-                closed(self.database, batch)
-            ended(self.database, batch)
-
-    @rule(batch=consumes(made))
-    def delete(self, batch: str) -> None:
-        was = self.batches.find("t", batch).status
-        if was in ENDED_STATUSES:
-            self.batches.delete("t", batch)
-            self.alive.discard(batch)
-            return
-        with pytest.raises(JobStateError):
-            self.batches.delete("t", batch)
-
-    @invariant()
-    def counts_add_up(self) -> None:
-        with self.database.read() as connection:
-            rows = {row.id: row for row in connection.execute(sa.select(BATCHES))}
-            open_chunks = dict(
-                map(
-                    tuple,
-                    connection.execute(
-                        sa.select(CHUNKS.c.batch, sa.func.count())
-                        .where(CHUNKS.c.state != "done", CHUNKS.c.kind == "chunk")
-                        .group_by(CHUNKS.c.batch)
-                    ),
-                )
-            )
-        assert set(rows) == self.alive
-        for name, row in rows.items():
-            assert row.open_chunks == open_chunks.get(name, 0)
-            self.check(self.batches.find("t", name))
-
-    def check(self, batch: Batch) -> None:
-        counts, found = batch.request_counts, find_window(self.database, batch)
-        never_run = counts.total - counts.completed - counts.failed
-        assert counts.cancelled + counts.expired == (never_run if batch.ended else 0)
-        results, errors, end, complete = told(self.database, batch)
-        assert sorted(results + errors) == list(range(end))
-        assert complete == batch.ended == (end == counts.total and batch.ended)
-        if batch.ended:
-            assert self.terminal.setdefault(batch.id, batch) == batch
-        text = b"".join(read_result_pages(self.database, batch, found))
-        assert text.startswith(self.lines.get(batch.id, b""))
-        self.lines[batch.id] = text
-
-
-@pytest.mark.whole
-def test_counts_add_up_and_what_has_ended_stays_whatever_happens() -> None:
-    run_state_machine_as_test(
-        Lives,
-        settings=settings(
-            max_examples=examples(8),
-            stateful_step_count=20,
-            derandomize=True,
-            database=None,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
 
 
 def test_what_came_before_there_was_any_key_is_the_first_ones_tenants(batches: Batches, database: Database) -> None:

@@ -44,12 +44,9 @@ class Visitor:
         """What one request is answered."""
         path, _, query = path.partition("?")
 
-        async def chunks() -> tuple[bytes, bool]:
-            return body, False
-
         kept = {"cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())} if self.cookies else {}
         given = HOST | kept | {name.replace("_", "-"): value for name, value in headers.items()}
-        answer = self.runner.run(exchange(self.app, method, path, chunks, given, query.encode()))
+        answer = self.runner.run(exchange(self.app, method, path, body, given, query.encode()))
         if made := answer.headers.get("set-cookie"):
             name, _, value = made.partition(";")[0].partition("=")
             self.cookies[name] = value.strip('"')

@@ -6,18 +6,20 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import parse_qsl, quote_plus
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.api.app import create_app
 from service.api.page_route import COOKIE, CSRF_HEADER, PageRoute, make_csrf
 from service.settings import Settings
 from service.store.access.audit import Audit
 from service.store.access.keys import Keys
-from service.store.access.sessions import Sessions
 from service.store.database import Database
-from service.store.tables import KEYS, SESSIONS
 from service.web.app import add_pages
+from service.web.forms import MAX_FIELDS, parse_form
 from tests.stores import open_new_store
 from tests.web.site import TOKEN, Visitor, build_request, fill
 
@@ -85,15 +87,7 @@ def test_a_tenant_sees_what_is_its_own(guarded: Guarded) -> None:
     database, visit = guarded
     ours, theirs = (enter(visit(), make_key(database, "batch", tenant=name)[1]) for name in ("acme", "other"))
     batch = fill(database, [build_request(1)], tenant="acme", name="secret run")
-    below = (
-        "",
-        "/traces",
-        "/traces/0",
-        "/summary",
-        "/results",
-        "/errors",
-        "/events",
-    )
+    below = ("", "/traces", "/traces/0", "/summary", "/results", "/errors", "/events")
     for visitor, status in ((ours, 200), (theirs, 404)):
         assert (b"secret run" in visitor.open("/batches").body) is (visitor is ours)
         assert (b"secret run" in visitor.open("/").body) is (visitor is ours)
@@ -132,35 +126,6 @@ def test_without_keys_the_printed_token_opens_and_no_other(guarded: Guarded, tok
     assert visitor.fill_in("/sign-in", "/sign-in", key=token).status == 401
     assert visitor.fill_in("/sign-in", "/sign-in", key=TOKEN).status == 303
     assert visitor.open("/").status == 200
-
-
-def test_the_local_session_ends_with_the_first_key(guarded: Guarded) -> None:
-    database = guarded[0]
-    token = Sessions(database).create("")
-    assert Sessions(database).authenticate(token) is not None
-    make_key(database, "admin")
-    assert Sessions(database).authenticate(token) is None
-
-
-@pytest.mark.parametrize("end", ["revoked", "expired", "over", "out"])
-def test_a_session_ends(guarded: Guarded, end: str) -> None:
-    database, visit = guarded
-    key_id, _ = make_key(database, "score")
-    token = Sessions(database).create(key_id)
-    assert Sessions(database).authenticate(token)
-    with database.begin() as connection:
-        if end == "revoked":
-            connection.execute(KEYS.update().values(revoked_at=1.0))
-        elif end == "expired":
-            connection.execute(KEYS.update().values(expires_at=1.0))
-        elif end == "over":
-            connection.execute(SESSIONS.update().values(expires_at=1.0))
-    if end == "out":
-        Sessions(database).end(token)
-    assert Sessions(database).authenticate(token) is None
-    visitor = visit()
-    visitor.cookies[COOKIE] = token
-    assert visitor.open("/").status == 303
 
 
 def test_who_signs_out_is_out_wherever_the_cookie_went(guarded: Guarded) -> None:
@@ -221,28 +186,21 @@ def test_after_signing_in_one_is_where_one_wanted_to_be(guarded: Guarded, wanted
     assert (answer.status, answer.headers["location"]) == (303, leads)
 
 
-def test_the_api_knows_no_cookie(guarded: Guarded) -> None:
-    database, visit = guarded
-    visitor = enter(visit(), make_key(database, "admin")[1])
-    assert visitor.open("/v1/batches").status == 401
-    assert visitor.open("/v1/overview").status == 401
-
-
 def test_a_page_knows_no_key_in_a_header(guarded: Guarded) -> None:
     database, visit = guarded
     _, key = make_key(database, "admin")
     assert visit().ask("GET", "/batches", authorization=f"Bearer {key}").status == 303
 
 
-@pytest.mark.parametrize("body", [b"\xff\xfe", b"&".join(b"a%d=1" % n for n in range(300))])
+FORM = "application/x-www-form-urlencoded"
+TOO_MANY = b"&".join(b"a%d=1" % n for n in range(300))
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe", TOO_MANY, b"key=%", b"key=%6", b"key=%zz", b"key=%%30", b"key=%61%\n"])
 def test_a_form_that_cannot_be_read_is_refused(guarded: Guarded, body: bytes) -> None:
     visitor = guarded[1]()
-    answer = visitor.ask("POST", "/sign-in", body, content_type="application/x-www-form-urlencoded")
-    assert answer.status == 400
+    assert visitor.ask("POST", "/sign-in", body, content_type=FORM).status == 400
     assert visitor.ask("POST", "/sign-in", b"{}", content_type="application/json").status == 415
-
-
-FORM = "application/x-www-form-urlencoded"
 
 
 def test_a_form_is_as_large_as_what_it_is_for(guarded: Guarded) -> None:
@@ -255,11 +213,6 @@ def test_a_form_is_as_large_as_what_it_is_for(guarded: Guarded) -> None:
             answer = visitor.send(path, {"csrf": csrf, "more": "x" * 300_000})
             assert (answer.status == 413) is not route.carries_body, path
     assert {route.path for route in list_pages(visitor) if route.carries_body} == {"/score", "/judges/{name}/install"}
-
-
-@pytest.mark.parametrize("body", [b"key=%", b"key=%6", b"key=%zz", b"key=%%30", b"key=%61%\n"])
-def test_a_malformed_form_is_refused(guarded: Guarded, body: bytes) -> None:
-    assert guarded[1]().ask("POST", "/sign-in", body, content_type=FORM).status == 400
 
 
 def test_the_page_of_the_api_is_used_with_the_session(guarded: Guarded) -> None:
@@ -286,3 +239,28 @@ def test_who_signs_in_and_out_is_in_the_audit_log(guarded: Guarded) -> None:
     visitor.fill_in("/", "/sign-out")
     noted = [(one.act, one.who, one.target) for one in Audit(database).page(limit=2).data]
     assert noted == [("session.end", f"key {name}", name), ("session.create", f"key {name}", name)]
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.dictionaries(TEXTS, TEXTS), st.sampled_from(["", "=&+ ~%\r\n\t", "abc"]))
+def test_fields_come_back_as_they_were(fields: dict[str, str], safe: str) -> None:
+    kept = safe.translate(str.maketrans("", "", "=&+%"))
+    sent = "&".join(f"{quote_plus(k, safe=kept)}={quote_plus(v, safe=kept)}" for k, v in fields.items())
+    assert parse_form(sent.encode()) == dict(parse_qsl(sent, keep_blank_values=True)) == fields
+
+
+@given(st.text("a=&+%3D6\n é"))
+def test_what_is_read_is_what_the_library_reads(text: str) -> None:
+    try:
+        found = parse_form(text.encode())
+    except ValueError:
+        return
+    assert found == dict(parse_qsl(text, keep_blank_values=True, errors="strict"))
+
+
+def test_fields_are_counted() -> None:
+    assert len(parse_form(b"&".join(b"a%d" % n for n in range(MAX_FIELDS)))) == MAX_FIELDS
+    with pytest.raises(ValueError, match="at most"):
+        parse_form(b"&" * MAX_FIELDS)
