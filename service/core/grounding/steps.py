@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
-from service.core.grounding.fact_index import LOOSE, FactIndex, Near
+from service.core.grounding.derive import Derivation
+from service.core.grounding.known import LOOSE, KnownFacts, Near
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 
@@ -28,16 +29,6 @@ class Amount(NamedTuple):
 
     reading: Reading
     pointer: str
-
-
-class Derivation(NamedTuple):
-    """What values make, and how: `sum`, `mean`, `difference`, `product`, `ratio`, `days between`, `time after`, `unit`, ..."""
-
-    how: str
-    sources: tuple[str, ...]
-    reading: Reading = Reading("number", 0.0)
-    by_chance: bool = False
-    """Whether it was found among so many steps that some step would have led to the value: then it proves nothing."""
 
 
 class Scene(NamedTuple):
@@ -156,10 +147,10 @@ class Surroundings:
     """The values of one text in their order, for each to find those around it."""
 
     def __init__(
-        self, text: str, pointer: str, held: Sequence[Held], rest: Sequence[Mention], index: FactIndex
+        self, text: str, pointer: str, held: Sequence[Held], rest: Sequence[Mention], known: KnownFacts
     ) -> None:
         """`held`: the values that something holds; `rest`: the others."""
-        self._text, self._index = text, index
+        self._text, self._known = text, known
         found = [(one, near, _read_held(one, near)) for one, near in held]
         found += [(one, (), Amount(one.readings[0], f"{pointer}@{one.start}-{one.end}")) for one in rest]
         self._found = sorted(found, key=lambda one: one[0].start)
@@ -181,10 +172,10 @@ class Surroundings:
         inside = self._list_between(mention, first, end.start() if end else mention.end + _MAX_CHARS)
         named = [near[0].fact for _, near, _ in inside if 0 < len(near) <= 2 and near[0].fact.source == "result"]
         records = [*dict.fromkeys(fact.place.record for fact in named if fact.place.record)]
-        facts = [fact for record in records[:_MAX_RECORDS] for fact in self._index.list_record(record)]
+        facts = [fact for record in records[:_MAX_RECORDS] for fact in self._known.list_record(record)]
         beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind in _COUNTED]
         earlier = [amount for _, _, amount in self._list_between(mention, before, first)]
-        given = [Amount(fact.reading, fact.pointer) for fact in self._index.said[:_MAX_RECORDS]]
+        given = [Amount(fact.reading, fact.pointer) for fact in self._known.list_said()[:_MAX_RECORDS]]
         amounts = [amount for _, _, amount in inside if amount.reading.kind in _COUNTED]
         return Scene(amounts, [*earlier, *given], beside[:MAX_AROUND], self._totals, records)
 
