@@ -159,7 +159,7 @@ def _read(text: str, today: date | None) -> Sequence[Part]:
     return parts + [Part(reading, piece, len(piece) == len(bare)) for reading, piece in found]
 
 
-def list_readings(mention: Mention, today: date | None) -> Sequence[Reading]:
+def list_readings(mention: Mention, today: date | None) -> tuple[Reading, ...]:
     """Return the ways in which a text may be read that holds a value: a weekday as the days next to today, too."""
     days = list_weekdays(mention.readings[0].number, today) if mention.kind == "weekday" else ()
     return (*mention.readings, *[Reading("day", day) for day in days])

@@ -67,6 +67,8 @@ class FactStore:
         self._plain: dict[str, Places] = {}
         """Of these, the texts that hold nothing else."""
         self._built: dict[int, list[Fact]] = {}
+        self._mentioned: dict[tuple[Reading, ...], Places] = {}
+        """The values of texts that somebody wrote, by how they may be read."""
         self._said: list[int] = []
         """The places of texts that somebody wrote."""
         self._plain_keys: set[str] = set()
@@ -177,6 +179,7 @@ class FactStore:
                 return
             readings = list_readings(mention, self.today)
             self._built[len(self.held)] = [Fact(reading, site, mention.text, whole=False) for reading in readings]
+            self._mentioned.setdefault(readings, []).append(len(self.held))
             self.held.append((site, None, mention.text))
 
     def build(self, place: int) -> list[Fact]:
@@ -207,8 +210,8 @@ class FactStore:
             for words in list_names(text):
                 keys.names["".join(words)].append(places)
                 keys.name_sizes[words[0]].add(len(words))
-        for place, facts in self._built.items():
-            keys.add([fact.reading for fact in facts], [place])
+        for readings, places in self._mentioned.items():
+            keys.add(readings, places)
         for (name, beside, told), values in self.fields.items():
             unit = read_field(name, beside, minor_told=told).unit
             for value, places in values.items():
