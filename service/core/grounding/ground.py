@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from service.core.grounding.derive import Derivation, Deriver
+from service.core.grounding.derive import Derivation, Deriver, Surroundings, find_derivation
 from service.core.grounding.facts import split_plain
 from service.core.grounding.known import KnownFacts, Near
 from service.core.grounding.nearest import list_nearest
@@ -14,7 +14,6 @@ from service.core.grounding.origins import Grounded
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Day
 from service.core.grounding.reading.values import find_values
-from service.core.grounding.steps import Surroundings, find_derivation
 
 
 class Placed(NamedTuple):
@@ -86,10 +85,9 @@ def _build_found(mention: Mention, pointer: str, near: Sequence[Near]) -> Ground
 def _derive(mention: Mention, steps: Sequence[Derivation], deriver: Deriver) -> Derivation | None:
     """Return the step that leads to a value, from what stands around it or from one column or record."""
     found = find_derivation(mention, steps)
-    for reading in mention.readings if found is None else ():
-        found = deriver.derive(reading) or found
-        if found is not None and not found.by_chance:
-            break
+    if found is None or found.by_chance:
+        steps = list(filter(None, map(deriver.derive, mention.readings)))
+        return next((step for step in steps if not step.by_chance), next(iter(steps), found))
     return found
 
 
