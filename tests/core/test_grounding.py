@@ -95,29 +95,12 @@ def test_any_text_is_read_in_order_without_overlap(text: str) -> None:
     assert all(one.end <= other.start for one, other in pairwise(found))
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "1,",
-        "a1-",
-        "-",
-        "one ",
-        "$",
-        "A",
-        "1a@",
-        "a.",
-        "9",
-        "a@a",
-        "may 1",
-        "#",
-        "_1",
-        "1 ",
-        "May ",
-        "5 h ",
-        "12:",
-        "1 in ",
-    ],
-)
+LONG = [
+    "1,", "a1-", "-", "one ", "$", "A", "1a@", "a.", "9", "a@a", "may 1", "#", "_1", "1 ", "May ", "5 h ", "12:", "1 in ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", LONG)
 def test_long_texts_are_read_up_to_a_cap(piece: str) -> None:
     """A pattern that went back over its text would not come to the end of these."""
     found = find_values(piece * (2 * MAX_TEXT_CHARS // len(piece)), TODAY)
@@ -196,7 +179,7 @@ def test_the_nearest_are_three_of_its_kind_with_their_places() -> None:
     assert all("fee_cents" in near.pointer for near in value.nearest)
 
 
-@pytest.mark.parametrize("rows", [MAX_FACTS + 1, MAX_STEPS // 50])
+@pytest.mark.parametrize("rows", [MAX_FACTS + 1, MAX_STEPS // 10])
 def test_what_is_too_much_is_not_looked_for(rows: int) -> None:
     """Beyond the caps nothing is called `nowhere`: too many facts, or too many steps of a search."""
     store = FactStore()

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.grounding.derive import Deriver
+from service.core.grounding.derive import Derivation, Deriver, build_scene, find_derivation
 from service.core.grounding.facts import split_plain
 from service.core.grounding.fields import (
     MONEY_WORDS,
@@ -20,7 +20,7 @@ from service.core.grounding.fields import (
     tells_minor,
 )
 from service.core.grounding.history import LEADING_ZEROS, STRONG, History, SpokenText
-from service.core.grounding.known import KnownFacts, Near
+from service.core.grounding.known import Near
 from service.core.grounding.origins import Grounded, Origin
 from service.core.grounding.parameters import CallParameter, find_parameter
 from service.core.grounding.reading.languages import split_words
@@ -74,10 +74,9 @@ class CallReader:
     def __init__(self, history: History, meter: Meter | None = None) -> None:
         """`meter`: that of the item; it is charged for every search without an index."""
         self.history, self.meter = history, meter or Meter()
-        trace = history.trace
-        self.counts_cents = any(says_minor(message.text) for message in trace.messages if message.role == "system")
-        self._gap = next((part.path for part in trace.unread if part.kind != "call" and part.path.count("/") > 1), "")
-        self._deriver: Deriver | None = None
+        told = [message.text for message in history.trace.messages if message.role == "system"]
+        self.counts_cents = any(map(says_minor, told))
+        self.deriver = Deriver()
 
     def locate(self, step: Step, tool: ToolDef | None) -> list[Located]:
         """Return the origin of each leaf of a call's arguments, at most 500; [] if they are not an object."""
@@ -87,23 +86,12 @@ class CallReader:
         leaves = list_leaves(arguments, f"/steps/{step.index}/call/arguments", MAX_ARGUMENTS)
         return [_Argument(leaf, step, tool, self).locate() for leaf in leaves]
 
-    def move(self, known: KnownFacts) -> Deriver:
-        """Return what derives values from what is known at a later point."""
-        self._deriver = self._deriver or Deriver(known)
-        self._deriver.move(known)
-        return self._deriver
-
-    def find_spoken(self, code: str, message: int) -> SpokenText | None:
-        """Find a text before a message with the characters of a code, and zeros before its numbers."""
-        texts = self.history.spoken
-        self.meter.spend("looks", 1 + texts.marks[message] // _CHARS_OF_A_LOOK)
-        return texts.find(code, message)
-
     def find_gap(self, message: int) -> str:
         """Return the pointer of something that the model could read before a message and code cannot, or ""."""
         results = [(step.index, step.result) for step in self.history.trace.steps if step.message < message]
-        unseen = (f"/steps/{n}/result" for n, result in results if result is None or has_media(result.content))
-        return self._gap or next(unseen, "")
+        unseen = [f"/steps/{n}/result" for n, result in results if result is None or has_media(result.content)]
+        unread = [part.path for part in self.history.trace.unread if part.kind != "call" and part.path.count("/") > 1]
+        return next(iter([*unread, *unseen]), "")
 
 
 class _Argument:
@@ -168,7 +156,10 @@ class _Argument:
         return None
 
     def _find_spoken(self, code: str) -> SpokenText | None:
-        return self._reader.find_spoken(code, self._step.message)
+        """Find an earlier text with the characters of a code in order, and zeros before its numbers."""
+        texts = self._reader.history.spoken
+        self._reader.meter.spend("looks", 1 + texts.marks[self._step.message] // _CHARS_OF_A_LOOK)
+        return texts.find(code, self._step.message)
 
     def _find_piece(self, piece: str) -> str | None:
         readings = [Reading("code", piece)]
@@ -205,14 +196,22 @@ class _Argument:
         moved = self._find_moved(reading, minor=unit.minor, major=major, unclear=unclear)
         if moved is not None:
             return moved
-        derived = self._reader.move(self._known).derive(reading)
-        if derived is not None and not derived.by_chance:
+        derived = self._derive((reading,))
+        if derived is not None:
             return self._build("derived", derived.sources, derived.how)
         other = self._known.find_last(self._leaf.key) if MONEY_WORDS & words else None
         if other is not None:
             note = f"no one gave {self._text}, where results give {other.text!r} by that name"
             return self._build("nowhere", (other.pointer,), code=SUSPECTED, note=note)
         return self._build_near(near) if near is not None else self._build("nowhere")
+
+    def _derive(self, readings: Sequence[Reading]) -> Derivation | None:
+        """Return the step that leads to a value, within a column or record."""
+        deriver = self._reader.deriver.move(self._known)
+        steps = [] if deriver.exhausted or not readings else build_scene(self._known).list_steps()
+        deriver.spend(len(steps))
+        found = next(filter(None, map(deriver.derive, readings)), None) or find_derivation(readings, steps)
+        return None if found is None or found.by_chance else found
 
     def _find_moved(self, reading: Reading, *, minor: bool, major: bool, unclear: bool) -> Located | None:
         """Find the user's amount that has these digits with the decimal point elsewhere."""
@@ -250,8 +249,7 @@ class _Argument:
         spoken = self._find_spoken(normalize_code(text)) if _TINY < len(text) < 1_000 else None
         if spoken is not None and spoken.source in STRONG:
             return self._build("found" if spoken.source == "result" else "given", (spoken.pointer,), "as words")
-        derivations = (self._reader.move(self._known).derive(reading) for reading in readings)
-        derived = next((one for one in derivations if one is not None and not one.by_chance), None)
+        derived = self._derive(readings)
         if derived is not None:
             return self._build("derived", derived.sources, derived.how)
         words = split_plain(text)

@@ -16,17 +16,17 @@ from service.core.grounding.known import LOOSE, KnownFacts, Near
 from service.core.grounding.reading.languages import split_words
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
+from service.core.grounding.store import FactStore
 from service.core.models.light import lazy
 
 MAX_STEPS = 300_000
 """How many steps the search for all texts of a trace may take; then values are no longer looked for."""
-MAX_PAIRED = 40
-"""Columns of more values than this are only added up and averaged: among so many pairs anything fits."""
 MAX_AROUND = 10
 """The most values on each side of a step that are looked at around one value."""
 _MAX_CHARS = 500
 """How far a sentence may reach."""
 _MAX_RECORDS = 3
+_FIRST_PLACES = 64
 _MAX_CHANCE = 4.0
 """How many steps may be expected to lead to a value by chance, if the first that does is to count."""
 _MAX_COLUMNS = 200
@@ -52,17 +52,13 @@ class Amount(NamedTuple):
     pointer: str
 
 
-def _make(value: float, dimension: str) -> Reading:
-    return Reading("number", value, dimension)
-
-
 def iter_totals(group: Sequence[Amount]) -> Iterator[Derivation]:
     """Yield the sum and the mean of two numbers or more of one dimension."""
     numbers = [one for one in group if one.reading.kind == "number"]
     if numbers[1:] and len({one.reading.dimension for one in numbers}) == 1:
         total, pointers = sum(one.reading.number for one in numbers), tuple([one.pointer for one in numbers[:8]])
-        yield Derivation("sum", pointers, _make(total, numbers[0].reading.dimension))
-        yield Derivation("mean", pointers, _make(total / len(numbers), numbers[0].reading.dimension))
+        yield Derivation("sum", pointers, Reading("number", total, numbers[0].reading.dimension))
+        yield Derivation("mean", pointers, Reading("number", total / len(numbers), numbers[0].reading.dimension))
 
 
 def iter_steps(one: Amount, other: Amount) -> Iterator[Derivation]:
@@ -73,10 +69,10 @@ def iter_steps(one: Amount, other: Amount) -> Iterator[Derivation]:
         first, last = a.date, b.date
         days = abs((last - first).days) if first and last else 0
         for n in (days, days + 1) if days else ():
-            yield Derivation("days between", sources, _make(float(n * DAY_S), "time"))
+            yield Derivation("days between", sources, Reading("number", float(n * DAY_S), "time"))
     elif isinstance(a, Time) and isinstance(b, Time):
         for apart in {abs(a.seconds - b.seconds), DAY_S - abs(a.seconds - b.seconds)} if a.seconds != b.seconds else ():
-            yield Derivation("time between", sources, _make(float(apart), "time"))
+            yield Derivation("time between", sources, Reading("number", float(apart), "time"))
     elif isinstance(a, float) and isinstance(b, float) and one.reading.kind == other.reading.kind == "number":
         yield from _iter_of_numbers(one.reading, other.reading, sources)
     elif isinstance(a, Time) and isinstance(b, float) and other.reading.dimension == "time":
@@ -92,21 +88,21 @@ def _iter_of_numbers(one: Reading, other: Reading, sources: tuple[str, str]) -> 
         bare, told = (one, other) if not one.dimension else (other, one)
         unit = abs(told.number / told.written) if told.written else 1.0
         x, y = abs(bare.number) * unit, abs(told.number)
-        yield Derivation("difference", sources, _make(abs(x - y), told.dimension))
-        yield Derivation("sum", sources, _make(x + y, told.dimension))
+        yield Derivation("difference", sources, Reading("number", abs(x - y), told.dimension))
+        yield Derivation("sum", sources, Reading("number", x + y, told.dimension))
     if len(kinds) == 1:
-        yield Derivation("difference", sources, _make(abs(a - b), one.dimension))
-        yield Derivation("sum", sources, _make(a + b, one.dimension))
+        yield Derivation("difference", sources, Reading("number", abs(a - b), one.dimension))
+        yield Derivation("sum", sources, Reading("number", a + b, one.dimension))
     if a and b and len(kinds) == 1:
         less, more = sorted((a, b))
         for share in (less / more, more / less - 1, 1 - less / more):
-            yield Derivation("ratio", sources, _make(share, "share"))
-        yield Derivation("ratio", sources, _make(more / less, ""))
+            yield Derivation("ratio", sources, Reading("number", share, "share"))
+        yield Derivation("ratio", sources, Reading("number", more / less, ""))
     if kinds & {"", "share"}:
-        yield Derivation("product", sources, _make(a * b, max(kinds - {"share"}, default="")))
+        yield Derivation("product", sources, Reading("number", a * b, max(kinds - {"share"}, default="")))
     if a and b and len(kinds) == 2:
-        yield Derivation("ratio", sources, _make(a / b, one.dimension))
-        yield Derivation("ratio", sources, _make(b / a, other.dimension))
+        yield Derivation("ratio", sources, Reading("number", a / b, one.dimension))
+        yield Derivation("ratio", sources, Reading("number", b / a, other.dimension))
 
 
 def _fits(reading: Reading, step: Derivation) -> bool:
@@ -126,10 +122,10 @@ def _fits(reading: Reading, step: Derivation) -> bool:
     return False
 
 
-def find_derivation(mention: Mention, steps: Sequence[Derivation]) -> Derivation | None:
-    """Return the first step that leads to what a mention says; it counts as chance where so many were tried before it."""
+def find_derivation(readings: Sequence[Reading], steps: Sequence[Derivation]) -> Derivation | None:
+    """Return the first step that leads to what a value says; it counts as chance where so many were tried before it."""
     chance: Derivation | None = None
-    for reading in mention.readings:
+    for reading in readings:
         alike = [one for one in steps if one.reading.kind == reading.kind]
         alike = [one for one in alike if one.reading.dimension in ("", reading.dimension)]
         n = next((n for n, step in enumerate(alike) if _fits(reading, step)), None)
@@ -164,16 +160,14 @@ _SENTENCE = re.compile(r"\n|[.!?;](?=\s)")
 _POSITION = re.compile(r"/\d+(?=/|$)")
 
 
+Found = tuple[Mention, Sequence[Near]]
+
+
 class Surroundings:
     """The values of one text in their order, for each to find those around it."""
 
     def __init__(
-        self,
-        text: str,
-        pointer: str,
-        held: Sequence[tuple[Mention, Sequence[Near]]],
-        rest: Sequence[Mention],
-        known: KnownFacts,
+        self, text: str, pointer: str, held: Sequence[Found], rest: Sequence[Mention], known: KnownFacts
     ) -> None:
         """`held`: the values that something holds; `rest`: the others."""
         self._text, self._known = text, known
@@ -188,8 +182,6 @@ class Surroundings:
                 columns[column][amount.pointer] = amount
         self._totals = [step for column in columns.values() for step in iter_totals([*column.values()])]
         """Of the fields of which the text states several values."""
-        self._records = [one for one in islice(known.store.records, 64) if one.partition("/result/")[1]][:_MAX_RECORDS]
-        """Where a sentence names no record, the first ones."""
 
     def look_around(self, mention: Mention) -> Scene:
         """Gather what stands in the sentence of a value, or in its line of a list, and before it."""
@@ -200,19 +192,30 @@ class Surroundings:
         inside = self._list_between(mention, first, end.start() if end else mention.end + _MAX_CHARS)
         named = [near[0].fact for _, near, _ in inside if 0 < len(near) <= 2 and near[0].fact.source == "result"]
         records = [*dict.fromkeys(fact.place.record for fact in named if fact.place.record)]
-        near = records or self._records
-        facts = [fact for record in near[:_MAX_RECORDS] for fact in self._known.list_record(record)]
-        beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind in _COUNTED]
         earlier = [amount for _, _, amount in self._list_between(mention, before, first)]
-        given = [Amount(fact.reading, fact.pointer) for fact in self._known.list_said()[:_MAX_RECORDS]]
         amounts = [amount for _, _, amount in inside if amount.reading.kind in _COUNTED]
-        return Scene(amounts, [*earlier, *given], beside[:MAX_AROUND], self._totals, records)
+        return build_scene(self._known, amounts, earlier, self._totals, records)
 
     def _list_between(self, mention: Mention, low: int, high: int) -> list[tuple[Mention, Sequence[Near], Amount]]:
         """List the values of a stretch, but for the one in question: the nearest to it, in their order."""
         found = self._found[bisect_left(self._starts, low) : bisect_left(self._starts, high)]
         near = sorted([one for one in found if one[0] != mention], key=lambda one: abs(one[0].start - mention.start))
         return sorted(near[:MAX_AROUND], key=lambda one: one[0].start)
+
+
+def build_scene(
+    known: KnownFacts,
+    inside: Sequence[Amount] = (),
+    before: Sequence[Amount] = (),
+    totals: Sequence[Derivation] = (),
+    records: Sequence[str] = (),
+) -> Scene:
+    """Build a scene with what the user gave, and the numbers of the records that are named or else of the first ones."""
+    first = [one for one in islice(known.store.records, _FIRST_PLACES) if one.partition("/result/")[1]]
+    facts = [fact for record in (records or first)[:_MAX_RECORDS] for fact in known.list_record(record)]
+    beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind in _COUNTED]
+    given = [Amount(fact.reading, fact.pointer) for fact in known.list_said()[:_MAX_RECORDS]]
+    return Scene(inside, [*before, *given], beside[:MAX_AROUND], totals, records)
 
 
 def _read_held(mention: Mention, near: Sequence[Near]) -> Amount:
@@ -239,12 +242,13 @@ _NO_AMOUNTS = split_words(
 class Deriver:
     """Derives values from what is known at a point of a trace. The search for all of them together is bounded."""
 
-    def __init__(self, known: KnownFacts) -> None:
-        self._known, self._steps = known, 0
+    def __init__(self, known: KnownFacts | None = None) -> None:
+        self._known, self._steps = known or KnownFacts(FactStore()), 0
 
-    def move(self, known: KnownFacts) -> None:
+    def move(self, known: KnownFacts) -> Deriver:
         """Go on with what is known at a later point of the same trace."""
         self._known = known
+        return self
 
     @property
     def exhausted(self) -> bool:
@@ -315,28 +319,17 @@ class Deriver:
         size, spread = abs(reading.number), reading.tolerance * 1.001 + abs(reading.number) * 1e-6
         if not reading.dimension:
             count = next((one for one in self._cut(self._counts) if one.value == size), None)
-            return Derivation("count", (count.pointer,)) if count else self._find_in_groups([("", size, spread)])
+            if count is not None:
+                return Derivation("count", (count.pointer,))
         wanted = [(reading.dimension, size, spread)]
         if reading.dimension == "money" and reading.written and reading.number:  # of amounts that name no unit
             unit = abs(reading.written / reading.number)
             wanted += [("", abs(reading.written), spread * unit), ("", size * 100, spread * 100)]
-        span = self._find_span(size, spread) if reading.dimension == "time" else None
-        return span or self._find_in_groups(wanted) or self._find_scaled(reading, size, spread)
-
-    def _find_in_groups(self, wanted: Sequence[tuple[str, float, float]]) -> Derivation | None:
-        """Find a column with this total or, in a small one, two values with this sum or difference."""
-        tried = 0
-        for dimension, target, spread in wanted:
-            for total, origin in self._iter_totals(dimension):
-                if abs(abs(total) - target) <= spread:
-                    return origin
-            for column in map(self._cut, islice(self._groups[dimension].values(), _MAX_COLUMNS)):
-                self._steps += 6 * len(column)
-                tried += len(column) ** 2
-                found = _find_pair(column, target, spread) if 1 < len(column) <= MAX_PAIRED else None
-                if found is not None:
-                    return found._replace(by_chance=tried * spread > max(target, spread))
-        return None
+        totals = ((*one, total) for one in wanted for total in self._iter_totals(one[0]))
+        found = next((made for _, target, far, (total, made) in totals if abs(abs(total) - target) <= far), None)
+        if found is None and reading.dimension == "time":
+            found = self._find_span(size, spread)
+        return found or (self._find_scaled(reading, size, spread) if reading.dimension else None)
 
     def _iter_totals(self, dimension: str) -> Iterator[tuple[float, Derivation]]:
         for column in map(self._cut, islice(self._groups[dimension].values(), _MAX_COLUMNS)):
@@ -387,17 +380,6 @@ class Deriver:
             if other in seconds:
                 return Derivation("time between", (pointer, seconds[other]))
         return None
-
-
-def _find_pair(column: Sequence[_Number], target: float, spread: float) -> Derivation | None:
-    """Find two values with this sum or difference."""
-    order = sorted([(abs(one.value), n) for n, one in enumerate(column) if one.value])
-    for size, n in order:
-        for rest, how in ((target - size, "sum"), (size - target, "difference"), (size + target, "difference")):
-            at = bisect_left(order, (rest - spread, -1)) if rest >= 0 else len(order)
-            if at < len(order) and order[at][0] <= rest + spread and order[at][1] != n:
-                return Derivation(how, (column[n].pointer, column[order[at][1]].pointer))
-    return None
 
 
 def _iter_counts(items: Sequence[JsonValue]) -> Iterator[int]:

@@ -85,8 +85,9 @@ def _says_enough(mention: Mention) -> bool:
 
 def _list_amounts(step: Step, known: KnownFacts) -> list[Fact]:
     """List the amounts of money in a call's arguments and its result, those known to be money first."""
-    prefix = f"/steps/{step.index}/"
-    own = [fact for fact in known.iter_facts(prefix) if fact.reading.kind == "number" and fact.whole]
+    records = [places for record, places in known.store.records.items() if record.startswith(f"/steps/{step.index}/")]
+    facts = [fact for places in records for place in places for fact in known.store.build(place)]
+    own = [fact for fact in facts if fact.reading.kind == "number" and fact.whole]
     amounts = [fact for fact in own if fact.reading.dimension == "money"]
     return amounts + [fact for fact in own if not fact.reading.dimension and MONEY_WORDS & set(split_name(fact.name))]
 

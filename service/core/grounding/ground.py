@@ -84,10 +84,9 @@ def _build_found(mention: Mention, pointer: str, near: Sequence[Near]) -> Ground
 
 def _derive(mention: Mention, steps: Sequence[Derivation], deriver: Deriver) -> Derivation | None:
     """Return the step that leads to a value, from what stands around it or from one column or record."""
-    found = find_derivation(mention, steps)
+    found = find_derivation(mention.readings, steps)
     if found is None or found.by_chance:
-        steps = list(filter(None, map(deriver.derive, mention.readings)))
-        return next((step for step in steps if not step.by_chance), next(iter(steps), found))
+        return next(filter(None, map(deriver.derive, mention.readings)), found)
     return found
 
 

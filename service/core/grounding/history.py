@@ -20,7 +20,7 @@ from service.core.grounding.reading.values import find_values
 from service.core.grounding.store import FactStore
 from service.core.json.walk import list_leaves
 from service.core.models.light import lazy
-from service.core.results.structure import iter_bodies
+from service.core.results.structure import ResultBody, iter_bodies
 from service.core.trace import Step, ToolDef, Trace
 
 MAX_SQUEEZED = 200_000
@@ -39,8 +39,15 @@ class History:
         self.tools: Mapping[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
         self.mentions: list[list[Mention]] = []
         """The values of each message."""
+        self._bodies: dict[int, Sequence[ResultBody]] = {}
         self._marks: list[int] = []
         """By message, how many values stand before it."""
+
+    def list_bodies(self, step: Step) -> Sequence[ResultBody]:
+        """Return the texts in what a call returned."""
+        if step.index not in self._bodies:
+            self._bodies[step.index] = [*iter_bodies(step.result.content)] if step.result is not None else []
+        return self._bodies[step.index]
 
     @lazy
     def today(self) -> date | None:
@@ -55,8 +62,7 @@ class History:
         wrote = {(normalize_code(m.text), m.agent) for m in self.trace.messages if m.role == "assistant" and m.text}
         found: dict[int, str | None] = {}
         for step in self.trace.steps:
-            bodies = iter_bodies(step.result.content) if step.result is not None else ()
-            texts = {normalize_code(body.text) for body in bodies}
+            texts = {normalize_code(body.text) for body in self.list_bodies(step)}
             for agent in [agent for text, agent in wrote if text in texts and agent != step.agent]:
                 found[step.index] = agent
         return found
@@ -68,16 +74,19 @@ class History:
         for n, tool in enumerate(self.trace.tools or ()):
             for path, mentions in _read_descriptions(tool, self.today):
                 store.add_said("", mentions, f"/tools/{n}{path}", "description")
+        last = max([len(self.trace.messages) - 1, *[step.message for step in self.trace.steps]])
         for n, step in self._iter_events():
             if step is not None:
                 failed: Source = "error" if step.result is not None and step.result.is_error else "result"
-                store.add_step(step, self.tools.get(step.call.name), "agent" if step.index in self.writers else failed)
+                source = "agent" if step.index in self.writers else failed
+                store.add_step(step, self.tools.get(step.call.name), source, self.list_bodies(step))
                 continue
             self._marks.append(len(store.held))
             if n < len(self.trace.messages):
                 message, source = self.trace.messages[n], cast("Source", self.trace.messages[n].role)
                 self.mentions.append(find_values(message.text, self.today))
-                store.add_said(message.text, self.mentions[n], f"/messages/{n}/text", source)
+                if n < last:  # nothing is looked up after it
+                    store.add_said(message.text, self.mentions[n], f"/messages/{n}/text", source)
         return store
 
     def _iter_events(self) -> Iterator[tuple[int, Step | None]]:

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from heapq import merge
-from itertools import chain, islice, takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from service.core.grounding.facts import Fact, Source
@@ -56,10 +56,14 @@ class Orders:
         return found
 
     @lazy
-    def codes(self) -> tuple[list[str], list[str]]:
-        """All codes in order, from the front and from the back."""
-        codes = self._store.keys.codes
-        return sorted(codes), sorted([code[::-1] for code in codes])
+    def codes(self) -> list[str]:
+        """All codes in order."""
+        return sorted(self._store.keys.codes)
+
+    @lazy
+    def reversed_codes(self) -> list[str]:
+        """All codes from the back, in order."""
+        return sorted([code[::-1] for code in self._store.keys.codes])
 
     @lazy
     def code_slips(self) -> SlipIndex:
@@ -106,7 +110,11 @@ class KnownFacts:
 
     def _iter_places(self, groups: Sequence[Places]) -> Iterator[int]:
         """Yield the known ones of several lists of places, in the order of the trace."""
-        return takewhile(self.before.__gt__, merge(*groups) if len(groups) > 1 else chain(*groups))
+        before = self.before
+        known = [places for places in groups if places[0] < before]
+        if not known or (len(known) == 1 and known[0][-1] < before):
+            return iter(known[0] if known else ())
+        return takewhile(before.__gt__, merge(*known))
 
     def _build(self, groups: Sequence[Places], kind: Kind, most: int = _MAX_NEAR) -> Iterator[Fact]:
         """Yield the facts of a kind that stand at the first of these places."""
@@ -141,11 +149,14 @@ class KnownFacts:
 
     def _iter_numbers(self, reading: Reading) -> Iterator[Near]:
         value, dimension, spread = reading.number, reading.dimension, reading.tolerance
+        found = False
         for fact in self._iter_between(dimension, value, spread):
             if may_be_same_currency(reading.currency, fact.reading.currency):
                 same = "same" if abs(fact.reading.number) == abs(value) else "rounded"
+                found = found or (same == "same" and fact.source == "result")
                 yield Near(fact, "minor units" if fact.minor else same)
-        yield from self._iter_unitless(reading) if dimension else self._iter_with_units(reading)
+        if not found:
+            yield from self._iter_unitless(reading) if dimension else self._iter_with_units(reading)
 
     def _iter_with_units(self, reading: Reading) -> Iterator[Near]:
         """Yield what a bare number may state beside bare numbers: one that has a unit, and a fraction in hundredths."""
@@ -226,7 +237,7 @@ class KnownFacts:
         """Yield the codes that begin or end with a part: the last digits of a card, the first of a hash."""
         if len(part) < MIN_PART:
             return
-        for order, step in zip(self.orders.codes, (1, -1), strict=True):
+        for order, step in ((self.orders.codes, 1), (self.orders.reversed_codes, -1)):
             start = part[::step]
             at = bisect_left(order, start)
             for code in order[at : at + 4]:
@@ -235,7 +246,7 @@ class KnownFacts:
 
     def goes_on(self, code: str, *, whole: bool) -> bool:
         """Whether a code that stands somewhere begins with this one; `whole`: or is this one."""
-        order = self.orders.codes[0]
+        order = self.orders.codes
         at = bisect_left(order, code)
         return any(held.startswith(code) and (whole or held != code) for held in order[at : at + 2])
 
@@ -292,14 +303,8 @@ class KnownFacts:
 
     def list_record(self, record: str) -> list[Fact]:
         """Return the facts of the members of an object."""
-        places = islice(self._iter_places([self.store.records.get(record, [])]), _MAX_MEMBERS)
+        places = islice(self._iter_places([places] if (places := self.store.records.get(record)) else []), _MAX_MEMBERS)
         return [fact for place in places for fact in self.store.build(place)]
-
-    def iter_facts(self, within: str) -> Iterator[Fact]:
-        """Yield the facts below a pointer."""
-        for place, (holder, _, _) in enumerate(self.store.held[: self.before]):
-            if f"{holder.pointer}/".startswith(within):
-                yield from self.store.build(place)
 
     def list_said(self) -> list[Fact]:
         """Return the numbers in what users wrote."""

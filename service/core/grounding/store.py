@@ -29,7 +29,14 @@ from service.core.grounding.fields import Beside, apply_unit, read_beside, read_
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import Day, Time
 from service.core.models.light import lazy
-from service.core.results.structure import TextStructure, build_passage_pointer, iter_bodies, read_leaf, read_text
+from service.core.results.structure import (
+    ResultBody,
+    TextStructure,
+    build_passage_pointer,
+    iter_bodies,
+    read_leaf,
+    read_text,
+)
 from service.core.trace import Step, ToolDef
 
 MAX_FACTS = 100_000
@@ -74,20 +81,19 @@ class FactStore:
         self._plain_keys: set[str] = set()
         """FactKeys that are no values themselves."""
 
-    def add_step(self, step: Step, tool: ToolDef | None, source: Source = "result") -> str:
-        """Add a call's arguments and what it returned; return the pointer of its result."""
+    def add_step(self, step: Step, tool: ToolDef | None, source: Source, bodies: Iterable[ResultBody]) -> None:
+        """Add a call's arguments and what it returned. `bodies`: the texts in that."""
         pointer, minor = f"/steps/{step.index}", tells_minor(tool)
         given = cast("JsonValue", dict(step.call.arguments or {}))
         self.add_value(given, Site(f"{pointer}/call/arguments", "argument", minor_told=minor))
-        if step.result is None:
-            return f"{pointer}/result"
-        self._add_result(step.result.content, Site(f"{pointer}/result/content", source, minor_told=minor))
-        return f"{pointer}/result/content"
+        if step.result is not None:
+            self._add_result(step.result.content, Site(f"{pointer}/result/content", source, minor_told=minor), bodies)
 
-    def _add_result(self, content: JsonValue, site: Site) -> None:
+    def _add_result(self, content: JsonValue, site: Site, bodies: Iterable[ResultBody] | None = None) -> None:
         """Add what a tool returned; of a text, the structure in it and the values of the words around it."""
         if not isinstance(content, str):
-            self.add_value(content, site, {f"{site.pointer}{body.pointer}" for body in iter_bodies(content)})
+            bodies = iter_bodies(content) if bodies is None else bodies
+            self.add_value(content, site, {f"{site.pointer}{body.pointer}" for body in bodies})
             return
         structure = read_text(content)
         self._add_passages(structure, site)
@@ -155,18 +161,21 @@ class FactStore:
             self._add_passages(read_text(text), holder.enter(key))
         elif structured:
             self._add_passages(read_leaf(text), holder.enter(key))
-        self._hold_text(holder, key, text)
-        if not structured and text in self._texts and not PLAIN_NUMBER.fullmatch(text):
-            self._plain[text] = self._texts[text]
+        places = self._hold_text(holder, key, text)
+        if places is not None and not structured:
+            self._plain[text] = places
 
-    def _hold_text(self, holder: Site, key: str | int | None, text: str) -> None:
-        """Keep a text where something else than blanks and marks is in it."""
-        if len(self.held) < MAX_FACTS and _WORD.search(text):
-            number = PLAIN_NUMBER.fullmatch(text)
-            if number is not None:
-                self._add_number(holder, key if isinstance(key, str) else holder.name, float(number[1]))
-            self._texts.setdefault(text, []).append(len(self.held))
-            self.held.append((holder, key, text))
+    def _hold_text(self, holder: Site, key: str | int | None, text: str) -> Places | None:
+        """Keep a text where something else than blanks and marks is in it; return its places unless it is a number, too."""
+        if len(self.held) >= MAX_FACTS or not _WORD.search(text):
+            return None
+        places = self._texts.setdefault(text, [])
+        number = PLAIN_NUMBER.fullmatch(text)
+        if number is not None:
+            self._add_number(holder, key if isinstance(key, str) else holder.name, float(number[1]))
+        places.append(len(self.held))
+        self.held.append((holder, key, text))
+        return places if number is None else None
 
     def add_said(self, text: str, mentions: Iterable[Mention], pointer: str, source: Source) -> None:
         """Add a text that somebody wrote, as its words and its values."""
@@ -265,12 +274,12 @@ class FactKeys:
         """Add a value by each of its readings."""
         for reading in readings:
             value = reading.value
-            if isinstance(value, Day):
+            if isinstance(value, str):
+                self.codes[value].append(places)
+            elif isinstance(value, Day):
                 self.days[value.month, value.day].append(places)
             elif isinstance(value, Time):
                 self.times[value.seconds // 60].append(places)
-            elif isinstance(value, str):
-                self.codes[value].append(places)
             elif reading.kind == "number":
                 self.add_size(reading.dimension, value, reading.written, places)
 

@@ -23,7 +23,7 @@ from service.core.grounding.origins import Grounded
 from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.store import MAX_FACTS
 from service.core.json.walk import list_leaves
-from service.core.results.structure import has_media, iter_bodies, read_text
+from service.core.results.structure import has_media, read_text
 from service.core.trace import Step
 
 MAX_MENTIONS_OF_ALL = 10_000
@@ -48,7 +48,7 @@ class GroundedText(NamedTuple):
 def ground_texts(history: History) -> list[GroundedText]:
     """Ground every assistant text that comes after a call or tells of an own deed, in order."""
     trace = history.trace
-    deriver: Deriver | None = None
+    deriver = Deriver()
     waiting, steps, found = [*reversed(trace.steps)], list[Step](), list[GroundedText]()
     unread = missing = ""
     looked_up = 0
@@ -56,7 +56,7 @@ def ground_texts(history: History) -> list[GroundedText]:
         while waiting and waiting[-1].message < n:
             steps.append(step := waiting.pop())
             missing = missing or ("" if step.result is not None else f"/steps/{step.index}/result")
-            unread = unread or ("" if _is_readable(step) else f"/steps/{step.index}/result/content")
+            unread = unread or ("" if _is_readable(step, history) else f"/steps/{step.index}/result/content")
         text, pointer = message.text, f"/messages/{n}/text"
         actions = find_own_actions(text, trace.tools or (), steps) if message.role == "assistant" and text else []
         if message.role != "assistant" or not text or not (steps or actions):
@@ -70,9 +70,7 @@ def ground_texts(history: History) -> list[GroundedText]:
                 too_long = f"more than {MAX_MENTIONS_OF_ALL} values stand in the texts before"
             found.append(GroundedText(n, message.turn, too_long=too_long))
             continue
-        deriver = deriver or Deriver(known)
-        deriver.move(known)
-        placed = ground_text(text, pointer, known, deriver, history.mentions[n])
+        placed = ground_text(text, pointer, known, deriver.move(known), history.mentions[n])
         looked_up += len(placed)
         findings = [
             *find_false_actions(text, placed, actions, steps, history.tools, known),
@@ -88,11 +86,11 @@ def ground_texts(history: History) -> list[GroundedText]:
     return found
 
 
-def _is_readable(step: Step) -> bool:
+def _is_readable(step: Step, history: History) -> bool:
     """Whether code can read what a step returned, if anything: it is no picture, and no JSON that breaks off."""
     if step.result is None or step.result.is_error:
         return True
-    rests = [read_text(body.text).beside_exact.strip() for body in iter_bodies(step.result.content)]
+    rests = [read_text(body.text).beside_exact.strip() for body in history.list_bodies(step)]
     return not has_media(step.result.content) and not any(rest[:1] in ("{", "[") and rest[1:] for rest in rests)
 
 
