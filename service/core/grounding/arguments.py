@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.grounding.derive import Derivation, Deriver, build_scene, find_derivation
+from service.core.grounding.derive import Deriver
 from service.core.grounding.facts import split_plain
 from service.core.grounding.fields import (
     MONEY_WORDS,
@@ -29,6 +29,7 @@ from service.core.grounding.reading.moments import read_joined_day
 from service.core.grounding.reading.units import get_minor_factor
 from service.core.grounding.reading.values import find_values
 from service.core.grounding.slips import list_digits
+from service.core.grounding.steps import Derivation, build_scene, find_derivation
 from service.core.json.values import format_value
 from service.core.json.walk import Leaf, list_leaves
 from service.core.results.structure import has_media

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from service.core.grounding.derive import Derivation, Deriver, Surroundings, find_derivation
+from service.core.grounding.derive import Deriver
 from service.core.grounding.facts import split_plain
 from service.core.grounding.known import KnownFacts, Near
 from service.core.grounding.nearest import list_nearest
@@ -14,6 +14,7 @@ from service.core.grounding.origins import Grounded
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Day
 from service.core.grounding.reading.values import find_values
+from service.core.grounding.steps import Derivation, Surroundings, find_derivation
 
 
 class Placed(NamedTuple):

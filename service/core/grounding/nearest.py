@@ -7,12 +7,13 @@ from itertools import combinations, takewhile
 from math import log, log10
 from typing import NamedTuple
 
-from service.core.grounding.derive import Amount, Derivation, Deriver, Scene, iter_steps
+from service.core.grounding.derive import Deriver
 from service.core.grounding.known import LOOSE, KnownFacts
 from service.core.grounding.origins import Nearest
 from service.core.grounding.reading.mentions import Kind, Mention, Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 from service.core.grounding.slips import is_slip, list_digits
+from service.core.grounding.steps import Amount, Derivation, Scene, iter_steps
 
 MAX_NEAREST = 3
 _MAX_CANDIDATES = 200
