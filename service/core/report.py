@@ -12,7 +12,7 @@ from pydantic import Field, SerializeAsAny, TypeAdapter
 from pydantic_core import SchemaSerializer
 
 from service.core.call_decisions import Decision
-from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
+from service.core.grounding.origins import GroundedScore, GroundedSkip
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore, OpenJudgement, UnsureJudgement
 from service.core.models.light import HasCachedJson, light
 from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from service.core.conclusion.judge_answers import NO_JUDGE
-from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
+from service.core.grounding.origins import GroundedScore, GroundedSkip
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.outcome import Errored, Finding, OpenPart, Outcome, PartlyOpenScore, Scored, Skipped
 from service.core.report import OpenOutcome, Report, ReportOutcome, StageScore

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema_rs
 
+from service.core.grounding.history import History
 from service.core.grounding.texts import ground_texts
 from service.intake.reading import read_trace
 from service.registry import Registry
@@ -40,7 +41,7 @@ def build_grounding() -> tuple[Callable[[], object], Callable[[], object]]:
     }
     made = request(case | {"results": [records], "answer": make_answer(ANSWER_CHARS, records, draw)})
     trace = read_trace(made["trace"])
-    return lambda: ground_texts(trace), lambda: json.loads(text)
+    return lambda: ground_texts(History(trace)), lambda: json.loads(text)
 
 
 def build_floor(workload: Sequence[dict[str, Any]]) -> Callable[[], object]:

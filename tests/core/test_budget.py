@@ -16,8 +16,8 @@ from service.core.alignment.chain import find_fullest, find_longest_chain
 from service.core.case import Case
 from service.core.expectations.expectation import Expectation
 from service.core.gates.tool_name import find_near
-from service.core.grounding.fact_store import MAX_FACTS
 from service.core.grounding.reading.values import MAX_TEXT_CHARS
+from service.core.grounding.store import MAX_FACTS
 from service.core.grounding.texts import MAX_MENTIONS_OF_ALL
 from service.core.json.differences import ChangeIndex, JsonChange, PointerPatterns, covers
 from service.core.json.values import Contents, equals

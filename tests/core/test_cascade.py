@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service import conclude, plan, score
-from service.core.grounding.grounded_outcomes import GroundedScore
+from service.core.grounding.origins import GroundedScore
 from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.outcome import Errored, Scored, Skipped
 from tests.fits import make_fit

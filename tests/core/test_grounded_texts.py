@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from service import score
+from service.core.grounding.history import History
 from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.texts import MAX_MENTIONS_OF_ALL, GroundedText, ground_texts
 from service.intake.reading import read_trace
@@ -32,7 +33,7 @@ def trace_of(*events: Any) -> dict[str, Any]:
 
 
 def ground(*events: Any) -> list[GroundedText]:
-    return ground_texts(read_trace(trace_of(*events)))
+    return ground_texts(History(read_trace(trace_of(*events))))
 
 
 def outcomes(*events: Any) -> list[Any]:

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import score
-from service.core.grounding.call_sources import CallSources
-from service.core.grounding.clock import find_reference_date
-from service.core.grounding.provenance import MAX_ARGUMENTS, PROVED, Located, locate_arguments
+from service.core.grounding.arguments import MAX_ARGUMENTS, PROVED, CallReader, Located
+from service.core.grounding.history import History, find_reference_date
 from service.core.trace import ToolDef, Trace
 from service.intake.reading import read_trace
 from service.reading.packaged_files import read_yaml
@@ -45,8 +44,8 @@ def test_case(case: dict[str, Any]):
 
 def locate_last(trace: Trace, tool: ToolDef | None) -> list[Located]:
     """Locate the arguments of the last call."""
-    sources = CallSources(trace)
-    located = [locate_arguments(step, tool if step is trace.steps[-1] else None, sources) for step in trace.steps]
+    reader = CallReader(History(trace))
+    located = [reader.locate(step, tool if step is trace.steps[-1] else None) for step in trace.steps]
     return located[-1]
 
 

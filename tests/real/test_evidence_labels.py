@@ -17,11 +17,13 @@ from typing import Any
 
 import pytest
 
-from service.core.grounding.call_sources import CallSources
-from service.core.grounding.fact_index import FactIndex
+from service.core.grounding.arguments import PROVED, CallReader, Located
 from service.core.grounding.facts import Site
-from service.core.grounding.ground import Grounded, ground_text
-from service.core.grounding.provenance import PROVED, Located, locate_arguments
+from service.core.grounding.ground import ground_text
+from service.core.grounding.history import History
+from service.core.grounding.known import KnownFacts
+from service.core.grounding.origins import Grounded
+from service.core.grounding.store import FactStore
 from service.core.grounding.texts import ground_texts
 from service.core.trace import Trace
 from service.intake.reading import read_trace
@@ -40,8 +42,8 @@ def rows_of(shared_data: Path, name: str) -> list[dict[str, Any]]:
 
 
 def locate(trace: Trace) -> list[Located]:
-    sources, tools = CallSources(trace), {tool.name: tool for tool in trace.tools or ()}
-    return [one for step in trace.steps for one in locate_arguments(step, tools.get(step.call.name), sources)]
+    reader, tools = CallReader(History(trace)), {tool.name: tool for tool in trace.tools or ()}
+    return [one for step in trace.steps for one in reader.locate(step, tools.get(step.call.name))]
 
 
 # Right conversations: what is flagged in them is a false alarm, or a fault of the data.
@@ -154,7 +156,7 @@ def test_a_digit_changed_in_an_identifier_of_a_real_call_is_noticed(runs):
                     wrong = re.sub(r"\d", lambda m: str((int(m.group()) + 5) % 10), value, count=1)
                     call = replace(step.call, arguments={**(step.call.arguments or {}), name: wrong})
                     changed = [
-                        one.grounded for one in locate_arguments(replace(step, call=call), None, CallSources(trace))
+                        one.grounded for one in CallReader(History(trace)).locate(replace(step, call=call), None)
                     ]
                     tried += 1
                     noticed += any(
@@ -166,7 +168,7 @@ def test_a_digit_changed_in_an_identifier_of_a_real_call_is_noticed(runs):
 
 
 def test_real_answers_are_not_proved_wrong(runs):
-    found = [text for trace in share(runs, one_in=3) for text in ground_texts(trace)]
+    found = [text for trace in share(runs, one_in=3) for text in ground_texts(History(trace))]
     origins = Counter(value.origin for text in found for value in text.values)
     against = Counter((one.code, one.proved) for text in found for one in text.findings)
     show(f"\ntau-bench: {len(found)} texts after results, {dict(origins)}, {dict(against)}")
@@ -178,7 +180,7 @@ def test_real_answers_are_not_proved_wrong(runs):
 
 def spoil(trace: Trace) -> Iterator[tuple[str, Trace, int, int]]:
     """The trace with the last digit of one found value changed, value by value: its sort, message and place."""
-    for text in ground_texts(trace):
+    for text in ground_texts(History(trace)):
         for one in [one for one in text.values if one.origin == "found" and one.end][:4]:
             said = trace.messages[text.message].text
             digit = max((n for n in range(one.start or 0, one.end or 0) if said[n].isdigit()), default=None)
@@ -202,7 +204,7 @@ def test_a_digit_changed_in_a_real_answer_is_noticed(runs):
     tried, opened, shown = Counter[str](), Counter[str](), Counter[str]()
     for trace in share(runs[::5], one_in=4):
         for sort, wrong, message, digit in spoil(trace):
-            [text] = [text for text in ground_texts(wrong) if text.message == message]
+            [text] = [text for text in ground_texts(History(wrong)) if text.message == message]
             tried[sort] += 1
             opened[sort] += any(one.start <= digit < one.end for one in text.findings)
             shown[sort] += any(
@@ -224,10 +226,10 @@ def test_values_that_stand_nowhere_are_marked_by_people_far_more_often(shared_da
     of: dict[str, Counter[str]] = defaultdict(Counter)
     marked: dict[str, Counter[str]] = defaultdict(Counter)
     for row in [row for name in SETS for row in share(rows_of(shared_data, f"labels/{name}"), one_in=20)]:
-        index = FactIndex()
-        index.add_value(row["payload"], Site("/payload", "result"))
+        store = FactStore()
+        store.add_value(row["payload"], Site("/payload", "result"))
         spans = [(span["start"], span["end"]) for annotator in row["human"] for span in annotator["spans"]]
-        for one in ground_text(row["response"], "/answer", index):
+        for one in ground_text(row["response"], "/answer", KnownFacts(store)):
             inside = any(start < one.mention.end and one.mention.start < end for start, end in spans)
             for domain in (row["domain"], "all"):
                 of[domain][one.grounded.origin] += 1

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from service.core.checks import Subject
-from service.core.grounding.grounded_outcomes import GroundedSkip
+from service.core.grounding.origins import GroundedSkip
 from service.core.judging.fits.fit import Fit
 from service.core.judging.judged_outcomes import JudgedScore, complete_outcome, find_judged_place, judge_ask, leave_open
 from service.core.judging.judges import Ask

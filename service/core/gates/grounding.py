@@ -7,7 +7,8 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Aggregate, Check, Part, Subject, SubjectOutcome
-from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
+from service.core.grounding.history import History
+from service.core.grounding.origins import GroundedScore, GroundedSkip
 from service.core.grounding.texts import GroundedText, ground_texts
 from service.core.outcome import Finding, Outcome, Skipped
 from service.core.unread_parts import build_missing_result, build_unread_result
@@ -39,7 +40,7 @@ class GroundingGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Yield one outcome for each text that follows a call."""
-        texts = case.once(ground_texts, lambda: ground_texts(case.trace))
+        texts = case.once(ground_texts, lambda: ground_texts(case.once(History, lambda: History(case.trace))))
         if not texts:
             yield WHOLE, NO_TEXT_FOLLOWS
         for text in texts:
@@ -49,8 +50,7 @@ class GroundingGate(Check):
 def _score_text(text: GroundedText) -> Outcome:
     if text.too_long:
         return Skipped("too_long", text.too_long)
-    pointer = f"/messages/{text.message}/text"
-    findings = tuple([Finding(one.code, one.message, pointer) for one in text.findings])
+    findings = tuple([Finding(one.code, one.message, f"/messages/{text.message}/text") for one in text.findings])
     if any(one.proved for one in text.findings):
         return GroundedScore(0.0, False, findings, text.values)
     if findings:

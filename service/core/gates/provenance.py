@@ -9,9 +9,9 @@ from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
 from service.core.expectations.merging import list_ignored
 from service.core.gates.schema import score_unread
-from service.core.grounding.call_sources import CallSources
-from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
-from service.core.grounding.provenance import PROVED, locate_arguments
+from service.core.grounding.arguments import PROVED, CallReader
+from service.core.grounding.history import History
+from service.core.grounding.origins import GroundedScore, GroundedSkip
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding, Outcome, Skipped
 from service.core.trace import Step
@@ -36,13 +36,13 @@ class ProvenanceGate(Check):
         """Yield one outcome for each step."""
         if not case.trace.steps:
             yield WHOLE, Skipped("not_applicable", "no call was made")
-        sources = CallSources(case.trace, case.meter)
+        reader = CallReader(case.once(History, lambda: History(case.trace)), case.meter)
         for step in case.trace.steps:
-            yield case.subjects[step.index], _score_step(case, step, sources)
+            yield case.subjects[step.index], _score_step(case, step, reader)
 
 
-def _score_step(case: Case, step: Step, sources: CallSources) -> Outcome:
-    located = locate_arguments(step, case.find_tool(step), sources)
+def _score_step(case: Case, step: Step, reader: CallReader) -> Outcome:
+    located = reader.locate(step, case.find_tool(step))
     if step.call.arguments is None:
         unread = score_unread(step) if not step.call.captured else None
         return unread or Skipped("not_applicable", "the arguments are no object")

@@ -1,102 +1,57 @@
-"""Find the one step of arithmetic that leads from held values to a stated one: a sum, a share, a count, the days between."""
+"""One step of arithmetic over a column or record, between moments, or with what somebody gave; and counts of records."""
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from itertools import islice
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.grounding.fact_index import FactIndex
-from service.core.grounding.facts import Fact
-from service.core.grounding.fields import split_name
+from service.core.grounding.fields import apply_unit, read_field, split_name
+from service.core.grounding.known import KnownFacts
 from service.core.grounding.reading.languages import split_words
 from service.core.grounding.reading.mentions import Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
-from service.core.grounding.steps import Derivation
+from service.core.grounding.steps import POSITION, Derivation
+from service.core.grounding.store import FactStore
+from service.core.models.light import lazy
 
 MAX_STEPS = 300_000
 """How many steps the search for all texts of a trace may take; then values are no longer looked for."""
 MAX_PAIRED = 40
 """Groups of more values than this are only added up and averaged: among so many pairs anything fits."""
-_MAX_GROUPS = 200
-_MAX_CHANCE = 1.0
-"""How many of the steps that were tried may be expected to lead to a value by chance, if the one that does is to count."""
+_MAX_COLUMNS = 500
 _MAX_GIVEN = 24
+_MAX_COUNTED = 1_000
 
 
 class _Number(NamedTuple):
-    """A number with its place: what a derivation starts from."""
+    """A number with its place."""
 
+    place: int
     value: float
-    dimension: str
     pointer: str
 
 
-class _Wanted(NamedTuple):
-    """A size to derive from amounts of a dimension."""
-
-    dimension: str
-    size: float
-    spread: float
-
-    def is_near(self, value: float) -> bool:
-        return abs(abs(value) - self.size) <= self.spread
-
-
-def _list_wanted(reading: Reading, wanted: _Wanted) -> list[_Wanted]:
-    """List what leads to a number: its own size and, from amounts that name no unit, its size as written or in cents."""
-    found = [wanted]
-    if reading.dimension == "money" and reading.written and reading.number:
-        unit = abs(reading.written / reading.number)
-        found.append(_Wanted("", abs(reading.written), wanted.spread * unit))
-    if reading.dimension == "money":
-        found.append(_Wanted("", wanted.size * 100, wanted.spread * 100))
-    return found
-
-
-_Groups = dict[str, dict[str, list[_Number]]]
-"""Amounts that belong together: by dimension, then by what they have in common."""
+_NO_AMOUNTS = split_words(
+    "id ids phone zip postcode code no number year month last4 card ref lat lon lng page rank pos"
+)
+"""Words in the names of numbers that nobody adds up."""
 
 
 class Deriver:
-    """Derives values from one state of an index."""
+    """Derives values from what is known at a point of a trace. The search for all of them together is bounded."""
 
-    def __init__(self, index: FactIndex, today: date | None) -> None:
-        self._index = index
-        self._chance: Derivation | None = None
-        self._steps = self._trials = self._numbers = self._dates = self._tables = 0
-        self._columns: _Groups = defaultdict(dict)
-        """The numbers of one field of many records."""
-        self._records: _Groups = defaultdict(dict)
-        """The numbers of a record and of its members."""
-        self._given: dict[float, str] = {}
-        """Small whole numbers that somebody gave and that results count: nights, pieces, people."""
-        self._counts: dict[int, str] = {}
-        self._days: dict[int, str] = {} if today is None else {today.toordinal(): ""}
+    def __init__(self, known: KnownFacts | None = None) -> None:
+        self._known, self._steps = known or KnownFacts(FactStore()), 0
 
-    def _refresh(self) -> None:
-        """Take in what the index has taken in since."""
-        for fact in self._index.iter_kind("number", self._numbers):
-            _add_to_groups(fact, self._columns, self._records)
-            number = fact.reading.number / (DAY_S if fact.reading.dimension else 1)
-            given = fact.source in ("user", "argument") and fact.reading.dimension in ("", "time")
-            if given and 1 < number <= 400 and number == number // 1:
-                self._given.setdefault(number, fact.pointer)
-        for fact in self._index.iter_kind("day", self._dates):
-            held = cast("Day", fact.reading.value).date
-            if held is not None:
-                self._days.setdefault(held.toordinal(), fact.pointer)
-        for pointer, items in self._index.tables[self._tables :]:
-            for count in _iter_counts(items):
-                self._counts.setdefault(count, pointer)
-        self._numbers, self._dates = self._index.count("number"), self._index.count("day")
-        self._tables = len(self._index.tables)
+    def move(self, known: KnownFacts) -> Deriver:
+        """Go on with what is known at a later point of the same trace."""
+        self._known = known
+        return self
 
     @property
     def exhausted(self) -> bool:
@@ -107,173 +62,161 @@ class Deriver:
         """Count steps that were tried elsewhere, for the same text."""
         self._steps += steps
 
+    @lazy
+    def _groups(self) -> dict[str, dict[str, list[_Number]]]:
+        """The numbers of one field of many records, and those of a record: by dimension, in the order of the trace."""
+        store = self._known.store
+        columns: dict[str, dict[str, list[_Number]]] = defaultdict(lambda: defaultdict(list))
+        for (name, beside, told), values in store.fields.items():
+            unit = read_field(name, beside, minor_told=told).unit
+            for value, places in values.items() if _NO_AMOUNTS.isdisjoint(split_name(name)) else ():
+                dimension, size = apply_unit(unit, value)
+                for place in places:
+                    holder, key, _ = store.held[place]
+                    number = _Number(place, size, holder.enter(key).pointer)
+                    outer, _, member = holder.record.rpartition("/")
+                    outer = "" if member.isdecimal() or outer.count("/") < 4 else outer
+                    for group in filter(None, (POSITION.sub("/*", number.pointer), holder.record, outer)):
+                        columns[dimension][group].append(number)
+        for group in [group for groups in columns.values() for group in groups.values()]:
+            group.sort()
+        return columns
+
+    @lazy
+    def _given(self) -> list[_Number]:
+        """The small whole numbers that somebody gave and that results count: nights, pieces, people."""
+        store = self._known.store
+        places = [n for n, (holder, _, _) in enumerate(store.held) if holder.source in ("user", "argument")]
+        facts = [(n, fact) for n in places for fact in store.build(n)[:1] if fact.reading.dimension in ("", "time")]
+        sizes = [(n, fact.reading.number / (DAY_S if fact.reading.dimension else 1), fact) for n, fact in facts]
+        return [_Number(n, size, fact.pointer) for n, size, fact in sizes if 1 < size <= 400 and size == size // 1]
+
+    @lazy
+    def _counts(self) -> list[_Number]:
+        """How many records lists have, and how many of those share a value."""
+        held = [(place, *self._known.store.held[place]) for place in self._known.store.tables]
+        return [
+            _Number(place, n, site.pointer)
+            for place, site, _, items in held
+            for n in _iter_counts(cast("Sequence[JsonValue]", items))
+        ]
+
+    @lazy
+    def _days(self) -> list[_Number]:
+        """The days of the trace, as ordinals."""
+        store = self._known.store
+        places = {place for groups in store.keys.days.values() for places in groups for place in places}
+        stated = [(place, fact.pointer, fact.reading.value) for place in sorted(places) for fact in store.build(place)]
+        dates = [(place, pointer, day.date) for place, pointer, day in stated if isinstance(day, Day)]
+        return [_Number(place, date.toordinal(), pointer) for place, pointer, date in dates if date is not None]
+
+    def _cut(self, numbers: list[_Number]) -> list[_Number]:
+        """Return the known ones of numbers in the order of the trace."""
+        return numbers[: bisect_left(numbers, (self._known.before,))]
+
     def derive(self, reading: Reading) -> Derivation | None:
-        """Return one step that leads to a reading; where there is none, one that may do so by chance; or None."""
-        if self.exhausted:
-            return None
-        self._refresh()
-        if reading.kind == "number":
-            self._chance = None
-            return self._derive_number(reading) or self._chance
+        """Return one step that leads to a reading, or None."""
         if reading.kind == "weekday":
-            pointers = [self._days[day] for day in self._days if (day - 1) % 7 == reading.value]
+            pointers = [one for day, one in self._list_days().items() if (day - 1) % 7 == reading.value]
             return Derivation("weekday", tuple(filter(None, pointers[:1]))) if pointers else None
+        if reading.kind != "number" or self.exhausted:
+            return None
+        size, spread = abs(reading.number), reading.tolerance * 1.001 + abs(reading.number) * 1e-6
+        if not reading.dimension:
+            count = next((one for one in self._cut(self._counts) if one.value == size), None)
+            if count is not None:
+                return Derivation("count", (count.pointer,))
+        wanted = [(reading.dimension, size, spread)]
+        if reading.dimension == "money" and reading.written and reading.number:  # of amounts that name no unit
+            unit = abs(reading.written / reading.number)
+            wanted += [("", abs(reading.written), spread * unit), ("", size * 100, spread * 100)]
+        totals = ((*one, total) for one in wanted for total in self._iter_totals(one[0]))
+        found = next((made for _, target, far, (total, made) in totals if abs(abs(total) - target) <= far), None)
+        if found is None and reading.dimension == "time":
+            found = self._find_span(size, spread)
+        pair = self._find_pair(wanted) if found is None else None
+        if pair is not None and not pair.by_chance:
+            return pair
+        return found or (self._find_scaled(reading, size, spread) if reading.dimension else None) or pair
+
+    def _find_pair(self, wanted: Sequence[tuple[str, float, float]]) -> Derivation | None:
+        """Find two values of a small group with this sum or difference."""
+        tried = 0
+        for dimension, target, spread in wanted:
+            for group in map(self._cut, islice(self._groups[dimension].values(), _MAX_COLUMNS)):
+                self._steps += 6 * len(group)
+                tried += len(group) ** 2
+                found = _find_pair_in(group, target, spread) if 1 < len(group) <= MAX_PAIRED else None
+                if found is not None:
+                    return found._replace(by_chance=tried * spread > max(target, spread))
         return None
 
-    def _is_rare(self, wanted: _Wanted) -> bool:
-        return self._trials * wanted.spread <= _MAX_CHANCE * max(wanted.size, wanted.spread)
-
-    def _admit(self, found: Derivation | None, wanted: _Wanted) -> Derivation | None:
-        if found is None or self._is_rare(wanted):
-            return found
-        self._chance = found._replace(by_chance=True)
-        return None
+    def _iter_totals(self, dimension: str) -> Iterator[tuple[float, Derivation]]:
+        for column in map(self._cut, islice(self._groups[dimension].values(), _MAX_COLUMNS)):
+            self._steps += 2 + len(column)
+            if column[1:]:
+                total, pointers = sum(one.value for one in column), tuple([one.pointer for one in column[:8]])
+                yield total, Derivation("sum", pointers)
+                yield total / len(column), Derivation("mean", pointers)
 
     def list_totals(self, dimension: str) -> Iterator[tuple[float, Derivation]]:
         """Yield the sums, means and counts that a text may have meant."""
         for one in dict.fromkeys((dimension, "", "share")):
-            for column in islice(self._columns.get(one, {}).values(), _MAX_GROUPS):
-                yield from _iter_totals(column, mean=True) if column[1:] else ()
-        if not dimension:
-            for count, pointer in self._counts.items():
-                yield float(count), Derivation("count", (pointer,))
-
-    def _derive_number(self, reading: Reading) -> Derivation | None:
-        self._trials = 0
-        spread = reading.tolerance * 1.001 + abs(reading.number) * 1e-6
-        wanted = _Wanted(reading.dimension, abs(reading.number), spread)
-        if not reading.dimension and wanted.size in self._counts:
-            return Derivation("count", (self._counts[int(wanted.size)],))
-        if reading.dimension == "time" and (found := self._find_span(wanted.size, spread)):
-            return found
-        for groups in (self._columns, self._records):
-            for one in _list_wanted(reading, wanted):
-                found = self._derive_in(groups, one)
-                if found is not None or self.exhausted:
-                    return found
-        return self._find_scaled(reading, wanted.size, spread)
-
-    def _derive_in(self, groups: _Groups, wanted: _Wanted) -> Derivation | None:
-        """Derive a number within one column or record."""
-        for group in islice(groups.get(wanted.dimension, {}).values(), _MAX_GROUPS):
-            self._steps += 4 + 6 * len(group)
-            totals = _iter_totals(group, mean=groups is self._columns) if group[1:] else ()
-            self._trials += 2
-            found = self._admit(next((origin for total, origin in totals if wanted.is_near(total)), None), wanted)
-            if found is None and 1 < len(group) <= MAX_PAIRED:
-                self._trials += len(group) ** 2
-                found = self._admit(_find_pair(group, wanted), wanted)
-            if found is not None or self.exhausted:
-                return found
-        for group in [each for one in groups.values() for each in one.values()] if wanted.dimension == "share" else ():
-            self._steps += len(group)
-            self._trials += len(group) ** 2 * 2
-            found = _find_ratio(group, wanted) if 1 < len(group) <= MAX_PAIRED and self._is_rare(wanted) else None
-            if found is not None or self.exhausted:
-                return found
-        return None
+            yield from self._iter_totals(one)
+        for one in self._cut(self._counts) if not dimension else ():
+            yield one.value, Derivation("count", (one.pointer,))
 
     def _find_scaled(self, reading: Reading, target: float, spread: float) -> Derivation | None:
         """Find a held number that a given one multiplies or divides: a price by the nights that the user asked for."""
-        for factor, pointer in islice(self._given.items(), _MAX_GIVEN) if reading.dimension else ():
+        given = {one.value: one.pointer for one in reversed(self._cut(self._given))}
+        for factor, pointer in islice(reversed(given.items()), _MAX_GIVEN):
             self._steps += 8
             for how, share in (("product", 1 / factor), ("ratio", factor)):
                 size = target * share
-                near = self._index.find(
-                    Reading("number", size, reading.dimension, spread * share, reading.currency, size), limit=1
-                )
+                held = Reading("number", size, reading.dimension, spread * share, reading.currency, size)
+                near = self._known.find(held, limit=1)
                 if near and near[0].fact.pointer != pointer:
                     return Derivation(how, (near[0].fact.pointer, pointer))
         return None
 
-    def _list_seconds(self) -> dict[int, str]:
-        """Return the times of day in seconds with their pointers; {} if there are too many to look through."""
-        times = self._index.list_times()
-        self._steps += len(times)
-        return (
-            {cast("Time", fact.reading.value).seconds: fact.pointer for fact in times[: _MAX_GROUPS + 1]}
-            if len(times) <= _MAX_GROUPS
-            else {}
-        )
+    def _list_days(self) -> dict[int, str]:
+        """Return the known days by number, with their pointers; today has none."""
+        today = {} if self._known.today is None else {self._known.today.toordinal(): ""}
+        return {int(one.value): one.pointer for one in reversed(self._cut(self._days))} | today
 
     def _find_span(self, target: float, spread: float) -> Derivation | None:
         """Find two days, or two times, that are this far apart."""
-        self._steps += len(self._days) + 1
+        days, times = self._list_days(), self._known.list_moments("time")
+        self._steps += len(days) + len(times) + 1
         whole = round(target / DAY_S)
-        near = abs(target - whole * DAY_S) <= max(spread, 1) and len(self._days) <= _MAX_GROUPS
+        near = abs(target - whole * DAY_S) <= max(spread, 1) and len(days) <= _MAX_COLUMNS
         for n in filter(None, (whole, whole - 1, whole + 1)) if near else ():
-            for one, pointer in sorted(self._days.items()):
-                if one + n in self._days:
-                    return Derivation("days between", tuple(filter(None, (pointer, self._days[one + n]))))
-        seconds = self._list_seconds()
-        for one, pointer in seconds.items() if target else ():
+            for one, pointer in sorted(days.items()):
+                if one + n in days:
+                    return Derivation("days between", tuple(filter(None, (pointer, days[one + n]))))
+        seconds = {cast("Time", fact.reading.value).seconds: fact.pointer for fact in times}
+        for one, pointer in seconds.items() if target and len(times) <= _MAX_COLUMNS else ():
             other = round(one + target) % DAY_S
             if other in seconds:
                 return Derivation("time between", (pointer, seconds[other]))
         return None
 
 
-def _iter_totals(group: Sequence[_Number], *, mean: bool) -> Iterator[tuple[float, Derivation]]:
-    total, pointers = sum(one.value for one in group), tuple([one.pointer for one in group[:8]])
-    yield total, Derivation("sum", pointers)
-    if mean:
-        yield total / len(group), Derivation("mean", pointers)
-
-
-def _find_pair(group: Sequence[_Number], wanted: _Wanted) -> Derivation | None:
-    """Find two values with this sum or difference."""
-    order = sorted([(abs(one.value), n) for n, one in enumerate(group)])
-    _, target, spread = wanted
+def _find_pair_in(group: Sequence[_Number], target: float, spread: float) -> Derivation | None:
+    order = sorted([(abs(one.value), n) for n, one in enumerate(group) if one.value])
     for size, n in order:
         for rest, how in ((target - size, "sum"), (size - target, "difference"), (size + target, "difference")):
-            at = bisect_left(order, (rest - spread, -1))
-            if rest >= 0 and at < len(order) and order[at][0] <= rest + spread:
-                other = order[at][1]
-                if other != n and order[at][0] and size:
-                    return Derivation(how, (group[n].pointer, group[other].pointer))
+            at = bisect_left(order, (rest - spread, -1)) if rest >= 0 else len(order)
+            if at < len(order) and order[at][0] <= rest + spread and order[at][1] != n:
+                return Derivation(how, (group[n].pointer, group[order[at][1]].pointer))
     return None
-
-
-def _find_ratio(group: Sequence[_Number], wanted: _Wanted) -> Derivation | None:
-    """Find two values of which one is this share of the other, or this much more or less; or one that is this share of all."""
-    total = sum(one.value for one in group)
-    for one in group:
-        if total and wanted.is_near(one.value / total):
-            return Derivation("ratio", (one.pointer, *[each.pointer for each in group[:3]]))
-        for other in group:
-            ratio = one.value / other.value if other.value and other is not one else 0.0
-            if ratio and (wanted.is_near(ratio) or wanted.is_near(ratio - 1)):
-                return Derivation("ratio", (one.pointer, other.pointer))
-    return None
-
-
-_POSITION = re.compile(r"/\d+(?=/|$)")
-_NUMERAL = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:e-?\d+)?")
-_NO_AMOUNTS = split_words(
-    "id ids phone zip postcode code no number year month last4 card ref lat lon lng page rank pos"
-)
-"""Words in the names of numbers that nobody adds up."""
-
-
-def _add_to_groups(fact: Fact, columns: _Groups, records: _Groups) -> None:
-    """Add a number of a result or an argument to its column, to its record, and to that of which its record is a member."""
-    counted = fact.whole and _NUMERAL.fullmatch(fact.text) is not None and _NO_AMOUNTS.isdisjoint(split_name(fact.name))
-    if fact.source not in ("result", "argument") or not counted:
-        return
-    dimension, record = fact.reading.dimension, fact.place.record
-    amount = _Number(fact.reading.number, dimension, fact.pointer)
-    columns[dimension].setdefault(_POSITION.sub("/*", fact.pointer), []).append(amount)
-    records[dimension].setdefault(record, []).append(amount)
-    outer, _, member = record.rpartition("/")
-    if record.count("/") > 4 and not member.isdecimal():
-        records[dimension].setdefault(outer, []).append(amount)
 
 
 def _iter_counts(items: Sequence[JsonValue]) -> Iterator[int]:
     """Yield how many records there are, how many of them share a value and how many do not, and how many values there are."""
     yield len(items)
     kinds: dict[tuple[str, JsonValue], int] = defaultdict(int)
-    for item in items[:1_000]:
+    for item in items[:_MAX_COUNTED]:
         for name, value in cast("Mapping[str, JsonValue]", item).items() if isinstance(item, dict) else [("", item)]:
             if value is None or isinstance(value, bool | str):
                 kinds[name, value] += 1

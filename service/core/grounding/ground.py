@@ -4,40 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from service.core.grounding.derive import Deriver
-from service.core.grounding.fact_index import FactIndex, Near
-from service.core.grounding.facts import MAX_NAME_WORDS, split_plain
-from service.core.grounding.nearest import Nearest, list_nearest
+from service.core.grounding.facts import split_plain
+from service.core.grounding.known import KnownFacts, Near
+from service.core.grounding.nearest import list_nearest
+from service.core.grounding.origins import Grounded
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Day
 from service.core.grounding.reading.values import find_values
 from service.core.grounding.steps import Derivation, Surroundings, find_derivation
-from service.core.models.light import light
-
-Origin = Literal["found", "derived", "given", "general", "nowhere", "not_looked_for"]
-
-
-@light
-class Grounded:
-    """A value and where it comes from.
-
-    `pointer` is the text's, or the argument's; `start` and `end` are characters of it. `sources` are pointers of what holds the
-    value, or of what it is derived from, and `how` says how. Of a value that stands nowhere, `nearest` are the held values that
-    come closest.
-    """
-
-    value: str
-    pointer: str
-    origin: Origin
-    sources: tuple[str, ...] = ()
-    how: str | None = None
-    nearest: tuple[Nearest, ...] = ()
-    start: int | None = None
-    end: int | None = None
-    code: str | None = None
-    """The code of the finding against it, if code proves it wrong or suspects it."""
 
 
 class Placed(NamedTuple):
@@ -60,20 +37,20 @@ MAX_JOINED = 8
 
 
 def ground_text(
-    text: str, pointer: str, index: FactIndex, deriver: Deriver | None = None, said: list[Mention] | None = None
+    text: str, pointer: str, known: KnownFacts, deriver: Deriver | None = None, said: list[Mention] | None = None
 ) -> list[Placed]:
     """Return the values of a text with their origins, in order. Linear, but for a bounded search for derivations.
 
     `said`: its values, if they have been read.
     """
-    mentions = _join_codes(text, find_values(text, index.today) if said is None else said, index)
-    deriver = deriver or Deriver(index, index.today)
+    mentions = _join_codes(text, find_values(text, known.today) if said is None else said, known)
+    deriver = deriver or Deriver(known)
     spans = {(mention.start, mention.end) for mention in mentions}
-    named = [each for each in _list_named(text, mentions, index) if (each[0].start, each[0].end) not in spans]
+    named = [each for each in _list_named(text, mentions, known) if (each[0].start, each[0].end) not in spans]
     held: list[tuple[Mention, Sequence[Near]]] = [*named]
     rest: list[Mention] = []
     for mention in mentions:
-        near = next((near for one in mention.readings if (near := index.find(one))), None) or next(
+        near = next((near for one in mention.readings if (near := known.find(one))), None) or next(
             (near for one, near in named if one.start <= mention.start and mention.end <= one.end), None
         )
         if near:
@@ -81,7 +58,7 @@ def ground_text(
         else:
             rest.append(mention)
     result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in held]
-    scenes = map(Surroundings(text, pointer, held, rest, index).look_around, rest) if rest else ()
+    scenes = map(Surroundings(text, pointer, held, rest, known).look_around, rest) if rest else ()
     for mention, scene in zip(rest, scenes, strict=True):
         steps = [] if deriver.exhausted else scene.list_steps()
         deriver.spend(len(steps))
@@ -90,10 +67,10 @@ def ground_text(
             found = Grounded(mention.text, pointer, "derived", origin.sources, origin.how, (), *place)
         elif mention.ordinal or _is_general(mention, mentions):
             found = Grounded(mention.text, pointer, "general", (), None, (), *place)
-        elif index.full or deriver.exhausted:
+        elif known.full or deriver.exhausted:
             found = Grounded(mention.text, pointer, "not_looked_for", (), None, (), *place)
         else:
-            nearest = list_nearest(mention, scene, steps, index, deriver)
+            nearest = list_nearest(mention, scene, steps, known, deriver)
             found = Grounded(mention.text, pointer, "nowhere", (), None, nearest, *place)
         result.append(Placed(mention, found, may_be_derived=origin is not None))
     return sorted(result, key=lambda one: one.mention.start)
@@ -108,11 +85,9 @@ def _build_found(mention: Mention, pointer: str, near: Sequence[Near]) -> Ground
 
 def _derive(mention: Mention, steps: Sequence[Derivation], deriver: Deriver) -> Derivation | None:
     """Return the step that leads to a value, from what stands around it or from one column or record."""
-    found = find_derivation(mention, steps)
-    for reading in mention.readings if found is None else ():
-        found = deriver.derive(reading) or found
-        if found is not None and not found.by_chance:
-            break
+    found = find_derivation(mention.readings, steps)
+    if found is None or found.by_chance:
+        return next(filter(None, map(deriver.derive, mention.readings)), found)
     return found
 
 
@@ -125,7 +100,7 @@ def _is_general(mention: Mention, mentions: Iterable[Mention]) -> bool:
     return reading.kind == "number" and abs(reading.number) in _GENERAL.get(reading.dimension, ())
 
 
-def _join_codes(text: str, mentions: list[Mention], index: FactIndex) -> list[Mention]:
+def _join_codes(text: str, mentions: list[Mention], known: KnownFacts) -> list[Mention]:
     """Join neighbouring pieces that together are a code that something holds: `1Z 999 AA1 01 2345 6784`."""
     found: list[Mention] = []
     skip_until = 0
@@ -134,7 +109,7 @@ def _join_codes(text: str, mentions: list[Mention], index: FactIndex) -> list[Me
             continue
         reading = mention.readings[0]
         may_go_on = reading.kind == "code" or (reading.kind == "number" and not reading.dimension)
-        joined = _join_from(text, mention, index) if may_go_on else None
+        joined = _join_from(text, mention, known) if may_go_on else None
         found.append(joined or mention)
         skip_until = joined.end if joined else 0
     return found
@@ -144,32 +119,32 @@ _PIECE = re.compile(r"(?:[ \u00a0.]|[ \u00a0]?[/\u2010-\u2013-][ \u00a0]?|[ ]?[(
 _LETTERS_BEFORE = re.compile(r"([^\W\d_]{1,4})[ \u00a0./-]$")
 
 
-def _join_from(text: str, mention: Mention, index: FactIndex) -> Mention | None:
+def _join_from(text: str, mention: Mention, known: KnownFacts) -> Mention | None:
     before = _LETTERS_BEFORE.search(text[max(0, mention.start - 6) : mention.start])
     starts = [mention.start, *([mention.start - len(before.group())] if before else [])]
-    known = index.has_code(normalize_code(mention.text))
+    is_whole = known.has_code(normalize_code(mention.text))
     for start in starts:
-        if known and not index.goes_on(normalize_code(text[start : mention.end]), whole=start != mention.start):
+        if is_whole and not known.goes_on(normalize_code(text[start : mention.end]), whole=start != mention.start):
             continue
         ends = [*reversed(list(_list_ends(text, mention.end))), *([mention.end] if start != mention.start else [])]
-        codes = {end: _read_joined(text[start:end], index) for end in ends}
-        best = next((end for end in ends if index.has_code(codes[end])), 0)
-        if not best and not known:
-            best = next((end for end in ends if index.find_slip(codes[end])), 0)
-        best = best or next((end for end in ends if index.has_code_part(codes[end])), 0)
+        codes = {end: _read_joined(text[start:end], known) for end in ends}
+        best = next((end for end in ends if known.has_code(codes[end])), 0)
+        if not best and not is_whole:
+            best = next((end for end in ends if known.find_slip(codes[end])), 0)
+        best = best or next((end for end in ends if known.has_code_part(codes[end])), 0)
         if best:
             code = Reading("code", codes[best])
             return Mention(text[start:best], start, best, (code,))
     return None
 
 
-def _read_joined(text: str, index: FactIndex) -> str:
+def _read_joined(text: str, known: KnownFacts) -> str:
     """Read pieces as a code; where nothing holds it, without the `(0)` and the `00` with which a phone number may be written."""
     code = normalize_code(text)
-    if index.has_code(code):
+    if known.has_code(code):
         return code
     bare = normalize_code(text.replace("(0)", "")).removeprefix("00")
-    return bare if index.has_code(bare) else code
+    return bare if known.has_code(bare) else code
 
 
 def _list_ends(text: str, end: int) -> Iterator[int]:
@@ -185,24 +160,28 @@ def _list_ends(text: str, end: int) -> Iterator[int]:
 _NAME_WORD = re.compile(r"[^\W_]+")
 
 
-def _list_named(text: str, mentions: Sequence[Mention], index: FactIndex) -> list[tuple[Mention, list[Near]]]:
+def _list_named(text: str, mentions: Sequence[Mention], known: KnownFacts) -> list[tuple[Mention, list[Near]]]:
     """List the names of results that stand in a text, so that it can be seen where."""
+    sizes, names = known.store.keys.name_sizes, known.store.keys.names
     taken = {m.start for m in mentions}
     spans = [match.span() for match in _NAME_WORD.finditer(text)]
     low = text.lower()
     plain = [low[a:b] for a, b in spans] if text.isascii() else ["".join(split_plain(text[a:b])) for a, b in spans]
     found: list[tuple[Mention, list[Near]]] = []
-    known: dict[tuple[str, ...], list[Near]] = {}
+    looked_up: dict[str, list[Near]] = {}
     skip_until = 0
-    for n in [n for n, word in enumerate(plain) if index.may_name(word)]:
-        start, names = spans[n][0], index.list_names(plain[n])
-        for size in range(min(MAX_NAME_WORDS, len(spans) - n), 0, -1) if names and start >= skip_until else ():
-            named = tuple(plain[n : n + size])
-            if named in names and (size > 1 or (len(plain[n]) > 2 and start not in taken)):
-                if named not in known:
-                    known[named] = [Near(fact, "same") for fact in index.find_named(named, ("result",))]
-                skip_until = spans[n + size - 1][1]
-                code = Reading("code", normalize_code(text[start:skip_until]))
-                found.append((Mention(text[start:skip_until], start, skip_until, (code,)), known[named]))
-                break
+    for n in [n for n, word in enumerate(plain) if word in sizes]:
+        start = spans[n][0]
+        for size in sorted(sizes[plain[n]], reverse=True) if start >= skip_until else ():
+            name = "".join(plain[n : n + size])
+            if name in names and (size > 1 or (len(name) > 2 and start not in taken)):
+                if name not in looked_up:
+                    looked_up[name] = [
+                        Near(fact, "same") for fact in known.find_named(plain[n : n + size], ("result",))
+                    ]
+                if looked_up[name]:
+                    skip_until = spans[min(n + size, len(spans)) - 1][1]
+                    code = Reading("code", normalize_code(text[start:skip_until]))
+                    found.append((Mention(text[start:skip_until], start, skip_until, (code,)), looked_up[name]))
+                    break
     return found

@@ -8,12 +8,12 @@ from math import log, log10
 from typing import NamedTuple
 
 from service.core.grounding.derive import Deriver
-from service.core.grounding.fact_index import LOOSE, FactIndex
-from service.core.grounding.reading.mentions import Mention, Reading
+from service.core.grounding.known import LOOSE, KnownFacts
+from service.core.grounding.origins import Nearest
+from service.core.grounding.reading.mentions import Kind, Mention, Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 from service.core.grounding.slips import is_slip, list_digits
 from service.core.grounding.steps import Amount, Derivation, Scene, iter_steps
-from service.core.models.light import light
 
 MAX_NEAREST = 3
 _MAX_CANDIDATES = 200
@@ -23,15 +23,6 @@ _PART_CHARS = 4
 _NO_UNIT = 0.15
 _SPELLING, _SIZE, _UNIT, _DERIVED, _ELSEWHERE = 5.0, 2.0, 3.5, 0.5, 0.5
 """What it costs to be spelled otherwise, of another size or unit, derived, and of a record that the sentence does not name."""
-
-
-@light
-class Nearest:
-    """A held value: its text and its pointer, or how it would be derived."""
-
-    value: str
-    pointer: str
-    how: str | None = None
 
 
 class _Candidate(NamedTuple):
@@ -45,11 +36,11 @@ class _Candidate(NamedTuple):
 
 
 def list_nearest(
-    mention: Mention, scene: Scene, steps: Sequence[Derivation], index: FactIndex, deriver: Deriver
+    mention: Mention, scene: Scene, steps: Sequence[Derivation], known: KnownFacts, deriver: Deriver
 ) -> tuple[Nearest, ...]:
     """Return the three values of its kind that cost least: by spelling, size and unit, and by whether their record is named."""
     costs: list[tuple[float, str, _Candidate]] = []
-    for one in (*_iter_held(mention, index), *_iter_made(mention, scene, steps, index, deriver)):
+    for one in (*_iter_held(mention, known), *_iter_made(mention, scene, steps, known, deriver)):
         spelling, size, unit = min(_compare(mention, reading, one.reading, one.text) for reading in mention.readings)
         named = one.record and any(one.record.startswith(each) or each.startswith(one.record) for each in scene.records)
         cost = _SPELLING * spelling + _SIZE * size + _UNIT * unit + _DERIVED * (one.how is not None)
@@ -62,37 +53,41 @@ def list_nearest(
     return tuple(kept.values())
 
 
-def _iter_held(mention: Mention, index: FactIndex) -> Iterator[_Candidate]:
+def _iter_held(mention: Mention, known: KnownFacts) -> Iterator[_Candidate]:
     """Yield what the trace holds of the kinds of a value: of many, the first, those next in size and those a slip away."""
     reading, digits = mention.readings[0], list_digits(mention.text)
-    kinds = {reading.kind for reading in mention.readings}
+    kinds: set[Kind] = {reading.kind for reading in mention.readings}
     if reading.kind == "number" and not reading.dimension and len(digits) >= _PART_CHARS:
         kinds.add("code")
-    facts = [fact for kind in sorted(kinds) for fact in index.list_first(kind, _MAX_CANDIDATES)]
+    facts = [fact for kind in sorted(kinds) for fact in known.list_first(kind, _MAX_CANDIDATES)]
     if reading.kind == "number":
-        facts += index.list_number_slips(digits, reading.dimension)
-        facts += index.list_around(reading.dimension, abs(reading.number))
+        facts += known.list_number_slips(digits, reading.dimension)
+        facts += known.list_around(reading.dimension, abs(reading.number))
     elif isinstance(reading.value, str):
-        facts += [fact for _, fact in index.list_code_slips(reading.value)]
+        facts += [fact for _, fact in known.list_code_slips(reading.value)]
     for fact in facts:
         if fact.reading.kind != "code" or fact.whole:
             yield _Candidate(fact.reading, fact.text, fact.pointer, fact.place.record)
 
 
 def _iter_made(
-    mention: Mention, scene: Scene, steps: Sequence[Derivation], index: FactIndex, deriver: Deriver
+    mention: Mention, scene: Scene, steps: Sequence[Derivation], known: KnownFacts, deriver: Deriver
 ) -> Iterator[_Candidate]:
     """Yield what may be made of what the trace holds: by a step from what stands around, of a column, of any two times."""
     kinds = {reading.kind for reading in mention.readings}
     dimension = mention.dimension
     days = (
-        [Amount(fact.reading, fact.pointer) for fact in index.list_days()[:MAX_NEAREST]] if "weekday" in kinds else []
+        [Amount(fact.reading, fact.pointer) for fact in known.list_moments("day")[:MAX_NEAREST]]
+        if "weekday" in kinds
+        else []
     )
     for one in (*scene.inside, *scene.before, *scene.beside, *days) if "weekday" in kinds else ():
         if isinstance(one.reading.value, Day) and (day := one.reading.value.date):
             yield _Candidate(Reading("weekday", float(day.weekday())), f"{day:%A}", one.pointer, "", "weekday")
     times = (
-        [Amount(fact.reading, fact.pointer) for fact in index.list_times()[:_MAX_TIMES]] if dimension == "time" else []
+        [Amount(fact.reading, fact.pointer) for fact in known.list_moments("time")[:_MAX_TIMES]]
+        if dimension == "time"
+        else []
     )
     between = [step for one, other in combinations(times, 2) for step in iter_steps(one, other)]
     for step in (*steps, *between):

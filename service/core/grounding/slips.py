@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 
 def list_digits(text: str) -> str:
@@ -29,14 +29,9 @@ def is_slip(one: str, other: str) -> bool:
 class SlipIndex:
     """Texts by what is left of them without one character: two that are a slip apart have such a part in common."""
 
-    def __init__(self) -> None:
-        self._known: set[str] = set()
+    def __init__(self, texts: Iterable[str]) -> None:
         self._parts: dict[str, list[str]] = defaultdict(list)
-
-    def add(self, text: str) -> None:
-        """Add a text, once."""
-        if text not in self._known:
-            self._known.add(text)
+        for text in texts:
             for part in _iter_parts(text):
                 self._parts[part].append(text)
 

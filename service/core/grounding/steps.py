@@ -6,10 +6,10 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import NamedTuple
 
-from service.core.grounding.fact_index import LOOSE, FactIndex, Near
+from service.core.grounding.known import LOOSE, KnownFacts, Near
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 
@@ -18,16 +18,10 @@ MAX_AROUND = 10
 _MAX_CHARS = 500
 """How far a sentence may reach."""
 _MAX_RECORDS = 3
+_FIRST_PLACES = 64
 _MAX_CHANCE = 4.0
 """How many steps may be expected to lead to a value by chance, if the first that does is to count."""
 _COUNTED = ("number", "day", "time")
-
-
-class Amount(NamedTuple):
-    """A value with its place: what a step starts from."""
-
-    reading: Reading
-    pointer: str
 
 
 class Derivation(NamedTuple):
@@ -38,6 +32,96 @@ class Derivation(NamedTuple):
     reading: Reading = Reading("number", 0.0)
     by_chance: bool = False
     """Whether it was found among so many steps that some step would have led to the value: then it proves nothing."""
+
+
+class Amount(NamedTuple):
+    """A value with its place: what a step starts from."""
+
+    reading: Reading
+    pointer: str
+
+
+def iter_totals(group: Sequence[Amount]) -> Iterator[Derivation]:
+    """Yield the sum and the mean of two numbers or more of one dimension."""
+    numbers = [one for one in group if one.reading.kind == "number"]
+    if numbers[1:] and len({one.reading.dimension for one in numbers}) == 1:
+        total, pointers = sum(one.reading.number for one in numbers), tuple([one.pointer for one in numbers[:8]])
+        yield Derivation("sum", pointers, Reading("number", total, numbers[0].reading.dimension))
+        yield Derivation("mean", pointers, Reading("number", total / len(numbers), numbers[0].reading.dimension))
+
+
+def iter_steps(one: Amount, other: Amount) -> Iterator[Derivation]:
+    """Yield what two values make."""
+    sources = (one.pointer, other.pointer)
+    a, b = one.reading.value, other.reading.value
+    if isinstance(a, Day) and isinstance(b, Day):
+        first, last = a.date, b.date
+        days = abs((last - first).days) if first and last else 0
+        for n in (days, days + 1) if days else ():
+            yield Derivation("days between", sources, Reading("number", float(n * DAY_S), "time"))
+    elif isinstance(a, Time) and isinstance(b, Time):
+        for apart in {abs(a.seconds - b.seconds), DAY_S - abs(a.seconds - b.seconds)} if a.seconds != b.seconds else ():
+            yield Derivation("time between", sources, Reading("number", float(apart), "time"))
+    elif isinstance(a, float) and isinstance(b, float) and one.reading.kind == other.reading.kind == "number":
+        yield from _iter_of_numbers(one.reading, other.reading, sources)
+    elif isinstance(a, Time) and isinstance(b, float) and other.reading.dimension == "time":
+        for seconds in (a.seconds + b, a.seconds - b):
+            yield Derivation("time after", sources, Reading("time", Time(round(seconds) % DAY_S)))
+    elif isinstance(b, Time) and isinstance(a, float):
+        yield from iter_steps(other, one)
+
+
+def _iter_of_numbers(one: Reading, other: Reading, sources: tuple[str, str]) -> Iterator[Derivation]:
+    a, b, kinds = abs(one.number), abs(other.number), {one.dimension, other.dimension}
+    if len(kinds) == 2 and "" in kinds and "share" not in kinds:  # `from 41 to 68 cm`
+        bare, told = (one, other) if not one.dimension else (other, one)
+        unit = abs(told.number / told.written) if told.written else 1.0
+        x, y = abs(bare.number) * unit, abs(told.number)
+        yield Derivation("difference", sources, Reading("number", abs(x - y), told.dimension))
+        yield Derivation("sum", sources, Reading("number", x + y, told.dimension))
+    if len(kinds) == 1:
+        yield Derivation("difference", sources, Reading("number", abs(a - b), one.dimension))
+        yield Derivation("sum", sources, Reading("number", a + b, one.dimension))
+    if a and b and len(kinds) == 1:
+        less, more = sorted((a, b))
+        for share in (less / more, more / less - 1, 1 - less / more):
+            yield Derivation("ratio", sources, Reading("number", share, "share"))
+        yield Derivation("ratio", sources, Reading("number", more / less, ""))
+    if kinds & {"", "share"}:
+        yield Derivation("product", sources, Reading("number", a * b, max(kinds - {"share"}, default="")))
+    if a and b and len(kinds) == 2:
+        yield Derivation("ratio", sources, Reading("number", a / b, one.dimension))
+        yield Derivation("ratio", sources, Reading("number", b / a, other.dimension))
+
+
+def _fits(reading: Reading, step: Derivation) -> bool:
+    """Whether a step leads to what a reading says."""
+    said, made = reading.value, step.reading.value
+    if isinstance(said, Time) and isinstance(made, Time):
+        return said.seconds == made.seconds or (not said.exact and (said.seconds - made.seconds) % (DAY_S // 2) == 0)
+    if not isinstance(said, float) or not isinstance(made, float) or reading.kind != "number":
+        return False
+    spread, size = reading.tolerance * 1.001 + abs(said) * 1e-6, abs(said)
+    if reading.dimension == step.reading.dimension:
+        return abs(size - abs(made)) <= spread
+    if reading.dimension and not step.reading.dimension:
+        unit = abs(said / reading.written) if reading.written else 1.0
+        factors = {unit, *(factor for factor, shift in LOOSE.get(reading.dimension, ()) if not shift)}
+        return any(abs(size - abs(made) * factor) <= spread for factor in factors)
+    return False
+
+
+def find_derivation(readings: Sequence[Reading], steps: Sequence[Derivation]) -> Derivation | None:
+    """Return the first step that leads to what a value says; it counts as chance where so many were tried before it."""
+    chance: Derivation | None = None
+    for reading in readings:
+        alike = [one for one in steps if one.reading.kind == reading.kind]
+        alike = [one for one in alike if one.reading.dimension in ("", reading.dimension)]
+        n = next((n for n, step in enumerate(alike) if _fits(reading, step)), None)
+        if n is not None and n * reading.tolerance <= _MAX_CHANCE * max(abs(reading.number), reading.tolerance):
+            return alike[n]
+        chance = chance or (alike[n]._replace(by_chance=True) if n is not None else None)
+    return chance
 
 
 class Scene(NamedTuple):
@@ -58,108 +142,24 @@ class Scene(NamedTuple):
         for group in (self.inside, self.before):
             parts = [part for n in range(3, len(group) + 1) for part in (group[-n:], group[:n])]
             found += [step for part in parts for step in iter_totals(part)]
-        found += self.totals
-        return found
-
-
-def _make(value: float, dimension: str) -> Reading:
-    return Reading("number", value, dimension)
-
-
-def iter_totals(group: Sequence[Amount]) -> Iterator[Derivation]:
-    """Yield the sum and the mean of three numbers or more of one dimension."""
-    numbers = [one for one in group if one.reading.kind == "number"]
-    if numbers[1:] and len({one.reading.dimension for one in numbers}) == 1:
-        total, pointers = sum(one.reading.number for one in numbers), tuple([one.pointer for one in numbers[:8]])
-        yield Derivation("sum", pointers, _make(total, numbers[0].reading.dimension))
-        yield Derivation("mean", pointers, _make(total / len(numbers), numbers[0].reading.dimension))
-
-
-def iter_steps(one: Amount, other: Amount) -> Iterator[Derivation]:
-    """Yield what two values make."""
-    sources = (one.pointer, other.pointer)
-    a, b = one.reading.value, other.reading.value
-    if isinstance(a, Day) and isinstance(b, Day):
-        first, last = a.date, b.date
-        days = abs((last - first).days) if first and last else 0
-        for n in (days, days + 1) if days else ():
-            yield Derivation("days between", sources, _make(float(n * DAY_S), "time"))
-    elif isinstance(a, Time) and isinstance(b, Time):
-        for apart in {abs(a.seconds - b.seconds), DAY_S - abs(a.seconds - b.seconds)} if a.seconds != b.seconds else ():
-            yield Derivation("time between", sources, _make(float(apart), "time"))
-    elif isinstance(a, float) and isinstance(b, float) and one.reading.kind == other.reading.kind == "number":
-        yield from _iter_of_numbers(one.reading, other.reading, sources)
-    elif isinstance(a, Time) and isinstance(b, float) and other.reading.dimension == "time":
-        for seconds in (a.seconds + b, a.seconds - b):
-            yield Derivation("time after", sources, Reading("time", Time(round(seconds) % DAY_S)))
-    elif isinstance(b, Time) and isinstance(a, float):
-        yield from iter_steps(other, one)
-
-
-def _iter_of_numbers(one: Reading, other: Reading, sources: tuple[str, str]) -> Iterator[Derivation]:
-    a, b, kinds = abs(one.number), abs(other.number), {one.dimension, other.dimension}
-    if len(kinds) == 2 and "" in kinds and "share" not in kinds:  # `from 41 to 68 cm`
-        bare, told = (one, other) if not one.dimension else (other, one)
-        unit = abs(told.number / told.written) if told.written else 1.0
-        x, y = abs(bare.number) * unit, abs(told.number)
-        yield Derivation("difference", sources, _make(abs(x - y), told.dimension))
-        yield Derivation("sum", sources, _make(x + y, told.dimension))
-    if len(kinds) == 1:
-        yield Derivation("difference", sources, _make(abs(a - b), one.dimension))
-        yield Derivation("sum", sources, _make(a + b, one.dimension))
-    if a and b and len(kinds) == 1:
-        less, more = sorted((a, b))
-        for share in (less / more, more / less - 1, 1 - less / more):
-            yield Derivation("ratio", sources, _make(share, "share"))
-        yield Derivation("ratio", sources, _make(more / less, ""))
-    if kinds & {"", "share"}:
-        yield Derivation("product", sources, _make(a * b, max(kinds - {"share"}, default="")))
-    if a and b and len(kinds) == 2:
-        yield Derivation("ratio", sources, _make(a / b, one.dimension))
-        yield Derivation("ratio", sources, _make(b / a, other.dimension))
-
-
-def fits(reading: Reading, step: Derivation) -> bool:
-    """Whether a step leads to what a reading says."""
-    said, made = reading.value, step.reading.value
-    if isinstance(said, Time) and isinstance(made, Time):
-        return said.seconds == made.seconds or (not said.exact and (said.seconds - made.seconds) % (DAY_S // 2) == 0)
-    if not isinstance(said, float) or not isinstance(made, float) or reading.kind != "number":
-        return False
-    spread, size = reading.tolerance * 1.001 + abs(said) * 1e-6, abs(said)
-    if reading.dimension == step.reading.dimension:
-        return abs(size - abs(made)) <= spread
-    if reading.dimension and not step.reading.dimension:
-        unit = abs(said / reading.written) if reading.written else 1.0
-        factors = {unit, *(factor for factor, shift in LOOSE.get(reading.dimension, ()) if not shift)}
-        return any(abs(size - abs(made) * factor) <= spread for factor in factors)
-    return False
-
-
-def find_derivation(mention: Mention, steps: Sequence[Derivation]) -> Derivation | None:
-    """Return the first step that leads to what a mention says, unless among so many one could be expected to by chance."""
-    for reading in mention.readings:
-        alike = [one for one in steps if one.reading.kind == reading.kind]
-        alike = [one for one in alike if one.reading.dimension in ("", reading.dimension)]
-        n = next((n for n, step in enumerate(alike) if fits(reading, step)), None)
-        if n is not None and n * reading.tolerance <= _MAX_CHANCE * max(abs(reading.number), reading.tolerance):
-            return alike[n]
-    return None
+        return [*found, *self.totals]
 
 
 _SENTENCE = re.compile(r"\n|[.!?;](?=\s)")
-_POSITION = re.compile(r"/\d+(?=/|$)")
-Held = tuple[Mention, Sequence[Near]]
+POSITION = re.compile(r"/\d+(?=/|$)")
+
+
+Found = tuple[Mention, Sequence[Near]]
 
 
 class Surroundings:
     """The values of one text in their order, for each to find those around it."""
 
     def __init__(
-        self, text: str, pointer: str, held: Sequence[Held], rest: Sequence[Mention], index: FactIndex
+        self, text: str, pointer: str, held: Sequence[Found], rest: Sequence[Mention], known: KnownFacts
     ) -> None:
         """`held`: the values that something holds; `rest`: the others."""
-        self._text, self._index = text, index
+        self._text, self._known = text, known
         found = [(one, near, _read_held(one, near)) for one, near in held]
         found += [(one, (), Amount(one.readings[0], f"{pointer}@{one.start}-{one.end}")) for one in rest]
         self._found = sorted(found, key=lambda one: one[0].start)
@@ -167,7 +167,7 @@ class Surroundings:
         columns: dict[tuple[str, str], dict[str, Amount]] = defaultdict(dict)
         for one, near, amount in self._found:
             if near and near[0].fact.source == "result" and one.kind == amount.reading.kind == "number":
-                column = _POSITION.sub("/*", amount.pointer), amount.reading.dimension
+                column = POSITION.sub("/*", amount.pointer), amount.reading.dimension
                 columns[column][amount.pointer] = amount
         self._totals = [step for column in columns.values() for step in iter_totals([*column.values()])]
         """Of the fields of which the text states several values."""
@@ -181,18 +181,30 @@ class Surroundings:
         inside = self._list_between(mention, first, end.start() if end else mention.end + _MAX_CHARS)
         named = [near[0].fact for _, near, _ in inside if 0 < len(near) <= 2 and near[0].fact.source == "result"]
         records = [*dict.fromkeys(fact.place.record for fact in named if fact.place.record)]
-        facts = [fact for record in records[:_MAX_RECORDS] for fact in self._index.list_record(record)]
-        beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind in _COUNTED]
         earlier = [amount for _, _, amount in self._list_between(mention, before, first)]
-        given = [Amount(fact.reading, fact.pointer) for fact in self._index.said[:_MAX_RECORDS]]
         amounts = [amount for _, _, amount in inside if amount.reading.kind in _COUNTED]
-        return Scene(amounts, [*earlier, *given], beside[:MAX_AROUND], self._totals, records)
+        return build_scene(self._known, amounts, earlier, self._totals, records)
 
     def _list_between(self, mention: Mention, low: int, high: int) -> list[tuple[Mention, Sequence[Near], Amount]]:
         """List the values of a stretch, but for the one in question: the nearest to it, in their order."""
         found = self._found[bisect_left(self._starts, low) : bisect_left(self._starts, high)]
         near = sorted([one for one in found if one[0] != mention], key=lambda one: abs(one[0].start - mention.start))
         return sorted(near[:MAX_AROUND], key=lambda one: one[0].start)
+
+
+def build_scene(
+    known: KnownFacts,
+    inside: Sequence[Amount] = (),
+    before: Sequence[Amount] = (),
+    totals: Sequence[Derivation] = (),
+    records: Sequence[str] = (),
+) -> Scene:
+    """Build a scene with what the user gave, and the numbers of the records that are named or else of the first ones."""
+    first = [one for one in islice(known.store.records, _FIRST_PLACES) if one.partition("/result/")[1]]
+    facts = [fact for record in (records or first)[:_MAX_RECORDS] for fact in known.list_record(record)]
+    beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind in _COUNTED]
+    given = [Amount(fact.reading, fact.pointer) for fact in known.list_said()[:_MAX_RECORDS]]
+    return Scene(inside, [*before, *given], beside[:MAX_AROUND], totals, records)
 
 
 def _read_held(mention: Mention, near: Sequence[Near]) -> Amount:

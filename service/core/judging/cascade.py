@@ -14,8 +14,7 @@ from service.core.case import Case
 from service.core.checks import Aggregate, Part, Subject
 from service.core.gates.grounding import GroundingGate
 from service.core.gates.provenance import ProvenanceGate
-from service.core.grounding.ground import Grounded
-from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
+from service.core.grounding.origins import Grounded, GroundedScore, GroundedSkip
 from service.core.judging.judges import Ask, Judge, JudgeCheck, is_answered
 from service.core.models.light import lazy
 from service.core.outcome import Outcome, Skipped
@@ -25,7 +24,7 @@ Evidence = Annotated[GroundingGate | ProvenanceGate, Field(discriminator="kind")
 MAX_SHOWN = 60
 """The most values that a judge is shown with their origins."""
 
-EVIDENCE_VERSION = 11
+EVIDENCE_VERSION = 12
 """Version of the evidence: increment it whenever code finds something else, or shows its findings to a judge differently."""
 
 _UNASKED = Skipped("not_applicable", "no question is asked about it")

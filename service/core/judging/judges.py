@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Check, Part, Subject, SubjectOutcome, build_subject
-from service.core.grounding.ground import Grounded
+from service.core.grounding.origins import Grounded
 from service.core.judging.fits.certificate import GuaranteedShare
 from service.core.judging.fits.maps import Share
 from service.core.judging.focus import Focus, PartName, list_texts

@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from service.core.grounding.ground import Grounded, Origin
-from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
+from service.core.grounding.origins import Grounded, GroundedScore, GroundedSkip, Origin
 from service.core.json.values import format_value
 from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement, UnsureJudgement
 from service.core.report import Report, ReportOutcome

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from service.core.grounding.ground import Grounded
+from service.core.grounding.origins import Grounded
 from tests.benchmarks.grounding.rows import Read, find_change, iter_rows, read_folder, read_texts
 
 SLIPS = frozenset({"digit_flip", "digits_swapped", "id_char"})

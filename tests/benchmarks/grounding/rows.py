@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from service import score
-from service.core.grounding.ground import Grounded
+from service.core.grounding.history import History
+from service.core.grounding.origins import Grounded
 from service.core.grounding.texts import GroundedText, ground_texts
 from service.intake.reading import read_trace
 
@@ -54,7 +55,7 @@ def read_folder(folder: Path) -> Iterator[Read]:
 
 def read_texts(row: Row) -> list[GroundedText]:
     """Ground the texts of a row."""
-    return ground_texts(read_trace(row.trace))
+    return ground_texts(History(read_trace(row.trace)))
 
 
 def ask_verdict(row: Row) -> str:

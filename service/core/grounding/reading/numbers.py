@@ -66,7 +66,7 @@ def _read(whole: str, part: str = "") -> Number:
 def read_power(text: str) -> float:
     """Return what an exponent multiplies by: `e-4`, ` x 10⁻⁴`, `*10^6`."""
     exponent = re.sub(r"^.*?(?:10\^?|[eE])", "", text).translate(_SUPERSCRIPTS)
-    return 10.0 ** max(-300, min(300, int(exponent)))
+    return 10.0 ** max(-100, min(100, int(exponent)))
 
 
 def read_words(words: list[str], language: str) -> float | None:

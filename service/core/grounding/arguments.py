@@ -8,11 +8,20 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.grounding.call_sources import LEADING_ZEROS, STRONG, CallSources
-from service.core.grounding.fact_index import Near
-from service.core.grounding.facts import Source, split_plain
-from service.core.grounding.fields import MONEY_WORDS, Beside, read_beside, read_field, split_name, tells_minor
-from service.core.grounding.ground import Grounded, Origin
+from service.core.grounding.derive import Deriver
+from service.core.grounding.facts import split_plain
+from service.core.grounding.fields import (
+    MONEY_WORDS,
+    Beside,
+    read_beside,
+    read_field,
+    says_minor,
+    split_name,
+    tells_minor,
+)
+from service.core.grounding.history import LEADING_ZEROS, STRONG, History, SpokenText
+from service.core.grounding.known import Near
+from service.core.grounding.origins import Grounded, Origin
 from service.core.grounding.parameters import CallParameter, find_parameter
 from service.core.grounding.reading.languages import split_words
 from service.core.grounding.reading.mentions import Reading, normalize_code
@@ -20,9 +29,12 @@ from service.core.grounding.reading.moments import read_joined_day
 from service.core.grounding.reading.units import get_minor_factor
 from service.core.grounding.reading.values import find_values
 from service.core.grounding.slips import list_digits
+from service.core.grounding.steps import Derivation, build_scene, find_derivation
 from service.core.json.values import format_value
 from service.core.json.walk import Leaf, list_leaves
+from service.core.results.structure import has_media
 from service.core.trace import Step, ToolDef
+from service.core.work_limits import Meter
 
 MAX_ARGUMENTS = 500
 """How many leaves of one call are located."""
@@ -47,6 +59,7 @@ _MAKES = split_words("create add register generate new signup insert make")
 _WHOLE = re.compile(r"[\w.@:+#/-]{3,128}")
 _MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _TINY = 3
+_CHARS_OF_A_LOOK = 64
 
 
 class Located(NamedTuple):
@@ -56,22 +69,38 @@ class Located(NamedTuple):
     note: str = ""
 
 
-def locate_arguments(step: Step, tool: ToolDef | None, sources: CallSources) -> list[Located]:
-    """Return the origin of each leaf of a call's arguments, at most 500; [] if they are not an object."""
-    sources.advance(step)
-    arguments = step.call.arguments
-    if arguments is None:
-        return []
-    leaves = list_leaves(cast("JsonValue", dict(arguments)), f"/steps/{step.index}/call/arguments", MAX_ARGUMENTS)
-    return [_Argument(leaf, step, tool, sources).locate() for leaf in leaves]
+class CallReader:
+    """Locates the arguments of a trace's calls, each in what the model could know when it made the call."""
+
+    def __init__(self, history: History, meter: Meter | None = None) -> None:
+        """`meter`: that of the item; it is charged for every search without an index."""
+        self.history, self.meter = history, meter or Meter()
+        told = [message.text for message in history.trace.messages if message.role == "system"]
+        self.counts_cents = any(map(says_minor, told))
+        self.deriver = Deriver()
+
+    def locate(self, step: Step, tool: ToolDef | None) -> list[Located]:
+        """Return the origin of each leaf of a call's arguments, at most 500; [] if they are not an object."""
+        if step.call.arguments is None:
+            return []
+        arguments = cast("JsonValue", dict(step.call.arguments))
+        leaves = list_leaves(arguments, f"/steps/{step.index}/call/arguments", MAX_ARGUMENTS)
+        return [_Argument(leaf, step, tool, self).locate() for leaf in leaves]
+
+    def find_gap(self, message: int) -> str:
+        """Return the pointer of something that the model could read before a message and code cannot, or ""."""
+        results = [(step.index, step.result) for step in self.history.trace.steps if step.message < message]
+        unseen = [f"/steps/{n}/result" for n, result in results if result is None or has_media(result.content)]
+        unread = [part.path for part in self.history.trace.unread if part.kind != "call" and part.path.count("/") > 1]
+        return next(iter([*unread, *unseen]), "")
 
 
 class _Argument:
     """One leaf of a call's arguments."""
 
-    def __init__(self, leaf: Leaf, step: Step, tool: ToolDef | None, sources: CallSources) -> None:
-        self._leaf, self._step, self._tool = leaf, step, tool
-        self._index, self._sources = sources.index, sources
+    def __init__(self, leaf: Leaf, step: Step, tool: ToolDef | None, reader: CallReader) -> None:
+        self._leaf, self._step, self._tool, self._reader = leaf, step, tool, reader
+        self._known = reader.history.know(step.message)
         self._parameter = find_parameter(tool, leaf.keys)
         self._text = format_value(leaf.value)
 
@@ -91,54 +120,58 @@ class _Argument:
 
     def _locate_identifier(self, value: str) -> Located:
         code = normalize_code(value)
-        near = self._prefer(self._index.find(Reading("code", code), limit=16))
+        near = self._prefer(self._known.find(Reading("code", code), limit=16))
         if near is not None and near.fact.source in STRONG:
             return self._build_near(near)
-        squeezed = self._sources.find_squeezed(LEADING_ZEROS.sub("", code)) if len(code) > _TINY else None
-        if squeezed is not None and squeezed[1] in STRONG:
-            return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "spelling")
+        spoken = self._find_spoken(LEADING_ZEROS.sub("", code)) if len(code) > _TINY else None
+        if spoken is not None and spoken.source in STRONG:
+            return self._build("found" if spoken.source == "result" else "given", (spoken.pointer,), "spelling")
         pieces = [self._find_piece(piece) for piece in split_plain(value) if any(map(str.isdecimal, piece))]
         if len(split_plain(value)) > 1 and pieces and all(pieces):
             return self._build("given", tuple([piece for piece in pieces if piece]), "concatenation")
-        doubt = self._find_doubt(value, code, near, squeezed)
+        doubt = self._find_doubt(value, code, near, spoken)
         if doubt is not None:
             return self._build("nowhere", doubt[1], code=SUSPECTED, note=doubt[0])
         return self._build("nowhere", code=NOWHERE, note=f"{self._text} is in no message and no result before the call")
 
     def _find_doubt(
-        self, value: str, code: str, near: Near | None, squeezed: tuple[str, Source] | None
+        self, value: str, code: str, near: Near | None, spoken: SpokenText | None
     ) -> tuple[str, tuple[str, ...]] | None:
         """Return why an identifier that nobody gave may have a source after all, with its pointer; None if nothing does."""
-        if self._index.full:
+        if self._known.full:
             return "not all of the trace was read", ()
-        own = near.fact.pointer if near is not None else squeezed[0] if squeezed is not None else None
+        own = near.fact.pointer if near is not None else spoken.pointer if spoken is not None else None
         if own is not None:
-            return f"{self._text} stands only in what {self._sources.name_writer(own)} wrote", (own,)
-        described = self._sources.find_described(code)
-        if described is not None:
-            return f"{self._text} stands only in the description of a tool", (described,)
+            return f"{self._text} stands only in {self._reader.history.name_writer(own)}", (own,)
         digits = re.sub(r"\D", "", value)
         kin = self._find_piece(digits) if len(digits) > _TINY and digits != code else None
         if kin is not None:
             return f"of {self._text} only the digits, or another form, were given", (kin,)
-        if self._sources.gap:
-            return f"{self._text} is in nothing that could be read, and {self._sources.gap} could not", ()
+        gap = self._reader.find_gap(self._step.message)
+        if gap:
+            return f"{self._text} is in nothing that could be read, and {gap} could not", ()
         public = "phone" in self._parameter.words or (value.isdecimal() and len(value) <= _TINY)
         hosts = set(split_plain(value.partition("@")[2])[:-1]) - _GENERIC_HOSTS if "@" in value else set[str]()
-        if public or hosts & self._index.list_words():
+        if public or any(map(self._known.has_word, hosts)):
             return f"{self._text} is in no message and no result before the call, but may be publicly known", ()
         return None
+
+    def _find_spoken(self, code: str) -> SpokenText | None:
+        """Find an earlier text with the characters of a code in order, and zeros before its numbers."""
+        texts = self._reader.history.spoken
+        self._reader.meter.spend("looks", 1 + texts.marks[self._step.message] // _CHARS_OF_A_LOOK)
+        return texts.find(code, self._step.message)
 
     def _find_piece(self, piece: str) -> str | None:
         readings = [Reading("code", piece)]
         if piece.isdecimal():
             day = read_joined_day(piece)
             readings += [Reading("number", float(piece)), *([Reading("day", day)] if day else [])]
-        near = self._prefer([near for reading in readings for near in self._index.find(reading, limit=16)])
+        near = self._prefer([near for reading in readings for near in self._known.find(reading, limit=16)])
         if near is not None and near.fact.source in STRONG:
             return near.fact.pointer
-        squeezed = self._sources.find_squeezed(piece) if len(piece) > _TINY else None
-        return squeezed[0] if squeezed is not None and squeezed[1] in STRONG else None
+        spoken = self._find_spoken(piece) if len(piece) > _TINY else None
+        return spoken.pointer if spoken is not None and spoken.source in STRONG else None
 
     def _locate_number(self, value: float) -> Located:
         words = set(self._parameter.words)
@@ -152,32 +185,40 @@ class _Argument:
             (1.0, 0.0, "") if unit.unit is None else (unit.unit.factor, unit.unit.shift, unit.unit.dimension)
         )
         reading = Reading("number", value * factor + shift, dimension, 0.0, "", value)
-        near = self._prefer(self._index.find(reading, limit=16))
+        near = self._prefer(self._known.find(reading, limit=16))
         if near is None and dimension:
-            near = self._prefer(self._index.find(Reading("number", value, "", 0.0, "", value), limit=16))
+            near = self._prefer(self._known.find(Reading("number", value, "", 0.0, "", value), limit=16))
             near = None if unit.minor else near
         if near is not None and near.fact.source in STRONG:
             return self._build_near(near)
         named = read_field(self._parameter.name, Beside(), minor_told=False).minor
-        unclear = not named and (unit.minor or tells_minor(self._tool) or self._sources.counts_cents)
+        unclear = not named and (unit.minor or tells_minor(self._tool) or self._reader.counts_cents)
         major = dimension == "money" and not unit.minor
         moved = self._find_moved(reading, minor=unit.minor, major=major, unclear=unclear)
         if moved is not None:
             return moved
-        derived = self._sources.deriver.derive(reading)
-        if derived is not None and not derived.by_chance:
+        derived = self._derive((reading,))
+        if derived is not None:
             return self._build("derived", derived.sources, derived.how)
-        other = self._index.find_last(self._leaf.key) if MONEY_WORDS & words else None
+        other = self._known.find_last(self._leaf.key) if MONEY_WORDS & words else None
         if other is not None:
             note = f"no one gave {self._text}, where results give {other.text!r} by that name"
             return self._build("nowhere", (other.pointer,), code=SUSPECTED, note=note)
         return self._build_near(near) if near is not None else self._build("nowhere")
 
+    def _derive(self, readings: Sequence[Reading]) -> Derivation | None:
+        """Return the step that leads to a value, within a column or record."""
+        deriver = self._reader.deriver.move(self._known)
+        steps = [] if deriver.exhausted or not readings else build_scene(self._known).list_steps()
+        deriver.spend(len(steps))
+        found = next(filter(None, map(deriver.derive, readings)), None) or find_derivation(readings, steps)
+        return None if found is None or found.by_chance else found
+
     def _find_moved(self, reading: Reading, *, minor: bool, major: bool, unclear: bool) -> Located | None:
         """Find the user's amount that has these digits with the decimal point elsewhere."""
         if not (minor or major or MONEY_WORDS & set(self._parameter.words)) or not reading.number:
             return None
-        said = self._index.said
+        said = self._known.list_said()
         money = [fact for fact in said if fact.reading.dimension == "money"]
         digits = f"{abs(reading.written):.10g}".replace(".", "").strip("0")
         for fact in money or [fact for fact in said if not fact.reading.dimension]:
@@ -200,21 +241,20 @@ class _Argument:
         whole = next((one for one in mentions if len(one.text) >= len(text.strip()) - 1), None)
         day = mentions[0] if mentions and mentions[0].kind == "day" else None
         readings = [reading for one in mentions if one in (whole, day) for reading in one.readings]
-        near = self._prefer([near for reading in readings for near in self._index.find(reading)])
+        near = self._prefer([near for reading in readings for near in self._known.find(reading)])
         if near is None:
-            named = self._index.find_named(split_plain(text), STRONG)
+            named = self._known.find_named(split_plain(text), STRONG)
             near = Near(named[0], "same") if named else None
         if near is not None and near.fact.source in STRONG:
             return self._build_near(near)
-        squeezed = self._sources.find_squeezed(normalize_code(text)) if _TINY < len(text) < 1_000 else None
-        if squeezed is not None and squeezed[1] in STRONG:
-            return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "as words")
-        derivations = (self._sources.deriver.derive(reading) for reading in readings)
-        derived = next((one for one in derivations if one is not None and not one.by_chance), None)
+        spoken = self._find_spoken(normalize_code(text)) if _TINY < len(text) < 1_000 else None
+        if spoken is not None and spoken.source in STRONG:
+            return self._build("found" if spoken.source == "result" else "given", (spoken.pointer,), "as words")
+        derived = self._derive(readings)
         if derived is not None:
             return self._build("derived", derived.sources, derived.how)
         words = split_plain(text)
-        if 1 < len(words) <= 4 and self._index.list_words().issuperset(words):
+        if 1 < len(words) <= 4 and all(map(self._known.has_word, words)):
             return self._build("given", (), "concatenation")
         return self._build_near(near) if near is not None else self._build("nowhere")
 
