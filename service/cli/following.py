@@ -119,7 +119,7 @@ def _follow(client: JobClient, name: str, *, quiet: bool = False) -> AnyJob:
     """Show the progress of a job until it ends or waits for a larger budget, and return it as it then is."""
     job: AnyJob | None = None
     state: tuple[str, str | None] = ("in_progress", None)
-    undecided = 0
+    undecided, first_pause = 0, None
     try:
         with ProgressLine("item", quiet=quiet, steps=10) as line:
             for job in client.watch(name, on_disconnect=lambda error: say(f"{error}; trying again")):
@@ -135,7 +135,9 @@ def _follow(client: JobClient, name: str, *, quiet: bool = False) -> AnyJob:
                 waits = job.status.partition("_")[0] if job.status not in ("in_progress", "completed") else ""
                 judging = describe_judging(undecided, Cost.read(job), asked=job.questions > 0)
                 line.update(_count_done(job), failed, *judging, waits, total=job.request_counts.total)
-                _require_judge(job)
+                first_pause = first_pause or (job.resume_at if job.status == "paused_provider" else None)
+                if job.resume_at is None or job.resume_at != first_pause:  # else it may be older than a changed setting
+                    _require_judge(job)
                 if job.status == "paused_budget":
                     break
     except KeyboardInterrupt:

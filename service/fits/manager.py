@@ -107,7 +107,12 @@ class FitManager:
         self._installed.install(useful, calibration=calibration, by=by)
         names = {fit.id for fit in useful}
         states = tuple([one for one in self.list_states().data if one.id in names])
-        return FitInstallation(states, (*refused, *self._engine.list_warnings()))
+        idle = [
+            f"{fit.id} accepts no verdict, because no threshold promises {fit.guarantee.share:.0%}: a human decides everything"
+            for fit in useful
+            if fit.guarantee and not fit.guarantee.accepts_any
+        ]
+        return FitInstallation(states, (*refused, *idle, *self._engine.list_warnings()))
 
     def roll_back(self, name: str, *, by: Actor) -> None:
         """Put the previous fit back in place, if there was one.

@@ -31,7 +31,7 @@ MAX_WAITING_ROWS = 50
 CALLS_AHEAD = 64
 """Calls that are reserved together before they are made: as many may be counted in vain where a worker dies."""
 
-BUDGET_SPENT = "the budget is spent"
+BUDGET_SPENT = "the budget leaves no room for what the next call may cost"
 QUESTIONS_SPENT = "the batch has used up its questions to judges (max_questions)"
 
 

@@ -79,9 +79,12 @@ def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
             if not isinstance(value.get("labels"), list):
                 found.append(read_label(value))
                 continue
-            # An item of a labelled set, whose `id` is that of the trace.
+            # An item of a labelled set: its trace has an id, or its own `id` is that of the trace.
             item = validate(TypeAdapter(LabelledItem), value)
-            names: dict[str, JsonValue] = {"trace_id": item.id, "criterion": item.criterion}
+            names: dict[str, JsonValue] = {
+                "trace_id": (item.trace or {}).get("id") or item.id,
+                "criterion": item.criterion,
+            }
             found += [read_label({**names, "label": one.label}) for one in item.labels]
         except InputError as error:
             raise error.below(f"{record.place}{record.place.pointer}: ") from None

@@ -104,7 +104,7 @@ class Certificate(FrozenModel):
     """Which look at these labels, or at some of them, it was."""
     judges: int = Field(ge=1)
     """How many judges were certified together."""
-    made: date
+    made: Annotated[date, Field(strict=False)]
 
     @property
     def error(self) -> float:

@@ -144,7 +144,7 @@ class Fit(FrozenModel):
     """The seed that dealt groups into folds."""
     libraries: dict[str, str] = Field(default_factory=dict[str, str])
     notes: Several[str] = ()
-    made: date | None = None
+    made: Annotated[date, Field(strict=False)] | None = None
     """The day it was made, in UTC. None: unknown, and the fit never becomes stale by age."""
     stale: bool = Field(default=False, exclude=True)
     """Whether it is too old to apply. The reader of the file, which has a clock, sets it; it is never stored."""
