@@ -56,10 +56,6 @@ def build_error(problem: ProblemDetails, *, hint: str = "") -> CallgradeError:
         return SettingsError.at("--key", f"{problem.detail} (or CALLGRADE_API_KEY)")
     if problem.status in {404, 405, 409, 410}:
         return SettingsError.at("", problem.detail + hint)
-    if problem.status == 422 and all(one.pointer.count("/") == 1 for one in problem.errors):  # what the options said
-        names = [one.pointer.replace("/", "--").replace("_", "-") for one in problem.errors]
-        found = [Problem(name, one.detail) for name, one in zip(names, problem.errors, strict=True)]
-        return SettingsError(found or [Problem("", problem.detail)])
     if problem.status < 500 and problem.status != 429:
         places = [Problem(one.pointer, one.detail) for one in problem.errors] or [Problem("", problem.detail)]
         return InputError(places)

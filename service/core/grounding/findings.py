@@ -175,8 +175,7 @@ def _find_like(mention: Mention, known: KnownFacts) -> Fact | None:
     dimensions = (reading.dimension, "") if reading.dimension else ("", "money")
     for dimension in dimensions:
         for fact in known.list_number_slips(list_digits(mention.text), dimension):
-            in_field = fact.whole or not fact.name  # not a number within an address
-            if in_field and fact.source == "result" and _is_number_slip(mention, reading, fact):
+            if fact.source == "result" and _is_number_slip(mention, reading, fact):
                 return fact
     return None
 

@@ -18,7 +18,6 @@ MAX_AROUND = 10
 _MAX_CHARS = 500
 """How far a sentence may reach."""
 _MAX_RECORDS = 3
-_FIRST_PLACES = 64
 _MAX_CHANCE = 4.0
 """How many steps may be expected to lead to a value by chance, if the first that does is to count."""
 _COUNTED = ("number", "day", "time")
@@ -199,9 +198,10 @@ def build_scene(
     totals: Sequence[Derivation] = (),
     records: Sequence[str] = (),
 ) -> Scene:
-    """Build a scene with what the user gave, and the numbers of the records that are named or else of the first ones."""
-    first = [one for one in islice(known.store.records, _FIRST_PLACES) if one.partition("/result/")[1]]
-    facts = [fact for record in (records or first)[:_MAX_RECORDS] for fact in known.list_record(record)]
+    """Build a scene with what the user gave, and the numbers of the records that are named, or of the only one there is."""
+    results = [one for one in islice(known.store.records, 64) if one.partition("/result/")[1]]
+    named = records[:_MAX_RECORDS] or results[: len(results) == 1]
+    facts = [fact for record in named for fact in known.list_record(record)]
     beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind in _COUNTED]
     given = [Amount(fact.reading, fact.pointer) for fact in known.list_said()[:_MAX_RECORDS]]
     return Scene(inside, [*before, *given], beside[:MAX_AROUND], totals, records)
