@@ -67,7 +67,8 @@ def score_in_loop(records: Iterable[RecordRequest | Refusal], inputs: Inputs, lo
         while waiting:
             yield _wait(waiting.popleft(), loop)
     finally:
-        loop.run(inputs.engine.flush())
+        if inputs.engine.judging is not None:
+            loop.run(inputs.engine.flush())
 
 
 def _start(
