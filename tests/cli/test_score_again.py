@@ -98,6 +98,8 @@ def test_ctrl_c_is_raised_once_the_loop_has_stopped(turns: int) -> None:
     """It comes while a record is answered, in the moment between its end and the loop's, or after that."""
 
     class Engine:
+        judging = "a judge that was asked"
+
         def must_wait(self, _: None) -> bool:
             return True
 
