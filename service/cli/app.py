@@ -111,6 +111,7 @@ def _root(
 ) -> None:
     if version or context.invoked_subcommand is None:
         typer.echo(f"callgrade {__version__}" if version else context.get_help())
+        raise typer.Exit
 
 
 def run(words: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from fastapi import FastAPI
@@ -110,8 +110,12 @@ def build_scope(
     }
 
 
-class Ask(Protocol):
-    """Sends one request and waits for the answer."""
+@dataclass(frozen=True)
+class Ask:
+    """Sends one request by way of `run`, to the application that it names, else to `default`, and waits for the answer."""
+
+    run: Callable[[Coroutine[Any, Any, Answer]], Answer]
+    default: FastAPI | None = None
 
     def __call__(
         self,
@@ -122,26 +126,10 @@ class Ask(Protocol):
         app: FastAPI | None = None,
         headers: Mapping[str, str] = JSON,
         query: bytes = b"",
-    ) -> Answer: ...
-
-
-def build_ask(run: Callable[[Coroutine[Any, Any, Answer]], Answer], default: FastAPI | None = None) -> Ask:
-    """Asks by way of `run`: the application that a request names, else `default`."""
-
-    def ask(
-        method: str,
-        path: str,
-        body: object = b"",
-        *,
-        app: FastAPI | None = None,
-        headers: Mapping[str, str] = JSON,
-        query: bytes = b"",
     ) -> Answer:
-        asked = app or default
+        asked = app or self.default
         assert asked is not None
-        return run(exchange(asked, method, path, body, headers, query))
-
-    return ask
+        return self.run(exchange(asked, method, path, body, headers, query))
 
 
 class Client:

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from service.api.app import create_app
 from service.store.database import Database
-from tests.api.asgi_caller import JSON, Answer, Ask, build_ask
+from tests.api.asgi_caller import JSON, Answer, Ask
 from tests.conftest import Run
 from tests.stores import open_new_store
 
@@ -26,7 +26,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
 @pytest.fixture(scope="session")
 def ask(app: FastAPI, run: Run) -> Ask:
     """Sends one request to `app`, or to another application."""
-    return build_ask(run, app)
+    return Ask(run, app)
 
 
 @pytest.fixture(scope="session")

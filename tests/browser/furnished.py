@@ -17,7 +17,7 @@ from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.installed_fits import InstalledFits
 from service.wiring import build_demo_judging, prepare_database
-from tests.api.asgi_caller import LINES, build_ask, jsonl
+from tests.api.asgi_caller import LINES, Ask, jsonl
 from tests.api.played_client import SMALL, PlayedClient
 from tests.api.test_calibrations import items
 from tests.api.test_fits import fit, sent
@@ -93,7 +93,7 @@ def furnish(home: Path) -> Iterator[tuple[Server, Database, dict[str, str]]]:
     _, empty_key = keys.create(name="new", tenant="empty", scopes=("admin",))
     with asyncio.Runner() as runner:
         engine = Engine(Registry(), judging=build_demo_judging(), fits=fits)
-        client = PlayedClient(build_ask(runner.run), database, engine=engine, settings=SMALL)
+        client = PlayedClient(Ask(runner.run), database, engine=engine, settings=SMALL)
         client.key = key
         named = _fill(client)
     running = fill(

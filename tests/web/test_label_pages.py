@@ -19,7 +19,7 @@ from service.store.database import Database
 from service.store.installed_fits import InstalledFits
 from service.web.app import add_pages
 from service.wiring import build_demo_judging
-from tests.api.asgi_caller import LINES, build_ask, jsonl
+from tests.api.asgi_caller import LINES, Ask, jsonl
 from tests.api.played_client import PlayedClient
 from tests.api.test_fits import fit
 from tests.api.test_fits import verdict as verdict_of
@@ -76,7 +76,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     with asyncio.Runner() as runner:
 
         def start(database: Database) -> PlayedClient:
-            made = PlayedClient(build_ask(runner.run), database, engine=engine)
+            made = PlayedClient(Ask(runner.run), database, engine=engine)
             add_pages(made.app, token=TOKEN)
             return made
 

@@ -23,6 +23,7 @@ _MAX_NEAR = 64
 _MAX_NAMED = 4
 _MAX_SLIP_CHARS = 64
 _MAX_MEMBERS = 40
+_MAX_RECORDS = 64
 
 LOOSE: dict[str, tuple[tuple[float, float], ...]] = {
     "money": ((1.0, 0.0), (0.01, 0.0)),
@@ -300,6 +301,14 @@ class KnownFacts:
         """Return the first facts of a kind."""
         first = range(min(self.before, 4 * most))
         return [*islice((fact for n in first for fact in self.store.build(n) if fact.reading.kind == kind), most)]
+
+    @lazy
+    def only_record(self) -> Sequence[str]:
+        """The record of the results if there is one alone; empty if not, or if there are too many of any kind to look through."""
+        known = takewhile(lambda one: one[1][0] < self.before, self.store.records.items())
+        first = [record for record, _ in islice(known, _MAX_RECORDS + 1)]
+        found = [record for record in first if "/result/" in record]
+        return found if len(found) == 1 and len(first) <= _MAX_RECORDS else ()
 
     def list_record(self, record: str) -> list[Fact]:
         """Return the facts of the members of an object."""

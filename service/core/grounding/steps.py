@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations, islice, product
+from itertools import combinations, product
 from typing import NamedTuple
 
 from service.core.grounding.known import LOOSE, KnownFacts, Near
@@ -199,8 +199,7 @@ def build_scene(
     records: Sequence[str] = (),
 ) -> Scene:
     """Build a scene with what the user gave, and the numbers of the records that are named, or of the only one there is."""
-    results = [one for one in islice(known.store.records, 64) if one.partition("/result/")[1]]
-    named = records[:_MAX_RECORDS] or results[: len(results) == 1]
+    named = records[:_MAX_RECORDS] or known.only_record
     facts = [fact for record in named for fact in known.list_record(record)]
     beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind in _COUNTED]
     given = [Amount(fact.reading, fact.pointer) for fact in known.list_said()[:_MAX_RECORDS]]

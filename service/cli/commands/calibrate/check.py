@@ -53,7 +53,8 @@ def main(
 ) -> int:
     """Judge a pinned sample of held-out items again, and exit with 2 if agreement fell by more than 0.03 and chance.
 
-    Compares the run with the latest five checks of it, which its folder keeps in checks.jsonl: run it every night on one folder.
+    Exits with 3 if another model answered than the one that was fitted. Compares the run with the latest five checks of it, which
+    its folder keeps in checks.jsonl: run it every night on one folder.
     """
     for file in plugin or ():
         load_plugin(file)
