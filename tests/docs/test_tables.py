@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pkgutil import resolve_name
 from typing import Any
 
@@ -42,6 +43,7 @@ def test_the_type_of_each_problem_leads_to_its_section():
     assert len({one.uri for one in TYPES}) == len(TYPES)
 
 
+@cache
 def routes() -> set[tuple[str, str]]:
     """Every method and path of the service."""
     paths = create_app().openapi()["paths"]
@@ -57,8 +59,8 @@ FOREIGN = {"--data-binary", "--callgrade-record", "--junit-xml", "--publish", "-
 
 @pytest.mark.parametrize("page", MANUAL, ids=lambda page: page.path)
 def test_options_settings_and_routes_on_a_page_are_there(page: Page):
-    options, settings = set(list_options(typer.main.get_command(app))), {one for one, _, _ in list_settings()}
-    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]+", page.text)) <= options | FOREIGN
+    settings = {one for one, _, _ in list_settings()}
+    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]+", page.text)) <= all_options() | FOREIGN
     assert set(re.findall(r"CALLGRADE_[A-Z_]*[A-Z](?![A-Z_*])", page.text)) <= settings | READ_ELSEWHERE
     named = re.findall(r"`(GET|POST|DELETE) (/v1/[^\s`?]*)", page.text)
     assert {(method, re.sub(r"\{\w+\}", "{}", path)) for method, path in named} <= {
@@ -75,6 +77,11 @@ def test_names_of_the_api_and_metrics_on_a_page_are_there(page: Page):
         assert resolve_name(path)
     counted = set(re.findall(r"`(callgrade_(?:batch|today_|store_|worker|judge_|http_)\w*)", page.text))
     assert counted <= set(re.findall(r"^\| `(\w+)`", metrics(), re.MULTILINE))
+
+
+@cache
+def all_options() -> frozenset[str]:
+    return frozenset(list_options(typer.main.get_command(app)))
 
 
 def list_options(command: Any) -> Iterator[str]:
