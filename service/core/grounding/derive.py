@@ -128,8 +128,7 @@ class Deriver:
                 return Derivation("count", (count.pointer,))
         wanted = [(reading.dimension, size, spread)]
         if reading.dimension == "money" and reading.written and reading.number:  # of amounts that name no unit
-            unit = abs(reading.written / reading.number)
-            wanted += [("", abs(reading.written), spread * unit), ("", size * 100, spread * 100)]
+            wanted += [("", abs(reading.written), spread / reading.factor), ("", size * 100, spread * 100)]
         totals = ((*one, total) for one in wanted for total in self._iter_totals(one[0]))
         found = next((made for _, target, far, (total, made) in totals if abs(abs(total) - target) <= far), None)
         if found is None and reading.dimension == "time":

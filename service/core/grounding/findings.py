@@ -187,7 +187,7 @@ def _is_number_slip(mention: Mention, reading: Reading, fact: Fact) -> bool:
         return False
     if not reading.dimension and reading.number == reading.number // 1 and int(abs(reading.number)) in _YEARS:
         return False
-    unit = abs(reading.number / reading.written) if reading.written else 1.0
+    unit = reading.factor
     places = max(0, round(-log10(2 * reading.tolerance / unit))) if reading.tolerance else 0
     held = abs(fact.reading.number) / (unit if fact.reading.dimension else 1.0)
     cents = not fact.minor and reading.dimension == "money" and held == held // 1

@@ -173,9 +173,8 @@ class KnownFacts:
     def _iter_unitless(self, reading: Reading) -> Iterator[Near]:
         """Yield the bare numbers that are meant in this unit, or in a common one of its dimension."""
         value = reading.number
-        own = value / reading.written if reading.written and value else 1.0  # 32 °F are 0 °C
         seen: set[str] = set()
-        for factor, shift in (*LOOSE.get(reading.dimension, ((1.0, 0.0),)), (own, 0.0)):
+        for factor, shift in (*LOOSE.get(reading.dimension, ((1.0, 0.0),)), (reading.factor, 0.0)):
             for fact in self._iter_between("", (value - shift) / factor, reading.tolerance / abs(factor)):
                 whole = reading.dimension != "money" or factor == 1.0 or fact.reading.number == fact.reading.number // 1
                 if fact.pointer not in seen and whole:

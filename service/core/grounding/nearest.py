@@ -128,7 +128,7 @@ def _compare(mention: Mention, reading: Reading, other: Reading, text: str) -> t
 def _compare_numbers(reading: Reading, other: Reading, text: str) -> tuple[float, float, float]:
     said, held, apart = abs(reading.number), abs(other.number), 0.0
     written, as_held = abs(reading.written) or said, abs(other.written) or held
-    unit = said / written if written else 1.0
+    unit = reading.factor
     if reading.dimension == other.dimension:
         sizes = {as_held} if reading.dimension == "temperature" else {held / unit, as_held}
     elif other.dimension:

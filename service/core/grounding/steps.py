@@ -74,8 +74,7 @@ def _iter_of_numbers(one: Reading, other: Reading, sources: tuple[str, str]) -> 
     a, b, kinds = abs(one.number), abs(other.number), {one.dimension, other.dimension}
     if len(kinds) == 2 and "" in kinds and "share" not in kinds:  # `from 41 to 68 cm`
         bare, told = (one, other) if not one.dimension else (other, one)
-        unit = abs(told.number / told.written) if told.written else 1.0
-        x, y = abs(bare.number) * unit, abs(told.number)
+        x, y = abs(bare.number) * told.factor, abs(told.number)
         yield Derivation("difference", sources, Reading("number", abs(x - y), told.dimension))
         yield Derivation("sum", sources, Reading("number", x + y, told.dimension))
     if len(kinds) == 1:
@@ -104,8 +103,7 @@ def _fits(reading: Reading, step: Derivation) -> bool:
     if reading.dimension == step.reading.dimension:
         return abs(size - abs(made)) <= spread
     if reading.dimension and not step.reading.dimension:
-        unit = abs(said / reading.written) if reading.written else 1.0
-        factors = {unit, *(factor for factor, shift in LOOSE.get(reading.dimension, ()) if not shift)}
+        factors = {reading.factor, *(factor for factor, shift in LOOSE.get(reading.dimension, ()) if not shift)}
         return any(abs(size - abs(made) * factor) <= spread for factor in factors)
     return False
 

@@ -29,6 +29,11 @@ class Reading(NamedTuple):
         """The value of a number; 0 of anything else."""
         return self.value if isinstance(self.value, float) else 0.0
 
+    @property
+    def factor(self) -> float:
+        """How many of the base unit one of its own is; 1 without a unit, and where that shows in no ratio (32 °F are 0 °C)."""
+        return abs(self.number / self.written) if self.written and self.number else 1.0
+
 
 class Mention(NamedTuple):
     """A value as it stands in a text, from character `start` up to `end`, likeliest reading first."""

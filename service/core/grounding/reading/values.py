@@ -270,7 +270,7 @@ def _join_parts(one: Reading, other: Reading) -> Reading | None:
     """Add up two numbers that are parts of one amount, such as hours and minutes: the second is less than one of the first."""
     if not one.written or not one.dimension or one.kind != other.kind:
         return None
-    size, unit = other.number, one.number / one.written
+    size, unit = other.number, one.factor
     if not other.dimension and one.dimension in ("time", "length", "mass") and other.number > 1:
         size *= _LESSER.get(round(unit, 9), 0.0)
     elif one.dimension != other.dimension or other.currency not in ("", one.currency):
