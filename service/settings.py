@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import urlsplit
 
-from service.core.judging.sensitive_values import SensitiveKind
 from service.core.models.kinds import read_texts
 from service.core.report import JudgeMode
 from service.errors import Problem, SettingsError
@@ -112,7 +111,6 @@ def _parse_database(text: str) -> str:
 
 
 ReplyForm = Literal["auto", "schema", "tool", "text"]
-_MASK: SettingFormat[SensitiveKind] = _build_choice(get_args(SensitiveKind))
 _MODE: SettingFormat[JudgeMode] = _build_choice(get_args(JudgeMode))
 
 
@@ -127,10 +125,6 @@ JUDGES: SettingFormat[JudgeMode | None] = SettingFormat(lambda text: _MODE.read(
 HOST = SettingFormat(_parse_host, "a host name or an address")
 WORD = SettingFormat(_parse_host, "text without spaces")
 LEVEL = _build_choice(("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
-MASKS: SettingFormat[tuple[SensitiveKind, ...]] = SettingFormat(
-    lambda text: tuple([_MASK.read(name) for name in _split_names(text)]),
-    f"some of {', '.join(get_args(SensitiveKind))}, with commas between them",
-)
 NAMES = SettingFormat(_split_names, "names with commas between them")
 REPLY: SettingFormat[ReplyForm] = _build_choice(get_args(ReplyForm))
 PATH = SettingFormat(_parse_path, "a path; ~ is the home folder")
@@ -218,8 +212,6 @@ class Settings:
     """Key for the model; empty: litellm reads the provider's own variable."""
     judge_reply: ReplyForm = _define("auto", REPLY)  # noqa: RUF009 (likewise)
     """How a model is made to reply with an object: auto, schema, tool or text."""
-    judge_mask: tuple[SensitiveKind, ...] = _define("", MASKS)
-    """What to hide from judges behind stand-ins, separated by commas: secrets, identifiers, contacts."""
     judge_attempts: int = _define("3", build_whole(1, 10))
     """Most requests for one question, including the first."""
     judge_deadline: int = _define("0", build_whole(0, 3_600))

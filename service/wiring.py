@@ -115,7 +115,6 @@ def build_judging(
         frozenset(settings.judge_models),
         settings.judge_fallback or None,
         settings.judge_api_base or None,
-        mask=frozenset(settings.judge_mask),
         route=choose_route(settings),
         form=settings.judge_reply,
     )
@@ -142,8 +141,7 @@ def build_wire(settings: Settings) -> Wire:
 
 def choose_route(settings: Settings) -> str:
     """Return the route to the models, which fits are bound to."""
-    base, mask, reply = settings.judge_api_base or None, settings.judge_mask, settings.judge_reply
-    return build_route(api_base=base, mask=mask, reply=reply)
+    return build_route(api_base=settings.judge_api_base or None, reply=settings.judge_reply)
 
 
 def _build_model(settings: Settings) -> LiteLLM:

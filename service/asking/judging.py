@@ -21,12 +21,10 @@ from service.asking.own_judges import OWN_JUDGES, PREFIX, OwnJudges, find_own_ju
 from service.asking.single_flight import SingleFlight
 from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.judges import Ask
-from service.core.judging.masking import UNMASKED, build_masks
 from service.core.judging.notes import CacheUse, JudgeReply, Vote, add_usages, is_same_model, sum_costs
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.core.judging.questions import Question, build_question
-from service.core.judging.replies import Judgement, follows_scale, read_judgement, unmask_judgement
-from service.core.judging.sensitive_values import SensitiveKind
+from service.core.judging.replies import Judgement, follows_scale, read_judgement
 from service.core.judging.voting import is_split
 from service.core.outcome import Errored, Skipped
 from service.core.report import AskEstimate, JudgeMode
@@ -103,8 +101,6 @@ class Judges:
     fallback: str | None = None
     """Asked when a model cannot be reached."""
     api_base: str | None = None
-    mask: frozenset[SensitiveKind] = frozenset()
-    """Kinds of text to hide from models behind stand-ins of the same form; the report shows the real texts."""
     route: str = ""
     """How calls reach the models, as built by `build_route`; fits are bound to it."""
     form: str = "auto"
@@ -180,7 +176,7 @@ class Judging:
         questions, from 0; each has votes of its own, in the cache too. `tenant`: whose questions they are; the cache keeps
         tenants apart.
         """
-        questions = await _build_questions(asks, trace, self.judges.mask)
+        questions = await _build_questions(asks, trace)
         asked = [
             [
                 _ModelAsk(one, name, repeat * one.judge.samples + n, tenant)
@@ -192,14 +188,10 @@ class Judging:
         votes = await _gather([self._collect_votes(each, mode, spending) for each in asked])
         return {one.ask.key: tuple(found) for one, found in zip(questions, votes, strict=True)}
 
-    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
-        """Return a model's reply to a prompt that is no judge's question, uncached. Raises JudgeError."""
-        return await self._calls.complete(prompt, spending, "")
-
     async def estimate(self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None) -> dict[str, AskEstimate]:
         """Estimate the most that asking would take, by `Ask.key`, if nothing were cached."""
         found: dict[str, AskEstimate] = {}
-        for one in await _build_questions(asks, trace, self.judges.mask):
+        for one in await _build_questions(asks, trace):
             models = [name for name in self._choose_models(one, model) if name and not name.startswith(PREFIX)]
             price = sum_costs([await self._pricing(one.prompt(name, *self._draw_nonces(""))) for name in models])
             tokens = (one.size + one.max_tokens) * one.judge.samples * len(models)
@@ -241,10 +233,10 @@ class Judging:
         for (n, _), got in zip(stand_ins.values(), instead, strict=True):
             found[n] = got
         votes: list[Vote] = []
-        for ask, got in zip(asks, found, strict=True):
+        for got in found:
             if isinstance(got, JudgeError):
                 spending.faults.append(got)
-                votes.append(Errored(got.cause, ask.question.masks.unmask(got.reason)))
+                votes.append(Errored(got.cause, got.reason))
             else:
                 votes.append(got)
         return votes
@@ -364,7 +356,7 @@ class Judging:
         paid = reply.usage if use == "miss" else replace(reply.usage, cost_usd=0.0)
         seconds = self._now() - start if use == "hit" or paid.seconds is None else paid.seconds
         return JudgeReply(
-            judgement=unmask_judgement(reply.judgement, ask.question.masks),
+            judgement=reply.judgement,
             requested=ask.model,
             model=reply.model,
             cache=use,
@@ -385,11 +377,8 @@ LONG_TRACE_PARTS = 200
 """Messages and calls from which on questions are built in a thread: each shows everything before it."""
 
 
-async def _build_questions(asks: Iterable[Ask], trace: Trace, mask: frozenset[SensitiveKind]) -> list[Question]:
-    asks = list(asks)
-
+async def _build_questions(asks: Iterable[Ask], trace: Trace) -> list[Question]:
     def put() -> list[Question]:
-        masks = build_masks(trace, mask) if mask and asks else UNMASKED
-        return [build_question(ask, trace, masks) for ask in asks]
+        return [build_question(ask, trace) for ask in asks]
 
     return put() if len(trace.messages) + len(trace.steps) < LONG_TRACE_PARTS else await asyncio.to_thread(put)

@@ -60,7 +60,7 @@ class Prediction(FrozenModel):
     evidence: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
     """sha256 of how code gathered evidence for the judge; empty where it was shown none."""
     route: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
-    """sha256 of the route to the model: its address and what was masked; empty for the default route."""
+    """sha256 of the route to the model: its address and the form of replies; empty for the default route."""
     sample: int = Field(default=0, ge=0)
     """Which of several answers to the same question, from 0."""
     reason: str = ""

@@ -105,7 +105,7 @@ def digest_inputs(inputs: Inputs) -> str:
     engine, settings = inputs.engine, inputs.settings
     judge = (settings.judge_model, settings.judge_fallback, settings.judge_reply, settings.judge_api_base)
     parts: list[object] = [__version__, ENGINE, inputs.judges, inputs.tools, inputs.layout, inputs.expected]
-    parts += [settings.judges, sorted(settings.judge_mask), judge, sorted(fit.id for fit in engine.fits)]
+    parts += [settings.judges, judge, sorted(fit.id for fit in engine.fits)]
     parts += [one.digest for one in (*engine.registry, *([inputs.rubric] if inputs.rubric else []))]
     parts += sorted(one.digest for one in engine.registry.judges.values())
     return sha256(to_json(parts)).hexdigest()

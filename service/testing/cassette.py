@@ -14,17 +14,15 @@ from pathlib import Path
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from service.asking.cache.guard import NoCache
-from service.core.judging.sensitive_values import SensitiveKind
 from service.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
 class CassetteHead:
-    """Who judged: the model, other models that requests may name, what was masked, and the route to them (`build_route`)."""
+    """Who judged: the model, other models that requests may name, and the route to them (`build_route`)."""
 
     model: str
     models: tuple[str, ...] = ()
-    mask: tuple[SensitiveKind, ...] = ()
     route: str = ""
 
 

@@ -67,8 +67,7 @@ class CheckSession:
 def _open_to_record(path: Path, settings: Settings) -> Cassette:
     if not settings.judge_model:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", "--callgrade-record asks a judge, and no model is set")
-    models, mask = tuple(sorted(settings.judge_models)), tuple(sorted(settings.judge_mask))
-    head = CassetteHead(settings.judge_model, models, mask, choose_route(settings))
+    head = CassetteHead(settings.judge_model, tuple(sorted(settings.judge_models)), choose_route(settings))
     before = read_cassette(path)
     return before if before is not None and before.head == head else Cassette(head)
 
@@ -86,11 +85,7 @@ def _build_engine(settings: Settings, cassette: Cassette | None, *, record: bool
         engine.judging = judging
     else:
         head = cassette.head
-        engine.judging = Judging(
-            _NoModel(),
-            cassette,
-            Judges(head.model, frozenset(head.models), mask=frozenset(head.mask), route=head.route),
-        )
+        engine.judging = Judging(_NoModel(), cassette, Judges(head.model, frozenset(head.models), route=head.route))
     return engine
 
 

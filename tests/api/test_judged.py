@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -243,29 +242,3 @@ def test_a_full_disk_costs_no_judged_score(provider, clock, score, tmp_path: Pat
             assert (answer.status, judged(answer.json)["value"]) == (200, 1.0)
             assert "x-callgrade-score-id" not in answer.headers
         store.close()
-
-
-MASK = frozenset({"secrets", "identifiers", "contacts"})
-
-
-def with_secrets() -> dict[str, Any]:
-    given = body()
-    given["trace"]["messages"][0]["content"] = (
-        "Refund order W8812344 and write to ana@shop.example, key sk-live-99aa88bb77cc66dd."
-    )
-    function = given["trace"]["messages"][1]["tool_calls"][0]["function"]
-    function["arguments"] = json.dumps({"order_id": "W8812344", "mail": "ana@shop.example"})
-    return given
-
-
-def test_what_is_masked_no_model_sees_and_the_report_tells_it_as_it_is(provider, clock, score, tmp_path: Path):
-    folder = tmp_path / "cache"
-    app = application(provider, clock, "good", cache=kept_in(folder), mask=MASK)
-    outcome = judged(score(app, with_secrets()).json)
-    assert (outcome["kind"], outcome["value"]) == ("scored", 1.0)  # the stand-ins agree as the values did
-    sent = json.dumps(provider.requests[0].body)
-    kept = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
-    for secret in ("W8812344", "ana@shop", "sk-live-99aa88bb77cc66dd"):
-        assert secret not in sent
-        assert secret.encode() not in kept
-    assert any("W8812344" in quote for quote in outcome["judge"]["quotes"])

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -189,25 +188,3 @@ def test_what_is_left_out_twice_is_open(second: Any) -> None:
     said = vote.judgement
     assert said.left_out == ((FIRST,) if second == [SECOND] else (SECOND,))
     assert (said.low, said.high) == ((0.0, 0.5), (1.0, 1.0))
-
-
-class Inventing(Scripted):
-    """It quotes what the answer does not say, of what it was shown there."""
-
-    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:  # noqa: ARG002
-        [order] = set(re.findall(r"order (\w+)", prompt.turns[1].text))
-        self.seen = order
-        told = await super().complete(prompt, spending)
-        return replace(told, text=told.text.replace('["54"]', json.dumps([f"{order} is lost"])))
-
-
-def test_a_fault_quotes_a_reply_in_the_words_of_the_trace() -> None:
-    who = Judges("m", mask=frozenset({"identifiers"}))
-    [vote], calls = ask(["yes", "yes"], Inventing, who=who, answer="Your order W2378156 came.")
-    assert isinstance(calls, Inventing)
-    assert calls.seen != "W2378156", "it is masked"
-    assert (vote.cause, "W2378156 is lost" in vote.reason, calls.seen in vote.reason) == (
-        "invalid_judgement",
-        True,
-        False,
-    )

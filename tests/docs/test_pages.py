@@ -20,7 +20,7 @@ SET_UPS = {
     *("checkout", "install"),
 }
 """Kinds of blocks that need more than a folder: test_set_ups.py and test_contributing.py run them."""
-UNRUN = {"nightly", "improving", "ray", "walk"}
+UNRUN = {"nightly", "ray", "walk"}
 """Kinds that no test runs; their options are looked up."""
 
 RUN = [page for page in PAGES if page != README]

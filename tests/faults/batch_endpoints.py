@@ -1,4 +1,4 @@
-"""The batch endpoints of five providers, after their documentation, in one server: what is submitted is answered well.
+"""The batch endpoints of two providers, after their documentation, in one server: what is submitted is answered well.
 
 Each model speaks the dialect of its provider, by calls and by batches. A test may hook in before a request takes effect and
 after, while its answer has not left: `upload:in`, `upload:done`, `create:in` and so on, by the kind of request.
@@ -44,10 +44,7 @@ class Provider(NamedTuple):
 
 PROVIDERS = {
     "openai": Provider("openai/gpt-4o-mini", "/v1"),
-    "azure": Provider("azure/gpt-4o-mini", ""),
-    "mistral": Provider("mistral/mistral-small-latest", "/v1"),
     "anthropic": Provider("anthropic/claude-haiku-4-5", ""),
-    "gemini": Provider("gemini/gemini-2.5-flash", "/v1beta"),
 }
 
 
@@ -152,21 +149,16 @@ class Endpoints:
         return self._page(rows[::-1], query)
 
     def create_batch(self, *_: str, body: bytes, **__: Any) -> Json:
-        asked, model = json.loads(body), ""
-        file, label = "", ""
+        asked, file, label = json.loads(body), "", ""
         if "requests" in asked:
             lines = [(one["custom_id"], one["params"]) for one in asked["requests"]]
             assert all(body.keys() <= ANTHROPIC_PARAMS for _, body in lines)
             assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name, _ in lines)
-        elif "batch" in asked:
-            rows = asked["batch"]["input_config"]["requests"]["requests"]
-            lines, label = [(one["metadata"]["key"], one["request"]) for one in rows], asked["batch"]["display_name"]
         else:
-            file = asked.get("input_file_id") or asked["input_files"][0]
-            model, label = asked.get("model", ""), asked["metadata"]["callgrade"]
+            file, label = asked["input_file_id"], asked["metadata"]["callgrade"]
             rows = [json.loads(line) for line in self.files[file][1].splitlines()]
-            assert all(one.get("url", asked["endpoint"]) == asked["endpoint"] for one in rows)
-            lines = [(one["custom_id"], {"model": model, **one["body"]}) for one in rows]
+            assert all(one["url"] == asked["endpoint"] for one in rows)
+            lines = [(one["custom_id"], one["body"]) for one in rows]
         assert len({name for name, _ in lines}) == len(lines)
         made = Batch(f"batch_{len(self.batches)}", lines, label, file)
         self.batches[made.id] = made
@@ -179,17 +171,10 @@ class Endpoints:
         return self._page([self._show(one) for one in [*self.batches.values()][::-1]], query)
 
     def _page(self, rows: list[Json], query: Mapping[str, list[str]]) -> Json:
-        """Some of the rows: Mistral counts pages, Gemini gives tokens, the others go on after an id."""
-        if self.name == "mistral":
-            size = int(query["page_size"][0])
-            start = size * int(query.get("page", ["0"])[0])
-            return {"data": rows[start : start + size], "total": len(rows)}
-        after = query.get("after") or query.get("after_id") or query.get("pageToken")
-        names = [one.get("id") or one["name"] for one in rows]
-        start = names.index(after[0]) + 1 if after else 0
+        """Some of the rows, after an id."""
+        after = query.get("after") or query.get("after_id")
+        start = [one["id"] for one in rows].index(after[0]) + 1 if after else 0
         end = start + PAGE_ROWS
-        if self.name == "gemini":
-            return {"operations": rows[start:end]} | ({"nextPageToken": names[end - 1]} if end < len(rows) else {})
         return {"data": rows[start:end], "has_more": end < len(rows)}
 
     def look_at(self, name: str, **_: Any) -> Json:
@@ -218,11 +203,6 @@ class Endpoints:
                 error = {"type": "expired"} if n % 2 else {"type": "errored", "error": {"type": "error"}}
                 result = error if failed else {"type": "succeeded", "message": reply_to(body, broken=broken)}
                 found.append({"custom_id": name, "result": result})
-            elif self.name == "gemini":
-                found.append(
-                    {"metadata": {"key": name}}
-                    | ({"error": {"code": 8}} if failed else {"response": reply_to(body, broken=broken)})
-                )
             else:
                 answer = (
                     {"status_code": 429, "body": {"error": {}}}
@@ -239,37 +219,20 @@ class Endpoints:
             counts = {"processing": 0 if ended else len(batch.lines), "succeeded": len(batch.lines) if ended else 0}
             return {"id": batch.id, "type": "message_batch", "processing_status": "ended" if ended else "in_progress",
                     "created_at": written, "request_counts": counts}  # fmt: skip
-        if self.name == "gemini":
-            state = {
-                "displayName": batch.label,
-                "createTime": written,
-                "state": f"BATCH_STATE_{'SUCCEEDED' if ended else 'RUNNING'}",
-            }
-            found: Json = {"name": f"batches/{batch.id}", "metadata": state, "done": ended}
-            return found | (
-                {"response": {"inlinedResponses": {"inlinedResponses": self._results(batch)}}} if ended else {}
-            )
         output = f"out-{batch.id}" if ended else None
-        if self.name == "mistral":
-            return {"id": batch.id, "status": "SUCCESS" if ended else "RUNNING", "metadata": {"callgrade": batch.label},
-                    "output_file": output, "created_at": at}  # fmt: skip
         return {"id": batch.id, "status": "completed" if ended else "in_progress", "metadata": {"callgrade": batch.label},
                 "output_file_id": output, "error_file_id": None, "created_at": at, "input_file_id": batch.file}  # fmt: skip
 
 
 _ROUTES = (
-    ("POST", r".*/chat/completions|/v1/messages|.*:generateContent", "live_call"),
-    ("POST", r"(?:/v1|/openai)/files", "upload_file"),
-    ("GET", r"(?:/v1|/openai)/files", "list_files"),
-    ("GET", r"(?:/v1|/openai)/files/([\w-]+)/content|/v1/messages/batches/(?P<b>\w+)/results", "results_of"),
-    ("POST", r"(?:/v1|/openai)/batches|/v1/batch/jobs|/v1/messages/batches|.*:batchGenerateContent", "create_batch"),
-    ("GET", r"(?:/v1|/openai|/v1beta)/batches|/v1/batch/jobs|/v1/messages/batches", "list_batches"),
-    ("GET", r"(?:/v1|/openai|/v1beta|/v1/messages)/batches/(\w+)|/v1/batch/jobs/(?P<b>\w+)", "look_at"),
-    (
-        "POST",
-        r"(?:/v1|/openai|/v1beta|/v1/messages)/batches/(\w+)(?::|/)cancel|/v1/batch/jobs/(?P<b>\w+)/cancel",
-        "cancel_batch",
-    ),
+    ("POST", r"/v1/chat/completions|/v1/messages", "live_call"),
+    ("POST", r"/v1/files", "upload_file"),
+    ("GET", r"/v1/files", "list_files"),
+    ("GET", r"/v1/files/([\w-]+)/content|/v1/messages/batches/(?P<b>\w+)/results", "results_of"),
+    ("POST", r"/v1(?:/messages)?/batches", "create_batch"),
+    ("GET", r"/v1(?:/messages)?/batches", "list_batches"),
+    ("GET", r"/v1(?:/messages)?/batches/(\w+)", "look_at"),
+    ("POST", r"/v1(?:/messages)?/batches/(\w+)/cancel", "cancel_batch"),
 )
 
 
@@ -281,16 +244,6 @@ def order_of(body: Json) -> int:
 def reply_to(body: Json, *, broken: bool = False) -> Json:
     """A good answer to a request, in the dialect of the request; or one whose text is no verdict."""
     usage = {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT, "total_tokens": TOKENS_IN + TOKENS_OUT}
-    if "contents" in body:
-        turns = [one["text"] for part in (body["system_instruction"], *body["contents"]) for one in part["parts"]]
-        text = _judge(turns, body["generationConfig"]["response_json_schema"], broken=broken)
-        counts = {
-            "promptTokenCount": TOKENS_IN,
-            "candidatesTokenCount": TOKENS_OUT,
-            "totalTokenCount": TOKENS_IN + TOKENS_OUT,
-        }
-        content = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}
-        return {"candidates": [content], "usageMetadata": counts, "modelVersion": "gemini-2.5-flash"}
     if "system" in body:
         turns = [one["text"] for part in (body["system"], *[m["content"] for m in body["messages"]]) for one in part]
         text = _judge(turns, body["output_format"]["schema"], broken=broken)

@@ -66,9 +66,8 @@ def build_rubric(changes: Changes) -> Rubric:
 
 def build_engine(changes: Changes, fits: Sequence[Fit] = ()) -> Engine:
     said = Settings(**{"judge_model": "openai/m", "judge_models": ("openai/n",), **changes.get("settings", {})})
-    mask = frozenset(said.judge_mask)
     base, allowed = said.judge_api_base or None, frozenset({"openai/m", *said.judge_models})
-    judges = Judges(said.judge_model, allowed, api_base=base, mask=mask, route=choose_route(said))
+    judges = Judges(said.judge_model, allowed, api_base=base, route=choose_route(said))
     return Engine(REGISTRY, judging=Judging(Named(), NoCache(), judges), fits=fits)
 
 
@@ -114,7 +113,6 @@ PARTS: dict[str, tuple[Changes, ...]] = {
     "the reply": ({"judge": {"max_tokens": 900}}, {"judge": {"threshold": 0.9}}, {"judge": {"claims": "mean"}}),
     "the model": ({"settings": {"judge_model": "openai/n"}}, {"judge": {"models": ["openai/m", "openai/n"]}}),
     "the evidence": ({"check": {"veto": 0.5}}, {"check": {"kind": "judge"}}, {"check": {"veto": None}}),
-    "masks": ({"settings": {"judge_mask": ("secrets",)}}, {"settings": {"judge_mask": ("identifiers", "contacts")}}),
     "the address": ({"settings": {"judge_api_base": "http://127.0.0.1:1/v1"}},),
     "the form of replies": ({"settings": {"judge_reply": "tool"}},),
 }  # fmt: skip
@@ -128,7 +126,7 @@ def join(some: Sequence[Changes]) -> Changes:
     return found
 
 
-@pytest.mark.parametrize("base", [(), ("masks", "the address")], ids=["plain", "masked and elsewhere"])
+@pytest.mark.parametrize("base", [(), ("the form of replies", "the address")], ids=["plain", "elsewhere"])
 def test_what_calibration_asked_is_what_scoring_asks(base: tuple[str, ...]) -> None:
     changes = join([PARTS[name][0] for name in base])
     [outcome] = list_judged(score(changes, [fit_of(predict(changes))]), "result_groundedness")

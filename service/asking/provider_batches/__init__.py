@@ -1,6 +1,6 @@
 """Questions through the providers' own batch endpoints, which answer within a day at half the price."""
 
-PROVIDERS = ("openai", "azure", "anthropic", "gemini", "mistral")
+PROVIDERS = ("openai", "anthropic")
 """Providers whose batches are used, as they begin the name of a model."""
 
 

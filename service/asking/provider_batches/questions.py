@@ -26,7 +26,7 @@ MAX_LINES = 40_000
 """Most questions in one batch; providers take 50,000."""
 
 MAX_BYTES = 2**24
-"""Most bytes of questions in one batch, which are held in memory; Gemini takes 20 MB. Further questions are asked live."""
+"""Most bytes of questions in one batch, which are held in memory. Further questions are asked live."""
 
 
 def derive_nonces(secret: str) -> DrawNonces:

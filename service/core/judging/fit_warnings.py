@@ -51,7 +51,7 @@ def _explain_open(
         return "its fits were made with other evidence beside the question than is shown"
     same = [fit for fit in same if fit.route == route]
     if not same:
-        return "its fits were made by another way to the model: another address, other masks or another form of reply"
+        return "its fits were made by another way to the model: another address or another form of reply"
     if refused := [fit.refusal for fit in same if fit.refusal]:
         return f"its fit is {refused[0]}"
     usable = [fit for fit in same if fit.usable]

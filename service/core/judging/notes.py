@@ -95,7 +95,7 @@ class JudgeNote:
     spread: float | None = None
     """The highest minus the lowest value among the votes."""
     route: Annotated[str, Field(exclude_if=not_)] = ""
-    """sha256 of the route to the models (address, masks, form of reply). Absent: the default route."""
+    """sha256 of the route to the models (address, form of reply). Absent: the default route."""
     tokens_cached: Annotated[int | None, Field(exclude_if=not_)] = None
     """Those of `tokens_in` that providers read from their caches. Absent: none, or unknown."""
 

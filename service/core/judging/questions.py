@@ -20,7 +20,6 @@ from service.core.judging.excerpts import cut_value
 from service.core.judging.focus import PartName, list_texts, render_part
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import MAX_REPLY_TOKENS, Ask, Judge
-from service.core.judging.masking import UNMASKED, Masks
 from service.core.judging.prompts import Prompt, Turn, render_plain
 from service.core.judging.quoting import ShownPlace, list_clauses, list_passages, list_shown_places
 from service.core.judging.wording import EVIDENCE, PLACES, number_places, render_task
@@ -67,8 +66,6 @@ class Question:
     parts: tuple[ShownPart, ...]
     places: tuple[ShownPlace, ...] = ()
     """The values of results that claims may refer to, by their number from 1."""
-    masks: Masks = UNMASKED
-    """The stand-ins that replace secrets and identifiers in the parts."""
 
     @property
     def judge(self) -> Judge:
@@ -144,18 +141,18 @@ class Question:
         return sha256(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def build_question(ask: Ask, trace: Trace, masks: Masks = UNMASKED) -> Question:
-    """Build the question with the parts of the trace that it shows, masked."""
-    about = partial(_list_texts_in_question, ask, trace, masks)
+def build_question(ask: Ask, trace: Trace) -> Question:
+    """Build the question with the parts of the trace that it shows."""
+    about = partial(_list_texts_in_question, ask, trace)
     parts: list[ShownPart] = []
     for name in ask.part_names:
-        shown = cut_value(masks.mask(render_part(name, trace, ask.focus)), ask.judge.max_chars, about)
+        shown = cut_value(render_part(name, trace, ask.focus), ask.judge.max_chars, about)
         parts.append(ShownPart(name, render_plain(shown.value), shown.cut, shown.value))
     if ask.judge.claims == "none":
-        return Question(ask, trace, tuple(parts), masks=masks)
+        return Question(ask, trace, tuple(parts))
     places = list_shown_places({part.name: part.value for part in parts}, _list_judged_texts(parts))
     numbered = number_places(places)
-    return Question(ask, trace, (*parts, ShownPart(PLACES, render_plain(numbered), 0, numbered)), places, masks)
+    return Question(ask, trace, (*parts, ShownPart(PLACES, render_plain(numbered), 0, numbered)), places)
 
 
 def _list_judged_texts(parts: Sequence[ShownPart]) -> tuple[str, ...]:
@@ -164,15 +161,13 @@ def _list_judged_texts(parts: Sequence[ShownPart]) -> tuple[str, ...]:
     return tuple([text for text in texts if isinstance(text, str)])
 
 
-def _list_texts_in_question(ask: Ask, trace: Trace, masks: Masks) -> list[str]:
+def _list_texts_in_question(ask: Ask, trace: Trace) -> list[str]:
     """List the texts that the question is about, as shown: what has to do with them is shown first of a long part."""
     if ask.place:
-        texts = [ask.words, render_plain(ask.value)]
-    elif ask.step is not None:
-        texts = [render_plain(render_part("call", trace, ask.focus))]
-    else:
-        texts = [text for _, text in list_texts(trace, ask.turn)]
-    return [str(masks.mask(text)) for text in texts]
+        return [ask.words, render_plain(ask.value)]
+    if ask.step is not None:
+        return [render_plain(render_part("call", trace, ask.focus))]
+    return [text for _, text in list_texts(trace, ask.turn)]
 
 
 def build_reply_schema(question: Question) -> dict[str, JsonValue]:

@@ -16,7 +16,6 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from service.core.json.values import format_value
 from service.core.judging.grades import CANNOT_TELL, Worth, grade_claims, shade_value
 from service.core.judging.judges import Judge
-from service.core.judging.masking import Masks
 from service.core.judging.prompts import Completion, Token
 from service.core.judging.questions import Question
 from service.core.judging.quoting import WITH_RESULTS, list_left_out
@@ -321,18 +320,6 @@ def _is_evidence(quote: str, question: Question) -> bool:
     if len(_PIECE.findall(bare)) > 1 or any(char.isdigit() for char in bare):
         return True
     return any(bare == _squeeze(text) for part in question.parts for text in _iter_texts(part.value))
-
-
-def unmask_judgement(judgement: Judgement, masks: Masks) -> Judgement:
-    """Put a judgement into the words of the trace; the cache keeps the masked words."""
-    if not masks:
-        return judgement
-    claims = [
-        claim._replace(quote=masks.unmask(claim.quote), reason=masks.unmask(claim.reason)) for claim in judgement.claims
-    ]
-    quotes, left_out = (tuple(map(masks.unmask, texts)) for texts in (judgement.quotes, judgement.left_out))
-    reason = masks.unmask(judgement.reason)
-    return replace(judgement, reason=reason, quotes=quotes, claims=tuple(claims), left_out=left_out)
 
 
 MAX_VAGUE_SHARE = 0.01

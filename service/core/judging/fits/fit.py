@@ -74,16 +74,15 @@ class Binding:
         return _hash_value([self.judge, self.digest, self.model, self.assembly, *more])
 
 
-def build_route(*, api_base: str | None = None, mask: Iterable[str] = (), reply: str = "auto") -> str:
-    """Return the sha256 of the route to a model: its address, what is masked, and how it is made to reply with an object.
+def build_route(*, api_base: str | None = None, reply: str = "auto") -> str:
+    """Return the sha256 of the route to a model: its address, and how it is made to reply with an object.
 
-    Empty for the default route: the provider's own address, nothing masked, `auto`.
+    Empty for the default route: the provider's own address, `auto`.
 
-    >>> build_route(), build_route(mask=["secrets"]) == build_route(api_base="http://a/v1", mask=["secrets"])
+    >>> build_route(), build_route(reply="text") == build_route(api_base="http://a/v1", reply="text")
     ('', False)
     """
-    masked = sorted(set(mask))
-    return _hash_value([api_base, masked, reply]) if api_base or masked or reply != "auto" else ""
+    return _hash_value([api_base, reply]) if api_base or reply != "auto" else ""
 
 
 MAX_WEIGHT_ERROR = 1e-6
