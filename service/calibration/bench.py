@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from service.calibration.figures import FigureRow
+from service.calibration.figures import HeldOutItem
 from service.calibration.fitting import (
     calibrate_tally,
     choose_band,
@@ -16,7 +16,7 @@ from service.calibration.fitting import (
     fit_map,
 )
 from service.calibration.labels import Key, LabelledItem, LabelledSet, find_origin
-from service.calibration.options import ReportOptions, VerdictItem, find_guarantees
+from service.calibration.options import ReportOptions, find_guarantees
 from service.calibration.predictions import JudgePredictions
 from service.calibration.splits import assign_folds, names_split, read_split
 from service.core.judging.fits.certificate import Guarantee
@@ -50,17 +50,6 @@ class HeldOutFold(NamedTuple):
 
     fitted: FittedMap
     items: tuple[LabelledItem, ...]
-    raw: RawValues
-
-
-class HeldOutValue(NamedTuple):
-    """A held-out item under the map that has not seen it."""
-
-    raw: float
-    value: float
-    passed: bool
-    decided: bool
-    """Whether the value lies outside that map's band."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +67,8 @@ class Bench:
     folds: tuple[HeldOutFold, ...]
     given: bool
     """Whether the items themselves say which are held out."""
-    values: Mapping[Key, HeldOutValue]
-    """The values of the held-out items."""
+    values: Mapping[Key, HeldOutItem]
+    """The held-out items, as judged by the maps that have not seen them, in the order of `items`."""
 
     @property
     def name(self) -> str:
@@ -96,26 +85,10 @@ class Bench:
         """The items that figures are computed on: all of them, unless the items say which are held out."""
         return [item for item in self.items if item.key in self.values]
 
-    def build_rows(self, *, among: Collection[Key] | None = None) -> list[FigureRow]:
-        """Build figure rows of the held-out items, all or those with a key in `among`, with calibrated values."""
-        return [
-            FigureRow(item.group, item.stratum, one.value, item.passes, one.passed)
-            for item in self.held_out
-            if (among is None or item.key in among) and (one := self.values[item.key])
-        ]
-
-    def list_accepted(self, share: float) -> frozenset[Key]:
+    def list_accepted(self, share: float) -> list[HeldOutItem]:
         """List the held-out items whose verdicts are accepted for this share of agreement, by maps that have not seen them."""
-        return frozenset(
-            item.key
-            for fold in self.folds
-            for item in fold.items
-            if fold.fitted.promises[share].accepts(fold.raw[item.key][0])
-        )
-
-    def agrees(self, item: LabelledItem) -> bool:
-        """Whether the verdict on a held-out item matches the label."""
-        return self.values[item.key].passed is item.passes
+        rows = [(fold.fitted.promises[share], self.values[item.key]) for fold in self.folds for item in fold.items]
+        return [row for promise, row in rows if promise.accepts(row.raw)]
 
     @property
     def price(self) -> float | None:
@@ -176,7 +149,7 @@ def build_bench(
         kept = [item for item in items if item.key in tested]
         values = {raw: calibrator.apply(raw) for raw in {tested[item.key][0] for item in kept}}
         verdicts = [
-            VerdictItem(raw, values[raw], values[raw] >= threshold, item.passes, item.group)
+            HeldOutItem(item.id, item.group, item.passes, raw, values[raw], values[raw] >= threshold)
             for item in kept
             for raw in (tested[item.key][0],)
         ]
@@ -184,10 +157,13 @@ def build_bench(
         return FittedMap(calibrator, threshold, choose_band(calibrated, threshold), promises)
 
     folds: list[HeldOutFold] = []
+    held_out: dict[Key, HeldOutItem] = {}
     for fitted_part, rest in parts:
         raw = learn(fitted_part)
-        folds.append(HeldOutFold(fit(fitted_part, raw, hold_out(fitted_part)), rest, raw))
-    tested = hold_out(fitted) if given else {item.key: fold.raw[item.key] for fold in folds for item in fold.items}
+        fitted_map = fit(fitted_part, raw, hold_out(fitted_part))
+        folds.append(HeldOutFold(fitted_map, rest))
+        held_out |= {item.key: _hold_out(fitted_map, raw[item.key][0], item) for item in rest}
+    tested = hold_out(fitted) if given else {key: (one.raw,) for key, one in held_out.items()}
     return Bench(
         recorded=recorded,
         labels=labels,
@@ -197,15 +173,15 @@ def build_bench(
         served=fit(fitted, learn(fitted), tested),
         folds=tuple(folds),
         given=given,
-        values={item.key: _hold_out(fold, item) for fold in folds for item in fold.items},
+        values={item.key: held_out[item.key] for item in items if item.key in held_out},
     )
 
 
-def _hold_out(fold: HeldOutFold, item: LabelledItem) -> HeldOutValue:
-    raw, fitted = fold.raw[item.key][0], fold.fitted
+def _hold_out(fitted: FittedMap, raw: float, item: LabelledItem) -> HeldOutItem:
     value = fitted.calibrator.apply(raw)
     decided = fitted.band is None or not fitted.band[0] <= value < fitted.band[1]
-    return HeldOutValue(raw, value, value >= fitted.threshold, decided)
+    passed = value >= fitted.threshold
+    return HeldOutItem(item.id, item.group, item.passes, raw, value, passed, item.stratum, decided)
 
 
 def tally_items(items: Sequence[LabelledItem], raw: RawValues) -> LabelTally:

@@ -11,10 +11,10 @@ from math import ceil
 
 import numpy as np
 
+from service.calibration.figures import HeldOutItem
 from service.calibration.predictions import JudgedSet
-from service.calibration.results import HeldOutItem, JudgeReport
+from service.calibration.results import JudgeReport
 from service.core.judging.fits.certificate import Certificate, Recognised, spend_error
-from service.core.judging.fits.fit import Fit
 from service.stats.corrected import code_groups
 from service.stats.selective import compute_lower_bounds, estimate_icc
 
@@ -43,15 +43,15 @@ def certify(judges: Sequence[JudgeReport], *, tpr: float, tnr: float, look: int,
     found: dict[str, Certificate] = {}
     for one in judges:
         passes, failures = bound(one.items, tpr, label=True), bound(one.items, tnr, label=False)
-        found[one.fit_id] = Certificate(
+        found[one.fit.id] = Certificate(
             passes=passes, failures=failures, labels=labels, look=look, judges=len(judges), made=made
         )
     return found
 
 
-def judge_fresh(report: JudgeReport, fit: Fit, fresh: JudgedSet) -> JudgeReport:
+def judge_fresh(report: JudgeReport, fresh: JudgedSet) -> JudgeReport:
     """Return the report of a judge with the verdicts that its fit gives to labels it was not made from, in place of its own."""
-    seen = {one.id for one in report.items}
+    fit, seen = report.fit, {one.id for one in report.items}
     items = {one.key: one for one in fresh.labels.items if one.criterion == report.criterion and one.id not in seen}
     own = [one for one in fresh.predictions if one.sample == 0 and one.binding == fit.binding]
     verdicts = [(items[one.id, one.criterion], one.weigh_by(fit)) for one in own if (one.id, one.criterion) in items]
@@ -69,7 +69,7 @@ def bound_recognised(
 
     `next_error`: what the next look at these labels and more may spend, by which the labels needed are counted.
     """
-    right = np.array([one.passed is one.label for one in items], dtype=np.bool_)
+    right = np.array([one.right for one in items], dtype=np.bool_)
     if not len(right):
         needed = count_needed(1.0, floor, next_error)
         return Recognised(labels=0, recognised=0, low=0.0, low_in_all=0.0, floor=floor, needed=needed)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from service.calibration.figures import FigureRow, Resampling, measure_statistics
+from service.calibration.figures import HeldOutItem, Resampling, measure_statistics
 from service.calibration.labels import LabelledSet
 from service.calibration.predictions import Prediction, group_by_judge
-from service.calibration.results import CalibrationReport, HeldOutItem
+from service.calibration.results import CalibrationReport
 from service.errors import InputError
 from service.stats.intervals import mcnemar
 from service.stats.rates import Measure
@@ -128,17 +128,13 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
     for one, other in pairs:
         if one.label is not other.label:
             raise InputError.at(one.id, "its labels differ between the two: they are not of the same labelled set")
-    right = [(one.passed is one.label, other.passed is other.label) for one, other in pairs]
+    right = [(one.right, other.right) for one, other in pairs]
     differing = [
-        DifferingItem(one.id, one.label, one.value, other.value, other.passed is one.label)
+        DifferingItem(one.id, one.label, one.value, other.value, other.right)
         for one, other in pairs
         if one.passed is not other.passed
     ]
     a_right, b_right = right.count((True, False)), right.count((False, True))
-    rows = [
-        [FigureRow(one.group, "", one.value, one.label, one.passed) for one in side]
-        for side in zip(*pairs, strict=True)
-    ]
     return JudgeComparison(
         criterion=a.criterion,
         a=a.name,
@@ -147,7 +143,7 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
         groups=len({one.group for one, _ in pairs}),
         only_a=len(a.items) - len(shared),
         only_b=len(b.items) - len(shared),
-        figures=compare_figures(rows[0], rows[1], resampling),
+        figures=compare_figures([one for one, _ in pairs], [other for _, other in pairs], resampling),
         both_right=right.count((True, True)),
         a_right=a_right,
         b_right=b_right,
@@ -158,7 +154,7 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
 
 
 def compare_figures(
-    a: Sequence[FigureRow], b: Sequence[FigureRow], resampling: Resampling
+    a: Sequence[HeldOutItem], b: Sequence[HeldOutItem], resampling: Resampling
 ) -> tuple[FigureComparison, ...]:
     """Compare accuracy, kappa and Brier score. The rows are of the same items in the same order; which order does not matter.
 

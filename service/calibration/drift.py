@@ -8,10 +8,10 @@ from hashlib import sha256
 from math import fsum, sqrt
 from typing import NamedTuple
 
+from service.calibration.figures import HeldOutItem
 from service.calibration.predictions import Prediction
-from service.calibration.results import HeldOutItem, JudgeReport
+from service.calibration.results import JudgeReport
 from service.calibration.splits import SEED
-from service.core.judging.fits.fit import Fit
 from service.errors import InputError
 from service.stats.agreement import build_confusion
 
@@ -69,17 +69,16 @@ def draw_sample(judge: JudgeReport, size: int, *, seed: str = SEED) -> tuple[Hel
 
 def check_judge(
     judge: JudgeReport,
-    fit: Fit,
     sample: Sequence[HeldOutItem],
     predictions: Mapping[str, Prediction],
     earlier: Sequence[Mapping[str, bool]] = (),
 ) -> JudgeDrift:
-    """Compare the sample then and now, under the map and threshold of the fit.
+    """Compare the sample then and now, under the map and threshold of its fit.
 
     `predictions`: the new answers by item id; items without one are left out. `earlier`: for each earlier check of this fit,
     oldest first, whether judge and label agreed. InputError where none was answered.
     """
-    answered = [item for item in sample if item.id in predictions]
+    fit, answered = judge.fit, [item for item in sample if item.id in predictions]
     if not answered:
         raise InputError.at(judge.name, f"none of {len(sample)} items was answered")
     now = {item.id: fit.passes(predictions[item.id].weigh_by(fit)) for item in answered}
@@ -97,13 +96,13 @@ def check_judge(
         judge=judge.name,
         criterion=judge.criterion,
         fit=fit.id,
-        model=judge.model,
+        model=fit.model,
         models=models,
         n=len(answered),
         then={"kappa": then.kappa, "accuracy": then.accuracy},
         now={"kappa": tonight.kappa, "accuracy": tonight.accuracy},
         fall=fall,
-        drifted=fall.drifted and models == (judge.model,),
+        drifted=fall.drifted and models == (fit.model,),
         agreed=agreed,
         unanswered=len(sample) - len(answered),
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from service.calibration.labels import LabelledItem
 from service.core.judging.fits.usefulness import Metric
@@ -24,14 +25,25 @@ CONFUSION_FIGURES = (
 )
 
 
-class FigureRow(NamedTuple):
-    """One item as the figures need it: its group and stratum, a value in [0, 1], and whether label and judge pass it."""
+@dataclass(frozen=True, slots=True)
+class HeldOutItem:
+    """A held-out item under a judge: its label, and what the map that has not seen it made of the judge's answer."""
 
+    id: str
     group: str
-    stratum: str
-    value: float
     label: bool
+    raw: float
+    value: float
+    """The calibrated value in [0, 1]; `passed` by that map's threshold."""
     passed: bool
+    stratum: Annotated[str, Field(exclude=True)] = ""
+    decided: Annotated[bool, Field(exclude=True)] = True
+    """Whether the value lies outside that map's band."""
+
+    @property
+    def right(self) -> bool:
+        """Whether the verdict matches the label."""
+        return self.passed is self.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +80,7 @@ def measure_statistics(
     return {name: Measure(value, *(intervals[name] or (None, None))) for name, value in values.items()}
 
 
-def compute_judge_figures(rows: Sequence[FigureRow], resampling: Resampling) -> Figures:
+def compute_judge_figures(rows: Sequence[HeldOutItem], resampling: Resampling) -> Figures:
     """Compute the figures of values and verdicts against labels. The order of the rows changes no digit.
 
     A figure that every draw gives alike, because no item differs, still gets an interval: to what it would be if each class held
@@ -77,7 +89,9 @@ def compute_judge_figures(rows: Sequence[FigureRow], resampling: Resampling) -> 
     groups = [row.group for row in rows]
     measures = measure_statistics(_build_statistics(rows), groups, resampling)
     if any(one.low is not None and one.low == one.high for one in measures.values()):
-        more = [FigureRow("", rows[0].stratum, float(not label), label, not label) for label in (True, False)]
+        more = [
+            HeldOutItem("", "", label, 0.0, float(not label), not label, rows[0].stratum) for label in (True, False)
+        ]
         weights = np.array(
             [*[1.0] * len(rows), *[_weigh_unseen([row for row in rows if row.label == one.label]) for one in more]]
         )
@@ -87,7 +101,7 @@ def compute_judge_figures(rows: Sequence[FigureRow], resampling: Resampling) -> 
     return Figures(len(rows), len(set(groups)), build_confusion_at(verdicts.tally(), 1.0), measures)
 
 
-def _build_statistics(rows: Sequence[FigureRow]) -> StatisticsFunction:
+def _build_statistics(rows: Sequence[HeldOutItem]) -> StatisticsFunction:
     labels = [row.label for row in rows]
     values, verdicts = TallyRows([row.value for row in rows], labels), TallyRows([row.passed for row in rows], labels)
     strata: list[tuple[list[int], TallyRows]] = []
@@ -104,7 +118,7 @@ def _build_statistics(rows: Sequence[FigureRow]) -> StatisticsFunction:
     return statistics
 
 
-def _weigh_unseen(rows: Sequence[FigureRow]) -> float:
+def _weigh_unseen(rows: Sequence[HeldOutItem]) -> float:
     """Weigh the items of a class that may be unlike all that were seen, as a number of items."""
     groups = len({row.group for row in rows})
     share = 1 - EDGE ** (1 / groups) if groups else 0.0

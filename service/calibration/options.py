@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import NamedTuple
 
 import numpy as np
 
-from service.calibration.figures import Resampling
+from service.calibration.figures import HeldOutItem, Resampling
 from service.calibration.fitting import MethodChoice
 from service.calibration.splits import FOLDS, SEED
 from service.core.judging.fits.certificate import Guarantee
@@ -26,17 +25,7 @@ REPORTED_SHARES = (0.8, 0.85, 0.9, 0.95)
 """The shares of agreement for which every report gives the coverage."""
 
 
-class VerdictItem(NamedTuple):
-    """A labelled item: the judge's raw value, its calibrated value, the resulting verdict, and the label."""
-
-    raw: float
-    value: float
-    passed: bool
-    label: bool
-    group: str
-
-
-def find_guarantees(items: Sequence[VerdictItem], shares: Sequence[float]) -> dict[float, Guarantee]:
+def find_guarantees(items: Sequence[HeldOutItem], shares: Sequence[float]) -> dict[float, Guarantee]:
     """For each share, find as many verdicts as possible that provably agree with labels in at least that share of cases.
 
     Passes and failures form one sequence, from the most certain calibrated value downwards, tested at `TESTED_ERROR_PART` of the

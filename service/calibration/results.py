@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from service.calibration.figures import Figures
+from service.calibration.figures import Figures, HeldOutItem
 from service.calibration.fitting import CurvePoint
-from service.core.judging.fits.certificate import Certificate, Guarantee
-from service.core.judging.fits.fit import Fit, Method, Origin
-from service.core.judging.fits.usefulness import Discrimination
+from service.core.judging.fits.certificate import Guarantee
+from service.core.judging.fits.fit import Fit, Origin
+from service.core.judging.fits.usefulness import Use
 from service.stats.rates import Measure
 from service.stats.tallies import Bin
 
@@ -74,19 +74,6 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOutItem:
-    """A held-out item under the judge, kept so that it can be compared later."""
-
-    id: str
-    group: str
-    label: bool
-    raw: float
-    value: float
-    """The calibrated value, by a map that has not seen the item; `passed` by its threshold."""
-    passed: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Disagreement:
     """An item on which judge and labels disagree; its line in the labelled set leads to the whole of it."""
 
@@ -107,27 +94,12 @@ class JudgeReport:
     """One judge on one criterion. All figures are of held-out items, each scored once by a map that has not seen it."""
 
     name: str
-    criterion: str
-    origin: Origin
-    judge: str
-    judge_digest: str
-    model: str
-    fit_id: str
-    calibrated: bool
-    """Whether the labels were enough, and of the right kind, to call its values calibrated."""
+    fit: Fit
+    """The fit with its bounds: which judge it is for, what it was fitted to, and whether that judge is useful."""
     why: str
     """Why its values may not be called calibrated; empty where they may."""
-    discrimination: Discrimination
-    """Whether it tells passes from failures; if it is not useful, nothing is promised and its fit is not installed."""
-    method: Method
-    fitted: int
-    held_out: int
-    fitted_groups: int
-    held_out_groups: int
     missing: int
     """Labelled items that it gave no answer for."""
-    threshold: float
-    """Of the served map."""
     own_threshold: float
     """The lowest raw value that passes without a fit: the judge's own."""
     own: Figures
@@ -145,12 +117,18 @@ class JudgeReport:
     items: tuple[HeldOutItem, ...]
     promises: tuple[Promise, ...] = ()
     """By share, ascending; none for a judge that is not useful."""
-    guarantee: float | None = None
-    """The share that its fit guarantees; None: nothing."""
     cost_usd: float | None = None
     """The mean cost of an answer; None unless it is known for every item."""
-    certificates: tuple[Certificate, ...] = ()
-    """Those of its fit, one for each look at labels."""
+
+    @property
+    def criterion(self) -> str:
+        """The criterion that it decides."""
+        return self.fit.criterion
+
+    @property
+    def use(self) -> Use:
+        """Whether it tells passes from failures; if it is not useful, nothing is promised and its fit is not installed."""
+        return "cannot tell" if self.fit.discrimination is None else self.fit.discrimination.use
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +183,11 @@ class CalibrationReport:
         """Its judges, then its juries."""
         return (*self.judges, *[jury.report for jury in self.juries])
 
-
-@dataclass(frozen=True, slots=True)
-class CalibrationRun:
-    """A report and the fits it made."""
-
-    report: CalibrationReport
-    fits: tuple[Fit, ...]
+    @property
+    def fits(self) -> tuple[Fit, ...]:
+        """The fits to install: those of its judges and of the juries that are kept."""
+        fits = [*[one.fit for one in self.judges], *[jury.report.fit for jury in self.juries if jury.kept]]
+        return tuple({fit.fingerprint: fit for fit in fits}.values())
 
 
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)

@@ -19,7 +19,7 @@ from service.calibration.report.rendering import render_report_markdown, render_
 from service.calibration.report.usefulness import build_usefulness
 from service.calibration.report.wording import FIGURE_NAMES, show_measure
 from service.calibration.report_predictions import UnansweredItem
-from service.calibration.results import CalibrationReport, CalibrationRun, parse_calibration_report, render_report_json
+from service.calibration.results import CalibrationReport, parse_calibration_report, render_report_json
 from service.cli.exits import describe_absence
 from service.cli.inputs import read_option_text
 from service.cli.options import read_settings, writing
@@ -31,7 +31,7 @@ from service.core.models.validation import find_problems
 from service.core.money import NOTHING, Cost
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
-from service.fits.files import build_file_name, read_fits
+from service.fits.files import build_file_name
 from service.labelling.predictions import AskSettings, collect_predictions
 from service.reporting.document import Section, Table
 from service.wiring import build_engine
@@ -103,36 +103,36 @@ def record_look(folder: Path, labels: list[str]) -> int:
 # What a run writes.
 
 
-def write_run(run: CalibrationRun, out: Path) -> None:
+def write_run(report: CalibrationReport, out: Path) -> None:
     """Write the report and the fits into a folder, and show whether each judge may be used."""
-    fits = out / "fits"
     with writing(out, "--out"):
-        fits.mkdir(parents=True, exist_ok=True)
         earlier = _list_earlier(out)
-        write_report(run.report, out)
-        for fit in run.fits:
-            (fits / build_file_name(fit)).write_bytes(render_report_json(fit))
-        for name in earlier - {build_file_name(fit) for fit in run.fits}:  # installing this run would install them too
-            (fits / name).unlink(missing_ok=True)
-    show([build_usefulness(run.report)])
-    for remark in run.report.remarks:
+        write_report(report, out)
+        for name in earlier - {
+            build_file_name(fit) for fit in report.fits
+        }:  # installing this run would install them too
+            (out / "fits" / name).unlink(missing_ok=True)
+    show([build_usefulness(report)])
+    for remark in report.remarks:
         say(remark)
-    say(f"wrote {out / 'report.html'}, which has all figures, and {pluralize(len(run.fits), 'fit')}")
+    say(f"wrote {out / 'report.html'}, which has all figures, and {pluralize(len(report.fits), 'fit')}")
 
 
 def write_report(report: CalibrationReport, out: Path) -> None:
-    """Write the report in its three forms; OSError where the folder cannot be written."""
+    """Write the report in its three forms, and its fits; OSError where the folder cannot be written."""
+    (out / "fits").mkdir(parents=True, exist_ok=True)
     (out / REPORT).write_bytes(render_report_json(report))
     (out / "report.md").write_text(render_report_markdown(report), "utf-8")
     (out / "report.html").write_text(render_report_page(report), "utf-8")
+    for fit in report.fits:
+        (out / "fits" / build_file_name(fit)).write_bytes(render_report_json(fit))
 
 
 def _list_earlier(out: Path) -> set[str]:
     """List the fit files that an earlier run wrote into this folder, according to its report."""
     try:
-        written = {judge.fit_id for judge in parse_calibration_report((out / REPORT).read_bytes()).all_judges}
-        return {build_file_name(fit) for fit in read_fits([out / "fits"]) if fit.id in written}
-    except (FileNotFoundError, ValueError, SettingsError):
+        return {build_file_name(fit) for fit in parse_calibration_report((out / REPORT).read_bytes()).fits}
+    except (FileNotFoundError, ValueError):
         return set()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -223,19 +222,16 @@ def fetch(client: BatchClient, batch_id: str, kind: Kind, *, output: Path | None
 
 def fetch_calibration(client: CalibrationClient, name: str, out: Path, *, wait: bool) -> ExitCode:
     """Write a completed calibration as `callgrade calibrate run` would."""
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 (only calibrations need these)
+    from pydantic import ValidationError  # noqa: PLC0415 (only calibrations need these)
 
-    from service.calibration.results import CalibrationRun, parse_calibration_report  # noqa: PLC0415
+    from service.calibration.results import parse_calibration_report  # noqa: PLC0415
     from service.cli.calibrating import write_run  # noqa: PLC0415
-    from service.core.judging.fits.fit import Fit  # noqa: PLC0415
 
     if wait and (code := watch_to_the_end(client, name)) != ExitCode.PASSED:
         return code
-    report, fits, form = client.report(name), client.fits(name), TypeAdapter[Fit](Fit)
     try:
-        read = [form.validate_json(json.dumps(file["fit"])) for file in json.loads(fits)["data"]]
-        run = CalibrationRun(parse_calibration_report(report), tuple(read))
-    except (ValidationError, ValueError, LookupError, TypeError):
+        report = parse_calibration_report(client.report(name))
+    except ValidationError:
         raise ForeignError from None
-    write_run(run, out)
+    write_run(report, out)
     return ExitCode.PASSED

@@ -44,11 +44,11 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
     labels = build_labelled_set(items, source=job["name"] or "labels")
     answered = [one for one in predictions if isinstance(one, Prediction)]
     try:
-        run = calibrate(labels, answered, _read_options(job["options"]))
+        report = calibrate(labels, answered, _read_options(job["options"]))
     except InputError as error:
         return replace(outcome, problem=str(error))
-    files = [{"name": build_file_name(fit), "fit": json.loads(render_report_json(fit))} for fit in run.fits]
-    return replace(outcome, report=render_report_json(run.report).decode(), fits=json.dumps(files))
+    files = [{"name": build_file_name(fit), "fit": json.loads(render_report_json(fit))} for fit in report.fits]
+    return replace(outcome, report=render_report_json(report).decode(), fits=json.dumps(files))
 
 
 def _read_options(raw_options: Mapping[str, Any]) -> ReportOptions:

@@ -98,14 +98,18 @@ def test_judged_items_are_fitted(done: tuple[Client, str], tmp_path: Path) -> No
     assert found["ended_at"]
     report = client.find(name, "/report").json
     [judge] = report["judges"]
-    assert (report["source"], judge["judge"], judge["method"]) == ("nightly", "result_groundedness", "isotonic")
-    assert (judge["fitted"], judge["held_out"], judge["missing"], judge["calibrated"]) == (120, 120, 0, True)
+    assert (report["source"], judge["fit"]["judge"], judge["fit"]["method"]) == (
+        "nightly",
+        "result_groundedness",
+        "isotonic",
+    )
+    assert (judge["fit"]["labels"], judge["after"]["n"], judge["missing"], judge["why"]) == (120, 120, 0, "")
     assert judge["retest"]["flip_rate"]["value"] == 0.0
     [file] = client.find(name, "/fits").json["data"]
     assert found["fits"] == 1
     (tmp_path / file["name"]).write_text(json.dumps(file["fit"]))
     [read] = read_fits([tmp_path])
-    assert (read.id, read.criterion, read.labels) == (judge["fit_id"], "result_groundedness", 120)
+    assert (read.id, read.criterion, read.labels) == (judge["fit"]["id"], "result_groundedness", 120)
     binding = Binding(
         read.judge, Registry().judges[read.judge].digest, "callgrade/stand-in", read.assembly, read.evidence
     )

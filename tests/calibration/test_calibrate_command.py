@@ -50,7 +50,7 @@ def test_from_files_to_files(made: tuple[Path, str], files: tuple[Path, Path], t
     assert {name for name in found if "/" not in name} == {"report.json", "report.md", "report.html"}
     fits = [Fit.model_validate_json(data) for name, data in found.items() if name.startswith("fits/")]
     report = json.loads(found["report.json"])
-    assert {fit.id for fit in fits} >= {judge["fit_id"] for judge in report["judges"]}
+    assert {fit.id for fit in fits} >= {judge["fit"]["id"] for judge in report["judges"]}
     assert report["source"] == "labels.jsonl"
     assert "May I use it?" in out
     run_calibration(files[0], tmp_path / "again", draws=20, predictions=[files[1]])

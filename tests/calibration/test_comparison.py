@@ -14,9 +14,8 @@ from service.calibration.comparison import (
     read_prediction_sides,
     read_report_sides,
 )
-from service.calibration.figures import FigureRow, Resampling
+from service.calibration.figures import HeldOutItem, Resampling
 from service.calibration.options import ReportOptions
-from service.calibration.results import HeldOutItem
 from service.calibration.run import calibrate
 from service.errors import InputError
 from tests.calibration.label_sets import drawn
@@ -52,14 +51,14 @@ def test_the_paired_interval_covers_and_is_narrower_than_two_apart() -> None:
     """Judges that share most of their errors, in groups: the true difference of the Brier scores is 0.05."""
     covered, rng = 0, random.Random(11)  # noqa: S311
     for _ in range(60):
-        one: list[FigureRow] = []
-        two: list[FigureRow] = []
+        one: list[HeldOutItem] = []
+        two: list[HeldOutItem] = []
         for n in range(120):
             label, hard = rng.random() < 0.5, rng.random() < 0.3
             sure = 0.5 if hard else 0.9
-            one.append(FigureRow(str(n // 2), "", sure if label else 1 - sure, label, True))
+            one.append(HeldOutItem(str(n), str(n // 2), label, 0.0, sure if label else 1 - sure, True))
             sure -= 0.2 if rng.random() < 0.5 else 0.0
-            two.append(FigureRow(str(n // 2), "", sure if label else 1 - sure, label, True))
+            two.append(HeldOutItem(str(n), str(n // 2), label, 0.0, sure if label else 1 - sure, True))
         found = compare_figures(one, two, Resampling(draws=100))[-1].difference
         # Half of the time 0.2 less sure: (0.3^2 - 0.1^2) of 70 %, (0.7^2 - 0.5^2) of 30 %.
         covered += (found.low or 0) <= 0.5 * (0.7 * 0.08 + 0.3 * 0.24) <= (found.high or 0)
@@ -69,12 +68,12 @@ def test_the_paired_interval_covers_and_is_narrower_than_two_apart() -> None:
 def test_judges_of_runs_and_of_predictions() -> None:
     labels, predictions = drawn(240, judges=(0.9, 0.6))
     run = calibrate(labels, predictions, ReportOptions(resampling=QUICK))
-    sides = read_report_sides(run.report)
+    sides = read_report_sides(run)
     assert [one.name for one in sides] == ["m0", "m1", "jury of 2"]
     (found,) = compare_sides(sides, sides, ("m0", "m1"), resampling=QUICK)
-    held = run.report.judges[0]
-    assert found.items == held.held_out
-    for row, judge in ((row, judge) for row in found.figures for judge in run.report.judges):
+    held = run.judges[0]
+    assert found.items == held.after.n
+    for row, judge in ((row, judge) for row in found.figures for judge in run.judges):
         mine = row.a if judge.name == "m0" else row.b
         assert mine.value == judge.after.of(row.name).value
     raw = read_prediction_sides(labels, predictions)

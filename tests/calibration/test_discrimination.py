@@ -13,14 +13,14 @@ import pytest
 from pydantic import ValidationError
 
 from service.calibration.bench import build_bench
-from service.calibration.discrimination import compute_ranking_p, measure_discrimination
 from service.calibration.figures import Resampling
 from service.calibration.labels import LabelledSet, build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, Prediction
+from service.calibration.report.held_out import compute_ranking_p, measure_discrimination
 from service.calibration.report.rendering import render_report_markdown
 from service.calibration.report.usefulness import build_row, describe_use
-from service.calibration.results import CalibrationRun
+from service.calibration.results import CalibrationReport
 from service.calibration.run import calibrate
 from service.core.judging.fits.fit import Binding, calibrate_value
 from service.core.judging.fits.usefulness import Discrimination
@@ -42,7 +42,7 @@ JUDGES: dict[str, tuple[str, Callable[[int, float], float]]] = {
 }
 
 
-def run_judge(name: str, count: int = 200) -> tuple[CalibrationRun, LabelledSet, list[Prediction]]:
+def run_judge(name: str, count: int = 200) -> tuple[CalibrationReport, LabelledSet, list[Prediction]]:
     labels, said = drawn(count)
     said = [one.model_copy(update={"raw": JUDGES[name][1](at, one.raw)}) for at, one in enumerate(said)]
     return calibrate(labels, said, QUICK), labels, said
@@ -53,7 +53,8 @@ def test_a_judge_that_is_always_right_has_intervals_of_some_width() -> None:
     items = [item(n, n % 2 == 0, group=f"g{n}") for n in range(58)]
     labels = build_labelled_set(enumerate(items, 1), source="made")
     said = [Prediction(id=one.id, criterion="c", raw=float(one.passes), model="m") for one in items]
-    found = calibrate(labels, said, QUICK).report.judges[0].discrimination
+    found = calibrate(labels, said, QUICK).fits[0].discrimination
+    assert found is not None
     assert found.use == "useful"
     assert (found.balanced_accuracy.low, found.balanced_accuracy.high) == (pytest.approx(0.8806, abs=1e-4), 1.0)
     assert (found.kappa.low, found.kappa.high) == (pytest.approx(0.7612, abs=1e-4), 1.0)
@@ -64,16 +65,16 @@ def test_a_judge_that_is_always_right_has_intervals_of_some_width() -> None:
 def test_what_200_labels_say_of_a_judge(name: str) -> None:
     use = JUDGES[name][0]
     run, _, _ = run_judge(name)
-    (fit,), (judge,) = run.fits, run.report.judges
-    assert fit.discrimination == judge.discrimination
-    assert judge.discrimination.use == use
+    (fit,), (judge,) = run.fits, run.judges
+    assert fit == judge.fit
+    assert judge.use == use
     if use == "useful":
         assert refuse_useless(run.fits) == ([fit], [])
         return
     assert build_row(judge)[1] == use
     assert build_row(judge)[4:6] == ("none", "none")
     assert describe_use(judge).startswith(f"{use}: ")
-    text = render_report_markdown(run.report)
+    text = render_report_markdown(run)
     assert text.index(f"{use}: ") < text.index("## Labels")
     assert "rates corrected by labels" not in text
     assert fit.guarantee is None
@@ -211,7 +212,7 @@ def judge_at_random(cell: Cell, seed: int) -> Discrimination | None:
     recorded = JudgePredictions(Binding("j", "0" * 64, "m"), "c", raw)
     options = replace(QUICK, guarantee=None, reported_shares=())
     bench = build_bench(build_labelled_set(enumerate(items, 1), source="s"), recorded, options)
-    return None if bench is None else measure_discrimination(bench)
+    return None if bench is None else measure_discrimination(list(bench.values.values()))
 
 
 @pytest.mark.whole

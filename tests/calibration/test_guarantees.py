@@ -15,11 +15,10 @@ from pydantic import ValidationError
 
 from service.calibration.bench import Bench, build_bench
 from service.calibration.certifying import bound_recognised, certify, digest_labels
-from service.calibration.figures import Resampling
+from service.calibration.figures import HeldOutItem, Resampling
 from service.calibration.labels import LabelledSet, build_labelled_set
-from service.calibration.options import ReportOptions, VerdictItem, find_guarantees
+from service.calibration.options import ReportOptions, find_guarantees
 from service.calibration.predictions import JudgePredictions, Prediction
-from service.calibration.results import HeldOutItem
 from service.calibration.run import calibrate
 from service.core.judging.fits.certificate import Certificate, Guarantee
 from service.core.judging.fits.fit import Binding
@@ -31,14 +30,14 @@ from tests.fits import make_fit
 QUICK = ReportOptions(resampling=Resampling(draws=0), jury=False, guarantee=0.9)
 
 
-def sides(raw: float, agreeing: int, differing: int, *, passed: bool) -> list[VerdictItem]:
+def sides(raw: float, agreeing: int, differing: int, *, passed: bool) -> list[HeldOutItem]:
     labels = [passed] * agreeing + [not passed] * differing
     share = agreeing / (agreeing + differing)
     value = share if passed else 1 - share
-    return [VerdictItem(raw, value, passed, label, f"{raw}/{n}") for n, label in enumerate(labels)]
+    return [HeldOutItem("", f"{raw}/{n}", label, raw, value, passed) for n, label in enumerate(labels)]
 
 
-def find_guarantee(items: list[VerdictItem], share: float) -> Guarantee:
+def find_guarantee(items: list[HeldOutItem], share: float) -> Guarantee:
     return find_guarantees(items, [share])[share]
 
 
@@ -149,7 +148,7 @@ def test_no_threshold_is_a_fit_that_accepts_nothing() -> None:
     run = calibrate(*drawn(200), QUICK)
     assert run.fits[0].guarantee == Guarantee(share=0.9)
     assert run.fits[0].is_unsure(0.5, 0.5)
-    promise = next(one for one in run.report.judges[0].promises if one.guarantee.share == 0.9)
+    promise = next(one for one in run.judges[0].promises if one.guarantee.share == 0.9)
     assert (promise.coverage.value, promise.agreement.value, promise.n) == (0.0, None, 0)
 
 
@@ -185,12 +184,12 @@ def test_how_many_labels_would_reach_the_floor(right: int, count: int, needed: i
 @pytest.mark.parametrize("judges", [1, 2])
 def test_as_many_labels_as_are_needed_certify_in_the_next_look(count: int, size: int, look: int, judges: int) -> None:
     """If the judge recognises all of them; with one group less it is not certified yet."""
-    (judge,) = run_judge("as it is")[0].report.judges
+    (judge,) = run_judge("as it is")[0].judges
 
     def look_at(number: int, look: int) -> Certificate:
         failures = [replace(one, id=f"f{one.id}", label=False, passed=False) for one in rows(99, 99)]
         side = replace(judge, items=(*rows(number, number, size=size), *failures))
-        return certify([side] * judges, tpr=0.9, tnr=0.9, look=look, made=DAY)[judge.fit_id]
+        return certify([side] * judges, tpr=0.9, tnr=0.9, look=look, made=DAY)[judge.fit.id]
 
     before = look_at(count, look)
     needed = before.passes.needed
@@ -207,16 +206,16 @@ def test_labels_that_are_alike_within_a_group_count_as_one() -> None:
 
 
 def test_judges_that_are_certified_together_share_the_error_and_each_look_halves_it() -> None:
-    (judge,) = run_judge("as it is")[0].report.judges
-    alone = certify([judge], tpr=0.6, tnr=0.6, look=1, made=DAY)[judge.fit_id]
+    (judge,) = run_judge("as it is")[0].judges
+    alone = certify([judge], tpr=0.6, tnr=0.6, look=1, made=DAY)[judge.fit.id]
     assert alone.passes.low == alone.passes.low_in_all
-    again = certify([judge], tpr=0.6, tnr=0.6, look=2, made=DAY)[judge.fit_id]
+    again = certify([judge], tpr=0.6, tnr=0.6, look=2, made=DAY)[judge.fit.id]
     assert (alone.error, again.error, again.labels == alone.labels) == (0.05, 0.025, True)
     assert again.passes.low < alone.passes.low
-    (other,) = run_judge("inverted")[0].report.judges
+    (other,) = run_judge("inverted")[0].judges
     both = certify([judge, other], tpr=0.6, tnr=0.6, look=1, made=DAY)
-    assert both[judge.fit_id].passes.low == alone.passes.low
-    assert both[judge.fit_id].passes.low_in_all == again.passes.low
+    assert both[judge.fit.id].passes.low == alone.passes.low
+    assert both[judge.fit.id].passes.low_in_all == again.passes.low
     assert digest_labels([judge, other]) == digest_labels([judge])
     assert "look 2 at these labels" in again.explain()
 

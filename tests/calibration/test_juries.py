@@ -57,7 +57,7 @@ def as_jury(predictions: Sequence[Prediction]) -> list[Prediction]:
 def jury_fit() -> Fit:
     labels, predictions = drawn(300, judges=(0.9, 0.7, 0.5), seed=5)
     run = calibrate(labels, as_jury(predictions), QUICK)
-    [jury] = run.report.juries
+    [jury] = run.juries
     assert (jury.asked, jury.kept, jury.report.cost_usd) == (True, True, pytest.approx(0.03))
     return next(fit for fit in run.fits if fit.weights)
 
@@ -94,9 +94,9 @@ def test_a_request_whose_judge_lists_the_models_is_decided_by_it(jury_fit: Fit, 
 def test_the_report_shows_what_each_member_weighs_and_how_far_it_agrees() -> None:
     labels, predictions = drawn(400, judges=(0.9, 0.9, 0.5), seed=3)
     run = calibrate(labels, as_jury(predictions), QUICK)
-    [jury] = run.report.juries
+    [jury] = run.juries
     assert jury.members[2].weight == min(one.weight for one in jury.members)
-    assert "| j (m2) |" in render_report_markdown(run.report)
+    assert "| j (m2) |" in render_report_markdown(run)
     agreement = jury.report.after.of("accuracy").value or 0
     assert max(one.agreement or 0 for one in jury.members) < agreement + 0.02
 
@@ -104,7 +104,7 @@ def test_the_report_shows_what_each_member_weighs_and_how_far_it_agrees() -> Non
 def test_two_judges_are_no_jury_as_none_would_be_served_by_its_fit() -> None:
     labels, predictions = drawn(60, judges=(0.9, 0.7))
     apart = [one.model_copy(update={"judge": one.model}) for one in predictions]
-    assert calibrate(labels, apart, QUICK).report.juries == ()
+    assert calibrate(labels, apart, QUICK).juries == ()
 
 
 def test_what_a_model_said_as_a_member_and_by_itself_counts_once() -> None:

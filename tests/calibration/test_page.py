@@ -23,7 +23,7 @@ from tests.calibration.test_guarantees import two_judges
 
 @pytest.fixture(scope="module")
 def report() -> CalibrationReport:
-    return calibrate(*drawn(200, judges=(0.85, 0.7)), ReportOptions(resampling=Resampling(draws=20))).report
+    return calibrate(*drawn(200, judges=(0.85, 0.7)), ReportOptions(resampling=Resampling(draws=20)))
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_a_disagreement_is_shown_with_its_line_labels_and_reason() -> None:
     labels, predictions = drawn(120)
     said = [one.model_copy(update={"reason": "because <b>"}) for one in predictions]
     run = calibrate(labels, said, ReportOptions(resampling=Resampling(draws=0)))
-    (judge,), html = run.report.judges, render_report_page(run.report)
+    (judge,), html = run.judges, render_report_page(run)
     one = judge.worst[0]
     row = next(row for row in html.split("<tr>") if f"<td>{one.id} (line {one.line})</td>" in row)
     for text in (", ".join(one.labels), one.answer, "because &lt;b&gt;"):
@@ -70,7 +70,7 @@ QUICK = ReportOptions(resampling=Resampling(draws=0), jury=False)
 
 @pytest.fixture(scope="module")
 def judge() -> JudgeReport:
-    return calibrate(*drawn(120), QUICK).report.judges[0]
+    return calibrate(*drawn(120), QUICK).judges[0]
 
 
 def promise(share: float, coverage: float) -> Promise:
@@ -85,22 +85,23 @@ def promise(share: float, coverage: float) -> Promise:
          "use its verdict on 60% of items (passes from raw 0.90, no failure) if 90%"),
         ((0.4, 0.2, 0.1, 0.0), {}, "for 40%", "use its verdict on 40% of items"),
         ((0.0, 0.0, 0.0, 0.0), {}, "no guarantee", "No threshold promises, with 95 % confidence, that 80% of its verdicts agree"),
-        ((0.9, 0.9, 0.9, 0.9), {"calibrated": False, "why": "30 labels are too few"}, "not yet",
+        ((0.9, 0.9, 0.9, 0.9), {"why": "30 labels are too few"}, "not yet",
          "30 labels are too few"),
-        ((0.0, 0.0, 0.0, 0.0), {"guarantee": 0.9}, "no guarantee", "it leaves every verdict to people"),
+        ((0.0, 0.0, 0.0, 0.0), {"guarantee": Guarantee(share=0.9)}, "no guarantee", "it leaves every verdict to people"),
     ],
 )  # fmt: skip
 def test_what_a_judge_is_for(
     judge: JudgeReport, coverages: tuple[float, ...], fields: dict[str, object], use: str, told: str
 ) -> None:
     promises = tuple([promise(share, at) for share, at in zip((0.8, 0.85, 0.9, 0.95), coverages, strict=True)])
-    found = replace(judge, promises=promises, **fields)  # pyright: ignore[reportArgumentType]
+    fit = judge.fit.model_copy(update={"guarantee": fields.get("guarantee")})
+    found = replace(judge, promises=promises, fit=fit, why=str(fields.get("why", "")))
     assert build_row(found)[1] == use
     assert told in describe_use(found)
 
 
 def test_the_first_screen_has_coverage_and_price() -> None:
-    report = calibrate(*two_judges(), replace(QUICK, guarantee=0.9)).report
+    report = calibrate(*two_judges(), replace(QUICK, guarantee=0.9))
     assert [build_row(one)[-3:] for one in report.judges] == [("50%", "50%", "1.00"), ("100%", "100%", "10.00")]
     text, html = render_report_markdown(report), render_report_page(report)
     assert text.index("May I use it?") < text.index("## Labels")

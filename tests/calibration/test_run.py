@@ -29,21 +29,21 @@ def test_the_order_of_labels_and_predictions_changes_no_byte() -> None:
     rng.shuffle(rows)
     rng.shuffle(said)
     again = calibrate(build_labelled_set(rows, source=labels.source), said, QUICK)
-    assert render_report_json(again.report) == render_report_json(first.report)
+    assert render_report_json(again) == render_report_json(first)
     assert render_report_json(again.fits) == render_report_json(first.fits)
 
 
 def test_all_labels_are_fitted_and_all_are_held_out_once() -> None:
     labels, predictions = drawn(400)
     run = calibrate(labels, predictions, QUICK)
-    (judge,) = run.report.judges
-    assert (judge.fitted, judge.held_out, judge.fitted_groups, judge.held_out_groups) == (400, 400, 100, 100)
+    (judge,) = run.judges
+    assert (judge.fit.labels, judge.after.n, judge.fit.groups, judge.after.groups) == (400, 400, 100, 100)
     assert (judge.after.n, judge.own.n, judge.after.confusion.n) == (400, 400, 400)
     assert sorted(one.id for one in judge.items) == [item.id for item in labels.items]
     other = calibrate(labels, predictions, replace(QUICK, seed="other"))
     assert other.fits[0].data == run.fits[0].data
     assert other.fits[0].calibrator == run.fits[0].calibrator
-    assert other.report.judges[0].items != judge.items
+    assert other.judges[0].items != judge.items
     assert other.fits[0].id != run.fits[0].id
 
 
@@ -52,7 +52,7 @@ def test_no_item_has_a_part_in_its_own_score() -> None:
     rng = random.Random(9)  # noqa: S311
     items = [item(n, rng.random() < 0.5, group=str(n)) for n in range(300)]
     said = [Prediction(id=one.id, criterion="c", raw=n / 300, model="m") for n, one in enumerate(items)]
-    (judge,) = calibrate(build_labelled_set(enumerate(items, 1), source="s"), said, QUICK).report.judges
+    (judge,) = calibrate(build_labelled_set(enumerate(items, 1), source="s"), said, QUICK).judges
     assert (judge.after.of("accuracy").value or 1) < 0.6
 
 
@@ -64,19 +64,19 @@ def test_figures_are_of_the_held_out_items_alone() -> None:
         for one in items
     ]
     run = calibrate(build_labelled_set(enumerate(items, 1), source="s"), said, QUICK)
-    (judge,) = run.report.judges
+    (judge,) = run.judges
     assert (judge.after.of("accuracy").value, judge.own.of("auroc").value) == (0, 0)
-    assert judge.after.confusion.n == judge.held_out == 100
+    assert judge.after.confusion.n == judge.after.n == 100
     assert run.fits[0].calibrator.apply(0.9) > 0.9
 
 
 def test_constructed_labels_are_no_human_agreement() -> None:
     labels, predictions = drawn(400, origin="constructed")
     run = calibrate(labels, predictions, QUICK)
-    (judge,), (facts,) = run.report.judges, run.report.labels
-    assert (judge.calibrated, judge.humans, facts.humans) == (False, None, None)
+    (judge,), (facts,) = run.judges, run.labels
+    assert (bool(judge.why), judge.humans, facts.humans) == (True, None, None)
     assert not run.fits[0].usable
-    text = render_report_markdown(run.report)
+    text = render_report_markdown(run)
     assert "no agreement with humans" in text
     assert "one human with another" not in text.replace("one human beside", "")
 
@@ -84,11 +84,11 @@ def test_constructed_labels_are_no_human_agreement() -> None:
 def test_human_agreement_stands_beside_every_judge_figure() -> None:
     labels, predictions = drawn(400, judges=(0.85, 0.7))
     run = calibrate(labels, predictions, QUICK)
-    for judge in [*run.report.judges, run.report.juries[0].report]:
+    for judge in [*run.judges, run.juries[0].report]:
         assert judge.humans is not None
         named = {name for name, measure in judge.after.measures.items() if measure.value is not None}
         assert named - judge.humans.measures.keys() == {"auroc_within"}
-    assert render_report_markdown(run.report).count("one human with another") >= 4
+    assert render_report_markdown(run).count("one human with another") >= 4
 
 
 def test_humans_beside_humans_by_hand() -> None:
@@ -111,14 +111,14 @@ def test_humans_beside_humans_by_hand() -> None:
 
 def test_a_jury_of_judges_with_their_own_errors_beats_each_and_of_one_twice_does_not() -> None:
     labels, predictions = drawn(500, judges=(0.75, 0.75, 0.75, 0.5), seed=3)
-    (jury,) = calibrate(labels, predictions, QUICK).report.juries
+    (jury,) = calibrate(labels, predictions, QUICK).juries
     assert jury.kept
     weights = {one.name: one.weight for one in jury.members}
     assert sum(weights.values()) == pytest.approx(1)
     assert weights["m3"] == min(weights.values()) < 0.1
     same = [one.model_copy(update={"model": name}) for one in predictions if one.model == "m0" for name in ("a", "b")]
     run = calibrate(labels, same, QUICK)
-    assert not run.report.juries[0].kept
+    assert not run.juries[0].kept
     assert len(run.fits) == 2
 
 
@@ -145,25 +145,25 @@ def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
     labels, predictions = drawn(200)
     again = [one.model_copy(update={"sample": 1, "raw": 1 - one.raw}) for one in predictions]
     once, twice = calibrate(labels, predictions, QUICK), calibrate(labels, [*again, *predictions], QUICK)
-    assert once.report.judges[0].retest is None
-    assert twice.report.judges[0].retest is not None
-    assert twice.report.judges[0].retest.items == 200
-    assert twice.report.judges[0].retest.flip_rate.value == 1  # each second answer is the opposite of the first
-    assert "noise floor" not in render_report_markdown(once.report)
-    assert "noise floor" in render_report_markdown(twice.report)
-    assert "noise floor" in render_report_page(twice.report)
-    assert twice.report.judges[0].after == once.report.judges[0].after
+    assert once.judges[0].retest is None
+    assert twice.judges[0].retest is not None
+    assert twice.judges[0].retest.items == 200
+    assert twice.judges[0].retest.flip_rate.value == 1  # each second answer is the opposite of the first
+    assert "noise floor" not in render_report_markdown(once)
+    assert "noise floor" in render_report_markdown(twice)
+    assert "noise floor" in render_report_page(twice)
+    assert twice.judges[0].after == once.judges[0].after
 
 
 def test_disagreements_are_wrong_verdicts_the_furthest_first_with_their_lines() -> None:
     labels, predictions = drawn(200)
-    (judge,) = calibrate(labels, predictions, replace(QUICK, max_disagreements=7)).report.judges
+    (judge,) = calibrate(labels, predictions, replace(QUICK, max_disagreements=7)).judges
     assert len(judge.worst) == 7
     passes = {item.id: item.passes for item in labels.items}
     distances = [abs(one.value - passes[one.id]) for one in judge.worst]
     assert distances == sorted(distances, reverse=True)
     for one in judge.worst:
-        assert abs(one.value - judge.threshold) < 0.05 or (one.value >= judge.threshold) is not passes[one.id]
+        assert abs(one.value - judge.fit.threshold) < 0.05 or (one.value >= judge.fit.threshold) is not passes[one.id]
         assert labels.lines[one.id, "c"] == one.line
 
 
@@ -171,16 +171,16 @@ def test_sentences_of_the_report_are_true() -> None:
     labels, predictions = drawn(200, judges=(0.8, 0.7))
     split = [one.model_copy(update={"split": "fit" if n < 100 else "test"}) for n, one in enumerate(labels.items)]
     given = calibrate(build_labelled_set(enumerate(split, 1), source="s"), predictions, QUICK)
-    text = render_report_markdown(given.report)
+    text = render_report_markdown(given)
     assert "say themselves which are fitted" in text
     assert "hash" not in text
-    assert given.report.judges[0].held_out == 100
+    assert given.judges[0].after.n == 100
     undrawn = calibrate(labels, predictions, replace(QUICK, resampling=Resampling(draws=0)))
-    assert undrawn.report.juries[0].kept is None
-    text = render_report_markdown(undrawn.report)
+    assert undrawn.juries[0].kept is None
+    text = render_report_markdown(undrawn)
     assert "Not kept" not in text
     assert "Not decided" in text
-    for judge in calibrate(labels, predictions, QUICK).report.judges:
+    for judge in calibrate(labels, predictions, QUICK).judges:
         for measure in judge.after.measures.values():
             assert measure.value is None or measure.low is None or measure.low <= measure.value <= (measure.high or 0)
         assert judge.review_band is not None or "20% or fewer" in text
@@ -193,10 +193,10 @@ def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:
     run = calibrate(
         build_labelled_set(enumerate(nasty, 1), source="<i>"), predictions, replace(QUICK, max_disagreements=1000)
     )
-    data = render_report_json(run.report)
+    data = render_report_json(run)
     assert render_report_json(parse_calibration_report(data)) == data
     assert "NaN" not in data.decode()
-    html, text = render_report_page(run.report), render_report_markdown(run.report)
+    html, text = render_report_page(run), render_report_markdown(run)
     assert "<script" not in html
     assert "<i>" not in html
     assert "&lt;script&gt;" in html
@@ -210,7 +210,7 @@ def test_raw_values_pass_by_the_judges_own_threshold_in_the_report_and_on_pages(
     raws = [0.5, 0.75, 0.9, 1.0]
     own = {} if threshold is None else {"threshold": threshold}
     said = [one.model_copy(update={"raw": raws[n % 4], **own}) for n, one in enumerate(predictions)]
-    report = calibrate(labels, said, QUICK).report.judges[0]
+    report = calibrate(labels, said, QUICK).judges[0]
     items, _ = build_imported(JudgedSet(labels, tuple(said)))
     verdicts = [items[one.key][0].passed for one in labels.items]
     passed, expected = sum(map(bool, verdicts)), {None: 45, 0.5: 60, 0.9: 30}

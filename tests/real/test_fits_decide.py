@@ -75,7 +75,7 @@ def replays(shared_data: Path, recorded: Provider) -> Mapping[str, Replay]:
             share([items[one.id] for one in report.items], one_in=12),
             replies,
         )
-        for report in [*run.report.judges, *[jury.report for jury in run.report.juries]]
+        for report in [*run.judges, *[jury.report for jury in run.juries]]
     }
 
 

@@ -92,17 +92,17 @@ def test_a_run_from_labels_to_report(spans: JudgedSet) -> None:
     """One default seed, never searched."""
     options = ReportOptions(resampling=Resampling(draws=DRAWS))
     run = calibrate(spans.labels, spans.predictions, options)
-    (jury,) = run.report.juries
-    best = next(judge for judge in run.report.judges if judge.name == jury.best)
+    (jury,) = run.juries
+    best = next(judge for judge in run.judges if judge.name == jury.best)
     assert (best.method, best.fitted, best.held_out, best.fitted_groups) == ("isotonic", 696, 696, 174)
     own, after = best.own.of("ece").value, best.after.of("ece").value
     assert own is not None
     assert after is not None
     assert after < own
     assert (jury.report.after.of("auroc").value or 0) > (best.after.of("auroc").value or 1)
-    for judge in run.report.judges:
+    for judge in run.judges:
         pooled, within = judge.after.of("auroc").value, judge.after.of("auroc_within").value
         assert pooled is not None
         assert within is not None
         assert within < pooled - 0.05  # much of the pooled figure is who wrote the text
-    assert "one human with another" in render_report_markdown(run.report)
+    assert "one human with another" in render_report_markdown(run)

@@ -24,7 +24,7 @@ from service.calibration.figures import Resampling
 from service.calibration.labels import LabelledItem, LabelledSet
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
-from service.calibration.results import CalibrationRun
+from service.calibration.results import CalibrationReport
 from service.calibration.run import calibrate
 from service.calibration.splits import assign_folds
 from service.core.judging.fits.fit import build_route
@@ -98,7 +98,7 @@ def recorded() -> Iterator[Provider]:
 
 
 @pytest.fixture(scope="module")
-def fitted(runs: Sequence[RecordedRun], recorded: Provider) -> CalibrationRun:
+def fitted(runs: Sequence[RecordedRun], recorded: Provider) -> CalibrationReport:
     items = list({item.id: item for one in runs for item in one.items}.values())
     half = assign_folds(items, folds=2)
     sided = [one.model_copy(update={"split": ("fit", "test")[half[one.group]]}) for one in items]
@@ -139,7 +139,7 @@ def test_what_is_recorded_becomes_replies_that_are_graded_alike(runs: Sequence[R
             assert (said.value, said.low.graded) == (run.said[item.id].raw,) * 2
 
 
-def score_all(provider: Provider, runs: Sequence[RecordedRun], made: CalibrationRun, home: Path) -> list[Report]:
+def score_all(provider: Provider, runs: Sequence[RecordedRun], made: CalibrationReport, home: Path) -> list[Report]:
     def reply_of(asked: Asked) -> dict[str, Any]:
         text = asked.messages[-1]["content"]
         run, step = RUN.search(text), STEP.search(text)
@@ -161,9 +161,9 @@ def score_all(provider: Provider, runs: Sequence[RecordedRun], made: Calibration
 
 
 def test_a_fit_decides_steps_as_it_said_it_would(
-    runs: Sequence[RecordedRun], fitted: CalibrationRun, recorded: Provider, tmp_path: Path
+    runs: Sequence[RecordedRun], fitted: CalibrationReport, recorded: Provider, tmp_path: Path
 ) -> None:
-    [judge], [fit] = fitted.report.judges, fitted.fits
+    [judge], [fit] = fitted.judges, fitted.fits
     offline = {one.id: one for one in judge.items}
     held_out = [run for run in runs if run.items[0].id in offline]
     seen = Counter[tuple[bool, bool]]()

@@ -25,17 +25,17 @@ def build_usefulness(report: CalibrationReport) -> Section:
     """Build the section: a row for each judge, and what it means."""
     rows = tuple([build_row(judge) for judge in report.all_judges])
     lines = [f"{one.name} on {one.criterion}: {describe_use(one)}" for one in report.all_judges]
-    certified = [one for one in report.all_judges if one.certificates]
-    lines += [f"{one.name} on {one.criterion}: {one.certificates[-1].explain()}" for one in certified]
+    certified = [one for one in report.all_judges if one.fit.certificates]
+    lines += [f"{one.name} on {one.criterion}: {one.fit.certificates[-1].explain()}" for one in certified]
     return Section("May I use it?", (Table(HEAD, rows),), text=(EXPLAINED,), lines=tuple(lines), level=2)
 
 
 def build_row(judge: JudgeReport) -> tuple[str, ...]:
     """Build the cells of the columns in `HEAD`; the second names in a word or two what the judge may be used for."""
     best = _find_best(judge)
-    if judge.discrimination.use != "useful":
-        use = judge.discrimination.use
-    elif not judge.calibrated:
+    if judge.use != "useful":
+        use = judge.use
+    elif judge.why:
         use = "not yet"
     else:
         use = "no guarantee" if best is None else f"for {best.coverage.value or 0:.0%}"
@@ -65,15 +65,16 @@ def _find_best(judge: JudgeReport) -> Promise | None:
 
 def describe_use(judge: JudgeReport) -> str:
     """Describe in some sentences what the judge may be used for, on which condition, and which figures say so."""
-    shown = judge.discrimination.explain()
-    if judge.discrimination.use != "useful":
+    found = judge.fit.discrimination
+    shown = "" if found is None else found.explain()
+    if judge.use != "useful":
         return (
             f"{shown}. Use neither its verdicts nor rates from it; it is guaranteed nothing, and `callgrade calibrate install` "
             "refuses its fit. Without a fit, scores still pass by its own threshold: `require_calibration: true` in a rubric "
             "leaves them undecided."
         )
-    if not judge.calibrated:
-        return f"not yet, {judge.why or 'it is uncalibrated'}. {shown}."
+    if judge.why:
+        return f"not yet, {judge.why}. {shown}."
     best = _find_best(judge)
     fit = _describe_fit(judge)
     if best is None:
@@ -103,14 +104,15 @@ def _advise(judge: JudgeReport, share: float) -> str:
 
 def _describe_fit(judge: JudgeReport) -> str:
     """Describe the fit that this run writes."""
-    if judge.guarantee is None:
+    terms = judge.fit.guarantee
+    if terms is None:
         low, high = judge.review_band.band if judge.review_band else (None, None)
         band = "" if low is None or high is None else f" and leaves values from {low:.2f} to {high:.2f} to a human"
-        start = f"Its fit promises nothing: it passes from {judge.threshold:.2f}"
+        start = f"Its fit promises nothing: it passes from {judge.fit.threshold:.2f}"
         return f"{start}{band} (--guarantee makes one that promises)."
-    if any(one.guarantee.share == judge.guarantee and not one.guarantee.accepts_any for one in judge.promises):
-        return (
-            f"Its fit was to promise {judge.guarantee:.0%}: no threshold does, so once installed it leaves every verdict to "
-            f"people. {_advise(judge, judge.guarantee)}"
-        )
-    return f"Its fit promises {judge.guarantee:.0%}."
+    if terms.accepts_any:
+        return f"Its fit promises {terms.share:.0%}."
+    return (
+        f"Its fit was to promise {terms.share:.0%}: no threshold does, so once installed it leaves every verdict to "
+        f"people. {_advise(judge, terms.share)}"
+    )

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Option
 
 from service.calibration.certifying import certify, digest_labels, digest_set, judge_fresh
-from service.calibration.results import JudgeReport, render_report_json
+from service.calibration.results import JudgeReport
 from service.cli import options
 from service.cli.calibrating import (
     JudgeOfRun,
@@ -25,7 +25,7 @@ from service.cli.exits import ExitCode
 from service.cli.options import read_settings, writing
 from service.cli.screen import pluralize, print_document
 from service.errors import InputError
-from service.fits.files import build_file_name, get_today, read_fits
+from service.fits.files import get_today
 from service.reporting.document import Section
 
 
@@ -47,8 +47,8 @@ def main(
     same labels may err half as often as the one before, so its bounds are lower.
     """
     report, folder = read_run(run), find_folder(run)
-    fits = {fit.id: fit for fit in read_fits([folder / "fits"])}
-    judges = [one for one in report.all_judges if one.fit_id in fits and judge in (None, one.name)]
+    written = {fit.id for fit in report.fits}
+    judges = [one for one in report.all_judges if one.fit.id in written and judge in (None, one.name)]
     if not judges:
         raise InputError.at(
             str(run), "no fit of a judge in it" + ("" if judge is None else f" that is called {judge!r}")
@@ -56,27 +56,27 @@ def main(
     if labels is not None:
         fresh = read_labelled(labels)
         fresh = fresh._replace(predictions=read_prediction_files(predictions or ()) or fresh.predictions)
-        judges = [judge_fresh(one, fits[one.fit_id], fresh) for one in judges]
+        judges = [judge_fresh(one, fresh) for one in judges]
         if not any(one.items for one in judges):
             raise InputError.at(str(labels), "no label that the run has not seen has an answer of one of its judges")
     with writing(folder, "RUN"):
         digest = digest_set(judges) if labels is not None else None
         earlier = max(  # also where the run comes from another machine
-            sum(digest in (None, look.labels) for look in fits[one.fit_id].certificates) for one in judges
+            sum(digest in (None, look.labels) for look in one.fit.certificates) for one in judges
         )
         look = 1 + max(earlier, record_look(read_settings().home / "fits", digest_labels(judges)))
         found = certify(judges, tpr=tpr, tnr=tnr, look=look, made=get_today())
-        for name, certificate in found.items():
-            fits[name] = fits[name].model_copy(update={"certificates": (*fits[name].certificates, certificate)})
-            (folder / "fits" / build_file_name(fits[name])).write_bytes(render_report_json(fits[name]))
 
         def note(one: JudgeReport) -> JudgeReport:
-            return replace(one, certificates=fits[one.fit_id].certificates) if one.fit_id in fits else one
+            if one.fit.id not in found:
+                return one
+            certificates = (*one.fit.certificates, found[one.fit.id])
+            return replace(one, fit=one.fit.model_copy(update={"certificates": certificates}))
 
         juries = tuple([replace(one, report=note(one.report)) for one in report.juries])
         write_report(replace(report, judges=tuple(map(note, report.judges)), juries=juries), folder)
     count = sum(one.certified for one in found.values())
     total = f"in all: {'certified' if count == len(found) else 'not certified'}, {count} of {pluralize(len(found), 'judge')}"
-    lines = [f"{one.name} on {one.criterion}: {found[one.fit_id].explain()}" for one in judges]
+    lines = [f"{one.name} on {one.criterion}: {found[one.fit.id].explain()}" for one in judges]
     print_document([Section("Certified recognition", lines=(*lines, total))], output_format, found)
     return ExitCode.PASSED if count == len(found) else ExitCode.FAILED

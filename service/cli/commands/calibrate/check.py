@@ -10,10 +10,11 @@ from typing import Annotated
 from typer import Option
 
 from service.calibration.drift import CHECK_VERSION, CheckReport, JudgeDrift, check_judge, draw_sample
+from service.calibration.figures import HeldOutItem
 from service.calibration.labels import LabelledItem, LabelledSet
 from service.calibration.report.wording import show_number
 from service.calibration.report_predictions import UnansweredItem, find_check
-from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport
+from service.calibration.results import CalibrationReport, JudgeReport
 from service.calibration.splits import SEED
 from service.cli import options
 from service.cli.calibrating import (
@@ -62,11 +63,8 @@ def main(
     engine, judged_by = build_judging_engine()
     current_rubric = engine.registry.find(rubric)
     chosen = _choose_judges(report, current_rubric, judged_by.model, judge)
-    asking = AskSettings(current_rubric, "fresh", only={one.judge for one in chosen})
+    asking = AskSettings(current_rubric, "fresh", only={one.fit.judge for one in chosen})
     folder = find_folder(run)
-    fits = {fit.id: fit for fit in read_fits([folder / "fits"])}
-    if lacking := [one.fit_id for one in chosen if one.fit_id not in fits]:
-        raise InputError.at("RUN", f"the folder fits next to it lacks {lacking[0]}, which holds the map")
     samples = [draw_sample(one, size, seed=SEED) for one in chosen]
     pairs = zip(chosen, samples, strict=True)
     items = {item.key: item for one, sample in pairs for item in _list_items(known, one.criterion, sample)}
@@ -75,9 +73,9 @@ def main(
     missing = [one for one in answers if isinstance(one, UnansweredItem) and not one.nothing_to_ask]
     earlier, drifts = read_checks(folder, ItemizedCheck), list[JudgeDrift]()
     for one, sample in zip(chosen, samples, strict=True):
-        own = {said.id: said for said in predictions if (said.criterion, said.judge) == (one.criterion, one.judge)}
-        nights = [check.agreed for check in earlier.get(one.fit_id, ())]
-        drifts.append(check_judge(one, fits[one.fit_id], sample, own, nights))
+        own = {said.id: said for said in predictions if (said.criterion, said.judge) == (one.criterion, one.fit.judge)}
+        nights = [check.agreed for check in earlier.get(one.fit.id, ())]
+        drifts.append(check_judge(one, sample, own, nights))
     own_nights = [one for one in drifts if one.is_own]  # answers of another model say nothing of how a fit holds
     _record(folder, [ItemizedCheck(**dict(_build_check(one)), agreed=dict(one.agreed)) for one in own_nights])
     check = CheckReport(version=CHECK_VERSION, source=report.source, seed=SEED, judges=tuple(drifts))
@@ -102,16 +100,16 @@ def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: 
     criteria = {one.id for one in rubric.criteria} & {one.criterion for one in report.judges}
     current = {(criterion, find_check(rubric, criterion).judge) for criterion in criteria}
     digests = {one: judge.digest for one, judge in rubric.judges_by_id.items()}
-    named = [one for one in report.judges if name in (None, one.name) and (one.criterion, one.judge) in current]
-    fitting = [one for one in named if digests.get(one.judge) == one.judge_digest]
+    named = [one for one in report.judges if name in (None, one.name) and (one.criterion, one.fit.judge) in current]
+    fitting = [one for one in named if digests.get(one.fit.judge) == one.fit.judge_digest]
     if not fitting:
         judges = ", ".join(sorted({f"{one.name} on {one.criterion}" for one in report.judges}))
         also = "" if name is None else f" and {name!r}"
         raise InputError.at("RUN", f"no judge in it is one of {rubric.id} as it is now{also}: {judges}")
     chosen: list[JudgeReport] = []
-    for pair in sorted({(one.criterion, one.judge) for one in fitting}):
-        own = [one for one in fitting if (one.criterion, one.judge) == pair]
-        alike = own if len(own) == 1 else [one for one in own if is_same_model(model, one.model)]
+    for pair in sorted({(one.criterion, one.fit.judge) for one in fitting}):
+        own = [one for one in fitting if (one.criterion, one.fit.judge) == pair]
+        alike = own if len(own) == 1 else [one for one in own if is_same_model(model, one.fit.model)]
         if len(alike) != 1:
             names = ", ".join(one.name for one in own)
             raise InputError.at("RUN", f"several judges on {own[0].criterion!r}: {names}; choose one with --judge")

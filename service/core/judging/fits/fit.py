@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from hashlib import sha256
 from math import fsum
 from operator import not_
 from types import MappingProxyType
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -66,6 +66,11 @@ class Binding:
     def models(self) -> tuple[str, ...]:
         """The name of each model."""
         return tuple(self.model.split(JOINT))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The same as fields of a fit."""
+        return {"judge_digest" if name == "digest" else name: value for name, value in asdict(self).items()}
 
     @property
     def fingerprint(self) -> str:
