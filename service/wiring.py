@@ -197,11 +197,11 @@ async def _run_in_daemon(work: Callable[[], None]) -> None:
 
 def build_demo_judging() -> Judging:
     """Build the judging of a demonstration: no model and no cache."""
-    from service.asking.cache.guard import NoCache  # noqa: PLC0415 (likewise)
+    from service.asking.cache.guard import Cache  # noqa: PLC0415 (likewise)
     from service.asking.demo_judge import DemoJudge  # noqa: PLC0415
     from service.asking.judging import Judges, Judging  # noqa: PLC0415 (likewise)
 
-    return Judging(DemoJudge(), NoCache(), Judges(STAND_IN))
+    return Judging(DemoJudge(), Cache(), Judges(STAND_IN))
 
 
 def build_sandboxes(settings: Settings) -> Sandboxes | None:

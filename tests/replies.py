@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from service.asking.cache.guard import NoCache
+from service.asking.cache.guard import Cache
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.replies import Judgement
@@ -15,7 +15,7 @@ def make_reply(label: str, value: float, model: str = "m", **said: Any) -> Judge
     return JudgeReply(Judgement(label, value, "so it is", **said), model, model, "miss", Usage(1, 1, None))
 
 
-class MemoryCache(NoCache):
+class MemoryCache(Cache):
     """A cache in memory."""
 
     def __init__(self) -> None:

@@ -8,15 +8,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from service.core.judging.fit_warnings import is_fit_for
+from service.core.judging.fit_warnings import find_state, list_juries
 from service.core.judging.fits.fit import Fit
 from service.core.judging.judges import Judge
-from service.core.judging.questions import ASSEMBLY
 from service.core.models.validation import find_problems
 from service.errors import InputError, Problem, SettingsError
-
-IN_USE = "in use"
-"""The state of a fit that decides."""
 
 
 def read_fits(folders: Iterable[Path]) -> tuple[Fit, ...]:
@@ -69,22 +65,10 @@ def describe_state(
     `models`: the models that may answer where a judge names none; `route`: the route to them. Without these, no judge answers
     here.
     """
-    if fit.refusal:
-        return fit.discrimination.use if fit.discrimination else "not tested against chance"
-    if not fit.usable:
-        return "may not be used"
-    if fit.stale:
-        return "too old"
     judge = judges.get(fit.judge)
-    if judge is not None and (judge.digest, ASSEMBLY) != (fit.judge_digest, fit.assembly):
-        return "of another version of the judge"
     if judge is None:
         return "no such judge, packaged or yours"
-    if models and not any(
-        is_fit_for(fit, jury) for jury in ([judge.models] if judge.models else [(model,) for model in models])
-    ):
-        return "of another model"
-    return IN_USE if route in (None, fit.route) else "made for another route to the model"
+    return find_state(fit, judge, list_juries(judge, models) if models else (), route=route)[1]
 
 
 def get_today() -> date:

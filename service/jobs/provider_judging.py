@@ -44,9 +44,6 @@ GIVE_UP_S = 86_400.0
 
 DATABASE_PATIENCE_S = 60.0
 
-MAX_KEPT_ANSWERS = 16
-"""Submissions whose answers are kept in memory, for the other parts of a chunk that was split."""
-
 
 class Polling(NamedTuple):
     """How often a provider is asked whether a batch has ended, in seconds: half as long again each time."""
@@ -68,7 +65,6 @@ class ProviderJudging:
         self._store = store
         self._wire = wire
         self._polling = polling
-        self._answers: dict[str, Answers] = {}
 
     async def prepare(self, chunk: ClaimedChunk) -> ItemScorer | Deferral:
         """Return what scores the items of a chunk, with the answers of providers; or why it must wait."""
@@ -167,11 +163,8 @@ class ProviderJudging:
 
     async def _look(self, row: ProviderBatch, chunk: ClaimedChunk, judging: Judging) -> Answers | None:
         """Return the answers of a submission, by the names of prompts, once no more will come; None before."""
-        if row.label in self._answers:
-            return self._answers[row.label]
         if row.state != "ended":
             await self._run(partial(self._store.look, row, chunk.lease))
-        answers: Answers | None
         late = row.age - 3_600.0 * float(str(chunk.options.get("judging_hours", 24.0)))
         try:
             found = self._read(row, row.provider_id, late) if row.provider_id else self._find(row, chunk, judging, late)
@@ -179,12 +172,10 @@ class ProviderJudging:
         except CallError as fault:
             await self._end_refused(row, fault)
             answers = {}
-        if answers is not None:
-            await self._run(partial(self._store.end, row))
-            while len(self._answers) >= MAX_KEPT_ANSWERS:
-                del self._answers[next(iter(self._answers))]
-            answers = self._answers[row.label] = {name.removeprefix(row.label): one for name, one in answers.items()}
-        return answers
+        if answers is None:
+            return None
+        await self._run(partial(self._store.end, row))
+        return {name.removeprefix(row.label): one for name, one in answers.items()}
 
     async def _read(self, row: ProviderBatch, provider_id: str, late: float) -> Answers | None:
         """Read the answers of a provider's batch; cancel it if it is late, and give it up if that does not end it."""

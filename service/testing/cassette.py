@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from service.asking.cache.guard import NoCache
+from service.asking.cache.guard import Cache
 from service.errors import InputError
 
 
@@ -37,7 +37,7 @@ _LINE: TypeAdapter[_ReplyLine] = TypeAdapter(_ReplyLine)
 
 
 @dataclass
-class Cassette(NoCache):
+class Cassette(Cache):
     """A cassette as a cache of judgements. `added` holds the rows of this run; `missed` counts keys that were not found."""
 
     head: CassetteHead

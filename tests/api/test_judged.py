@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.asking.budget.days import Days
 from service.asking.cache.disk import DiskCache
-from service.asking.cache.guard import Cache, NoCache
+from service.asking.cache.guard import Cache
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.judging import Judges, Judging
 from service.asking.limits import ProviderGate
@@ -50,7 +50,7 @@ def application(
     chance = random.Random(7)  # noqa: S311 (jitter)
     caller = ModelCaller(port, lambda _: ProviderGate(clock), pricing=port.worst_usd, policy=policy, chance=chance)
     setup = Judges(f"openai/{model}", api_base=base, **judges)
-    judging = Judging(caller, cache or NoCache(), setup, pricing=port.worst_usd, now=clock.now)
+    judging = Judging(caller, cache or Cache(), setup, pricing=port.worst_usd, now=clock.now)
     return create_app(engine=Engine(Registry(), judging=judging), database=database)
 
 

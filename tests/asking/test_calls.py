@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from service.asking.budget.reservations import Spending
-from service.asking.cache.guard import NoCache
+from service.asking.cache.guard import Cache
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.faults import CallError, NotSentError
 from service.asking.judging import Judges, Judging
@@ -288,7 +288,7 @@ def test_a_call_takes_what_the_provider_takes(run: Run, provider: Provider, cloc
 
     model = LiteLLM(api_base=provider.base(), api_key="the-key", reply="auto")
     one = ModelCaller(model, lambda _: ProviderGate(clock), pricing=load)
-    judging = Judging(one, NoCache(), Judges("openai/fault-429-after-2-x1"), now=clock.now)
+    judging = Judging(one, Cache(), Judges("openai/fault-429-after-2-x1"), now=clock.now)
     events = [{"user": "?"}, {"call": {"name": "f", "arguments": {}}}]
     rubric = {"id": "r", "criteria": [CRITERION]}
     made = plan({"rubric": rubric, "trace": {"format": "callgrade", "tools": [{"name": "f"}], "events": events}})

@@ -437,8 +437,8 @@ def test_a_bill_is_settled(worst: float | None, ending: Any, spent: float, uncer
 def test_what_is_reserved_cannot_be_spent_twice() -> None:
     spending = Spending(1.0)
     with spending.reserve(0.7):
-        with pytest.raises(JudgeError, match="budget_exhausted") as caught:
-            spending.reserve(0.4)
+        with pytest.raises(JudgeError, match="budget_exhausted") as caught, spending.reserve(0.4):
+            pass
         assert not caught.value.retryable
         assert spending.reserved_usd == 0.7
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from service.asking.cache.guard import NoCache
+from service.asking.cache.guard import Cache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.engine import Engine, report_json
@@ -99,7 +99,7 @@ def _against_bare_calls(items: int = 10_000, at_once: int = 64) -> None:
 
 
 async def _bare(base: str, calls: int, at_once: int) -> float:
-    engine = Engine(Registry(), judging=Judging(DemoJudge(), NoCache(), Judges("openai/good")))
+    engine = Engine(Registry(), judging=Judging(DemoJudge(), Cache(), Judges("openai/good")))
     import litellm
 
     turns = judging.turns(engine) | {"api_base": base}

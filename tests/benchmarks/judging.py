@@ -18,7 +18,7 @@ from typing import Any
 from service.api.app import create_app
 from service.asking.budget.reservations import Spending
 from service.asking.cache.disk import DiskCache
-from service.asking.cache.guard import NoCache
+from service.asking.cache.guard import Cache
 from service.asking.calls import ModelCaller
 from service.asking.judging import Judges, Judging
 from service.asking.model import LiteLLM, disconnect
@@ -56,7 +56,7 @@ async def _measured() -> None:
     registry = Registry()
     model = LiteLLM(api_base=BASE, api_key="none", reply="auto")
     caller = ModelCaller(model, pricing=model.worst_usd)
-    live = Engine(registry, judging=Judging(caller, NoCache(), Judges("openai/good", api_base=BASE)))
+    live = Engine(registry, judging=Judging(caller, Cache(), Judges("openai/good", api_base=BASE)))
     await _ready(live)
     import litellm  # after our own import of it, which keeps it off the network
 

@@ -489,7 +489,7 @@ def test_a_hollow_answer_never_reaches_a_judge(text: str) -> None:
 def test_a_hollow_text_beside_a_full_one_is_left_out() -> None:
     made = planned(RESULT, {"assistant": "Thought process:"}, {"assistant": "Paid."})
     (ask,) = [ask for ask in made.asks if ask.criterion == "result_groundedness"]
-    assert render_part("said", made.trace, ask.focus) == ["Paid."]
+    assert render_part("said", made.trace, ask) == ["Paid."]
 
 
 # What is asked, and when

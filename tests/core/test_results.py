@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import InputError, conclude, plan, score
-from service.core.judging.focus import Focus, render_part
+from service.core.judging.focus import render_part
 from service.core.results.failures.marking import find_failure
 from service.core.results.structure import MAX_TEXT_CHARS, list_forms, read_text
 from service.core.trace import ToolDef
@@ -241,7 +241,7 @@ REPORTED = [
 def test_an_error_that_a_result_reports_is_noted_and_shown_to_judges(result: Json, note: str, shown: Json) -> None:
     made = plan(ask(result, "I could not find it."))
     assert [f"{one.code} {one.path}" for one in conclude(made).notes] == [note]
-    [event] = render_part("results", made.trace, Focus())
+    [event] = render_part("results", made.trace, made.asks[0]._replace(turn=None))
     assert event == {
         "role": "result",
         "tool": "get_balance",

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given
 
 from service import plan
-from service.core.judging.focus import Focus, PartName, render_part
+from service.core.judging.focus import PartName, render_part
+from service.core.judging.judges import Ask, Judge
 from service.core.trace import Trace
 from service.reading.packaged_files import read_yaml
 from tests.core.strategies import traces
 
 FILE = Path(__file__).parents[1] / "data" / "judges" / "views.yaml"
 TABLE: dict[str, Any] = read_yaml(FILE.read_text("utf-8"), source=FILE.name)  # type: ignore[assignment]
+JUDGE = Judge.model_validate({"id": "j", "level": "step", "question": "Is it?", "scale": {"yes": 1, "no": 0}})
 VIEWS: tuple[PartName, ...] = get_args(PartName)
 
 
@@ -29,7 +31,7 @@ TRACES = {name: read(trace) for name, trace in TABLE["traces"].items()}
 
 @pytest.mark.parametrize("case", TABLE["cases"], ids=lambda case: case["name"])
 def test_a_view_at_a_moment(case: dict[str, Any]) -> None:
-    found = render_part(case["show"], TRACES[case.get("trace", "shop")], Focus(**case["at"]))
+    found = render_part(case["show"], TRACES[case.get("trace", "shop")], Ask("c", JUDGE, **case["at"]))
     assert found == case["want"]
     assert json.dumps(found) == json.dumps(case["want"])  # the order of keys too
 
@@ -51,4 +53,6 @@ def test_a_step_sees_what_it_would_see_if_the_trace_ended_with_it(record: dict[s
     for step in whole.steps:
         ended = read(cut_before(record, step.index))
         for name in ("conversation", "call", "calls", "tool", "tools", "near_misses"):
-            assert render_part(name, whole, Focus(step.index)) == render_part(name, ended, Focus(step.index))
+            assert render_part(name, whole, Ask("c", JUDGE, step.index)) == render_part(
+                name, ended, Ask("c", JUDGE, step.index)
+            )

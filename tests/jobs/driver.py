@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from service.asking.budget.days import Days
 from service.asking.cache.disk import DiskCache
-from service.asking.cache.guard import NoCache
+from service.asking.cache.guard import Cache
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.judging import Judges, Judging
 from service.asking.limits import ProviderGate
@@ -105,6 +105,6 @@ def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None, d
     caller = ModelCaller(
         port, lambda _: ProviderGate(clock), pricing=port.worst_usd, policy=RetryPolicy(), chance=random.Random(7)
     )
-    cache = NoCache() if folder is None else DiskCache(folder / "cache", ttl=3_600.0, max_bytes=2**24, patience=60)
+    cache = Cache() if folder is None else DiskCache(folder / "cache", ttl=3_600.0, max_bytes=2**24, patience=60)
     judging = Judging(caller, cache, Judges(f"openai/{model}", api_base=provider.base()), pricing=port.worst_usd)
     return Engine(Registry(), judging=judging, days=days)

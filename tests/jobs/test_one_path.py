@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.asking.budget.reservations import Spending
-from service.asking.cache.guard import NoCache
+from service.asking.cache.guard import Cache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.calibration.labels import LabelledItem
@@ -68,7 +68,7 @@ def build_engine(changes: Changes, fits: Sequence[Fit] = ()) -> Engine:
     said = Settings(**{"judge_model": "openai/m", "judge_models": ("openai/n",), **changes.get("settings", {})})
     base, allowed = said.judge_api_base or None, frozenset({"openai/m", *said.judge_models})
     judges = Judges(said.judge_model, allowed, api_base=base, route=choose_route(said))
-    return Engine(REGISTRY, judging=Judging(Named(), NoCache(), judges), fits=fits)
+    return Engine(REGISTRY, judging=Judging(Named(), Cache(), judges), fits=fits)
 
 
 ITEM = LabelledItem.model_validate(

@@ -11,7 +11,7 @@ import pytest
 
 from service import plan
 from service.asking.budget.reservations import Spending
-from service.asking.cache.guard import NoCache
+from service.asking.cache.guard import Cache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.calibration.labels import LabelledItem
@@ -98,7 +98,7 @@ def test_what_code_decides_nobody_is_asked_here_as_in_scoring(run: Run):
 def test_the_judge_is_shown_the_evidence_that_scoring_shows_and_the_fit_is_bound_to_it(run: Run):
     asked = item(payload={"amount_cents": 540000}, answer="It is $5,400.00.")
     calls = Counted()
-    [one], _ = predicted(run, [asked], Judging(calls, NoCache(), Judges("callgrade/stand-in")))
+    [one], _ = predicted(run, [asked], Judging(calls, Cache(), Judges("callgrade/stand-in")))
     [prompt] = calls.asked
     asking = AskSettings(REGISTRY.find("four_step"))
     [question] = asking.list_questions([asked])
@@ -149,7 +149,7 @@ def test_votes_of_a_judge_are_taken_anew_for_each_repeat(run: Run):
 def test_a_trace_that_cannot_be_read_is_told_with_its_item_before_anybody_is_asked(run: Run):
     calls = Counted()
     with pytest.raises(InputError) as refused:
-        predicted(run, [*TWO, item(id="odd", trace={"format": "openai"})], Judging(calls, NoCache(), Judges("m")))
+        predicted(run, [*TWO, item(id="odd", trace={"format": "openai"})], Judging(calls, Cache(), Judges("m")))
     assert refused.value.problems[0].path.startswith("odd: /trace")
     assert calls.asked == []
 

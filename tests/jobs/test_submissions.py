@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from service.asking.cache.guard import NoCache
+from service.asking.cache.guard import Cache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.engine import Engine
@@ -44,7 +44,7 @@ from service.store.jobs.jobs import Batches, Jobs
 from tests.labelled import item as labelled
 
 ENGINE = Engine(Registry())
-JUDGED = Engine(Registry(), judging=Judging(DemoJudge(), NoCache(), Judges("openai/good")))
+JUDGED = Engine(Registry(), judging=Judging(DemoJudge(), Cache(), Judges("openai/good")))
 LIMITS = Limits()
 BOUNDS = JobBounds(limits=LIMITS, chunk_items=2, max_items=100_000, default_hours=1)
 TRACE = {
@@ -215,7 +215,7 @@ def test_an_item_waits_where_it_or_its_batch_asks_judges(given: Any, own: Any, w
     ],
 )
 def test_how_a_batch_is_judged_must_be_possible(given: dict[str, Any], place: str | None) -> None:
-    judging = Judging(DemoJudge(), NoCache(), Judges("openai/good", frozenset({"ollama/qwen3"})))
+    judging = Judging(DemoJudge(), Cache(), Judges("openai/good", frozenset({"ollama/qwen3"})))
     engine = Engine(Registry(), judging=judging)
     if place is not None:
         with pytest.raises(InputError) as error:

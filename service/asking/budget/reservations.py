@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from types import TracebackType
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from typing_extensions import override
@@ -75,7 +75,7 @@ class Spending:
 
     def count_paid(self, usage: Usage) -> None:
         """Count a call that was made and billed in another way; no limit can undo it."""
-        with Reservation(tuple(self._iterate_payers()), None) as paid:
+        with self.reserve(None) as paid:
             paid.settle(usage)
 
     async def wait_for_room(self, worst_usd: float | None) -> None:
@@ -94,17 +94,30 @@ class Spending:
             else:
                 return
 
-    def reserve(self, worst_usd: float | None) -> Reservation:
-        """Reserve one call that costs at most `worst_usd` (None: unknown), until the block of the reservation ends.
+    @contextmanager
+    def reserve(self, worst_usd: float | None) -> Iterator[Reservation]:
+        """Reserve one call that costs at most `worst_usd` (None: unknown), until the block ends.
 
-        Raises JudgeError `budget_exhausted` if that is more than is left.
+        The block settles it with what the reply reports, or raises the error that ended the call. Raises JudgeError
+        `budget_exhausted` if it may cost more than is left.
         """
-        for left, cap in [(one.left_usd, one.cap_usd) for one in self._iterate_payers()]:
+        payers, sent = tuple(self._iterate_payers()), True
+        for left, cap in [(one.left_usd, one.cap_usd) for one in payers]:
             if worst_usd is not None and left is not None and worst_usd > left:
                 usd = f"{format_usd(worst_usd)}, and {format_usd(left)} are left of {format_usd(cap or 0.0)}"
                 reason = f"the call may cost {usd} (budget_usd or CALLGRADE_REQUEST_MAX_USD)"
                 raise JudgeError("budget_exhausted", reason)
-        return Reservation(tuple(self._iterate_payers()), worst_usd)
+        call = Reservation(worst_usd)
+        for payer in payers:
+            payer.start_call(call)
+        try:
+            yield call
+        except JudgeError as error:
+            call.usage, sent = (error.usage, error.sent) if isinstance(error, CallError) else (None, True)
+            raise
+        finally:
+            for payer in payers:
+                payer.end_call(call, sent=sent)
 
     def _iterate_payers(self) -> Iterator[Spending]:
         for payer in self.within:
@@ -133,11 +146,9 @@ class Spending:
         self._open.add(reservation)
         self.calls += 1
 
-    def end_call(self, reservation: Reservation, usage: Usage | None, *, sent: bool = True) -> None:
-        """End a call with its usage; None: nothing is billed. A usage without a cost means a bill of unknown size.
-
-        `sent`: whether anything may have reached the model; if not, it was no call.
-        """
+    def end_call(self, reservation: Reservation, *, sent: bool = True) -> None:
+        """End a call, and count its usage. `sent`: whether anything may have reached the model; if not, it was no call."""
+        usage = reservation.usage
         self._open.discard(reservation)
         self.calls -= not sent
         self._settled += 1
@@ -154,31 +165,17 @@ class Spending:
 
 
 class Reservation:
-    """The reserved cost of one call: `settle` it with what the reply reports, or leave the block with the error that ended it."""
+    """The reserved cost of one call: a bill of unknown size, until it is settled."""
 
-    def __init__(self, payers: tuple[Spending, ...], worst_usd: float | None) -> None:
+    def __init__(self, worst_usd: float | None) -> None:
         self.priced = worst_usd is not None
         self.worst_usd = worst_usd or 0.0
-        self._payers = payers
-        self._usage: Usage | None = Usage()  # a bill of unknown size may come
+        self.usage: Usage | None = Usage()
+        """What is billed; None: nothing. Without a cost, a bill of unknown size."""
 
     def settle(self, usage: Usage) -> None:
         """Settle with the usage of the reply."""
-        self._usage = usage
-
-    def __enter__(self) -> Reservation:
-        for payer in self._payers:
-            payer.start_call(self)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, JudgeError):
-            self._usage = error.usage if isinstance(error, CallError) else None
-        sent = not isinstance(error, CallError) or error.sent
-        for payer in self._payers:
-            payer.end_call(self, self._usage, sent=sent)
+        self.usage = usage
 
 
 NOTHING = UsageAmount()

@@ -16,7 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
-from typing import Protocol, TypeVar
+from typing import TypeVar
+
+from typing_extensions import override
 
 from service.logs.quiet import name_error_kind
 
@@ -43,14 +45,15 @@ LOG_INTERVAL_S = 60.0
 T = TypeVar("T")
 
 
-class Cache(Protocol):
+class Cache:
     """What callers see of a cache; by itself, one that keeps nothing. Keys are sha256 in hex, and include the tenant.
 
     Its methods raise nothing but CancelledError: a broken cache is a miss and a count.
     """
 
-    async def get(self, key: str) -> str | None:
+    async def get(self, key: str) -> str | None:  # noqa: ARG002
         """Return the JSON text stored under `key`; None is a miss."""
+        return None
 
     def set(self, key: str, text: str) -> None:
         """Store the text soon, if possible. A text above MAX_TEXT_BYTES is not stored, but counted."""
@@ -60,10 +63,6 @@ class Cache(Protocol):
 
     async def close(self) -> None:
         """Write what waits, and release files and connections. Later lookups are misses."""
-
-
-class NoCache(Cache):
-    """A cache that keeps nothing: what the port does by itself."""
 
 
 class RefusedRowError(Exception):
@@ -105,7 +104,7 @@ def unseal_row(key: str, row: str) -> str:
     return row[64:]
 
 
-class GuardedCache(ABC):
+class GuardedCache(Cache, ABC):
     """A cache over rows that may fail. Use from one event loop at a time.
 
     `patience` is the longest that one operation may take, in seconds, from when it is its turn. After a failure the rows are not
@@ -141,8 +140,8 @@ class GuardedCache(ABC):
     async def release(self) -> None:
         """Release files and connections. May raise anything."""
 
+    @override
     async def get(self, key: str) -> str | None:
-        """Return the text stored under `key`; None is a miss."""
         text = None
         try:
             if (row := self._pending.get(key)) is None:
@@ -170,8 +169,8 @@ class GuardedCache(ABC):
                 self._unread_until = max(self._unread_until, self._clock() + self._rest)
                 return None
 
+    @override
     def set(self, key: str, text: str) -> None:
-        """Store the text soon, if possible."""
         try:
             row = seal_row(key, text)
         except UnicodeEncodeError:
@@ -205,13 +204,13 @@ class GuardedCache(ABC):
                 if self._pending.get(key) is row:
                     del self._pending[key]
 
+    @override
     async def flush(self) -> None:
-        """Wait until what was stored is written, or has failed to be."""
         if self._pending:
             await asyncio.wait([self._write_soon()])
 
+    @override
     async def close(self) -> None:
-        """Write what waits, and release files and connections. Later lookups are misses."""
         self._unwritten_until = min(self._unwritten_until, self._clock())
         await self.flush()
         self._unread_until = self._unwritten_until = float("inf")

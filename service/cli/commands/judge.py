@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from service.asking.budget.reservations import Spending
-from service.asking.cache.guard import NoCache
+from service.asking.cache.guard import Cache
 from service.asking.judging import Judging
 from service.asking.local_servers import is_local
 from service.asking.own_judges import find_own_judges
@@ -113,7 +113,7 @@ def check(plugin: options.Plugin = None, quiet: options.Quiet = False) -> int:
     for file in plugin or ():
         load_plugin(file)
     settings = read_settings()
-    judging, model, where = build_judging(settings, cache=NoCache()), settings.judge_model, settings.judge_api_base
+    judging, model, where = build_judging(settings, cache=Cache()), settings.judge_model, settings.judge_api_base
     own = dict.fromkeys(name for judge, _, _ in QUESTIONS for name in find_own_judges(judge, judge))
     questions = [one for one in QUESTIONS if model or find_own_judges(one[0], one[0])]
     if judging is None or not questions:

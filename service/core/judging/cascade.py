@@ -103,11 +103,10 @@ def _group_by_subject(check: GroundingGate | ProvenanceGate, case: Case) -> dict
     """Gather the evidence on each subject; for several texts in a turn, joined."""
     found: dict[Subject, EvidenceView] = {}
     for subject, outcome in check.look(case):
+        evidence, gap = found.get(subject, (None, None))
         if isinstance(outcome, GroundedScore):
-            evidence, gap = found.get(subject, (None, None))
             found[subject] = outcome if evidence is None else _join_evidence(evidence, outcome), gap
         elif isinstance(outcome, Skipped) and outcome.open:
-            evidence, gap = found.get(subject, (None, None))
             found[subject] = evidence, _join_gaps(gap, outcome)
     return found
 

@@ -1,4 +1,4 @@
-"""Warn about judges whose answers will stay open because their fits do not apply, before anybody waits for a verdict."""
+"""Whether a fit applies to a judge, and warnings about judges whose answers stay open, before anybody waits for a verdict."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from service.core.judging.fits.fit import Fit
 from service.core.judging.judges import Judge
 from service.core.judging.notes import is_same_model
 from service.core.judging.questions import ASSEMBLY
+
+IN_USE = "in use"
 
 
 def warn_unfitted(
@@ -25,42 +27,47 @@ def warn_unfitted(
     criterion, the evidence digests (`JudgeCheck.evidence_digest`) in the rubrics at hand. `route`: the route to the models
     (`build_route`). A judge without any fit gets no warning: its own value counts, and every report says `uncalibrated`.
     """
-    pairs = sorted({(fit.judge, fit.criterion) for fit in fits})
     known = {(judge.id, judge.digest, judge.models): judge for judge in judges}
-    for name, criterion in pairs:
-        own = [fit for fit in fits if (fit.judge, fit.criterion) == (name, criterion)]
+    for name, criterion in sorted({(fit.judge, fit.criterion) for fit in fits}):
+        own, evidence = (
+            [fit for fit in fits if (fit.judge, fit.criterion) == (name, criterion)],
+            shown.get((name, criterion), ()),
+        )
         for judge in [judge for (one, *_), judge in sorted(known.items()) if one == name]:
-            alone = [(model,) for model in list_models(criterion, name)]
-            for jury in [judge.models] if judge.models else alone:
-                if reason := _explain_open(own, judge, jury, shown.get((name, criterion), ()), route):
+            for jury in list_juries(judge, list_models(criterion, name)):
+                _, state, model = max([(*find_state(fit, judge, [jury], evidence, route), fit.model) for fit in own])
+                if state != IN_USE:
                     who = " + ".join(jury)
-                    yield f"{name} on {criterion}: what {who} says stays open, for {reason}. Fit it, or remove these fits"
+                    why = f"its fit of {model} is {state}. Fit it, or remove these fits"
+                    yield f"{name} on {criterion}: what {who} says stays open, for {why}"
 
 
-def _explain_open(
-    own: Sequence[Fit], judge: Judge, jury: Sequence[str], shown: Collection[str], route: str
-) -> str | None:
-    """Return why none of a judge's fits applies, naming the nearest miss; None if one applies."""
-    theirs = [fit for fit in own if is_fit_for(fit, jury)]
-    if not theirs:
-        return f"its fits are of {', '.join(sorted({fit.model for fit in own}))}"
-    same = [fit for fit in theirs if (fit.judge_digest, fit.assembly) == (judge.digest, ASSEMBLY)]
-    if not same:
-        return "its fits were made for another version of the judge"
-    if shown and not any(fit.evidence in shown for fit in same):
-        return "its fits were made with other evidence beside the question than is shown"
-    same = [fit for fit in same if fit.route == route]
-    if not same:
-        return "its fits were made by another way to the model: another address or another form of reply"
-    if refused := [fit.refusal for fit in same if fit.refusal]:
-        return f"its fit is {refused[0]}"
-    usable = [fit for fit in same if fit.usable]
-    if not usable:
-        return "its fits have too few labels, or constructed ones"
-    return None if any(not fit.stale for fit in usable) else "its fits are too old"
+def list_juries(judge: Judge, models: Iterable[str]) -> Sequence[Sequence[str]]:
+    """List who may answer: the jury that the judge names, else each of these models alone."""
+    return [judge.models] if judge.models else [(model,) for model in models]
 
 
-def is_fit_for(fit: Fit, jury: Sequence[str]) -> bool:
+def find_state(
+    fit: Fit,
+    judge: Judge,
+    juries: Sequence[Sequence[str]] = (),
+    evidence: Collection[str] = (),
+    route: str | None = None,
+) -> tuple[int, str]:
+    """Say whether a fit decides (`IN_USE`) or why not, and how near it comes to that. What is not given is not looked at."""
+    obstacles = (
+        (bool(juries) and not any(_is_fit_for(fit, jury) for jury in juries), "of another model"),
+        ((judge.digest, ASSEMBLY) != (fit.judge_digest, fit.assembly), "of another version of the judge"),
+        (bool(evidence) and fit.evidence not in evidence, "made with other evidence than is shown"),
+        (route not in (None, fit.route), "made for another route to the model"),
+        (bool(fit.refusal), fit.discrimination.use if fit.discrimination else "not tested against chance"),
+        (not fit.usable, "of too few labels, or of constructed ones"),
+        (fit.stale, "too old"),
+    )
+    return next(((n, why) for n, (stands, why) in enumerate(obstacles) if stands), (len(obstacles), IN_USE))
+
+
+def _is_fit_for(fit: Fit, jury: Sequence[str]) -> bool:
     """Whether the fit is for these models, or dated versions of them, in any order."""
     fitted = fit.model.split("+")
     return len(fitted) == len(jury) and all(any(is_same_model(one, name) for name in fitted) for one in jury)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import JsonValue
 from rapidfuzz import fuzz
 
 from service.core.trace import Catalogue, Step, ToolCall, ToolDef, Trace, is_hollow
+
+if TYPE_CHECKING:
+    from service.core.judging.judges import Ask
 
 PartName = Literal[
     "conversation", "tools", "tool", "near_misses", "call", "calls", "result", "results", "turn", "said", "answer",
@@ -18,19 +21,9 @@ PartName = Literal[
 ]  # fmt: skip
 
 
-class Focus(NamedTuple):
-    """Where a question looks: at a step, a turn or (both None) the whole trace, and at one value where it is about one."""
-
-    step: int | None = None
-    turn: int | None = None
-    words: str = ""
-    value: JsonValue = None
-    evidence: JsonValue = None
-
-
-def render_part(name: PartName, trace: Trace, focus: Focus) -> JsonValue:
-    """Return the part with this name as JSON."""
-    return _RENDERERS[name](trace, focus)
+def render_part(name: PartName, trace: Trace, ask: Ask) -> JsonValue:
+    """Return the part with this name as JSON, as far as the question looks."""
+    return _RENDERERS[name](trace, ask)
 
 
 def list_texts(trace: Trace, turn: int | None) -> list[tuple[str, str]]:
@@ -46,19 +39,19 @@ def list_texts(trace: Trace, turn: int | None) -> list[tuple[str, str]]:
     ]
 
 
-def _render_conversation(trace: Trace, focus: Focus) -> JsonValue:
+def _render_conversation(trace: Trace, ask: Ask) -> JsonValue:
     """Render what was said and done before the moment in question."""
-    if focus.step is not None:
-        step = trace.steps[focus.step]
+    if ask.step is not None:
+        step = trace.steps[ask.step]
         return list(_iter_events(trace, 0, step.message + 1, before=step.index))
-    if focus.turn is not None:
-        return list(_iter_events(trace, 0, _find_first_of_model(trace, focus.turn)))
+    if ask.turn is not None:
+        return list(_iter_events(trace, 0, _find_first_of_model(trace, ask.turn)))
     return list(_iter_events(trace, 0, len(trace.messages)))
 
 
-def _render_turn(trace: Trace, focus: Focus) -> JsonValue:
+def _render_turn(trace: Trace, ask: Ask) -> JsonValue:
     """Render what the model did and said in the turn, and what its tools returned."""
-    turn = focus.turn
+    turn = ask.turn
     start = 0 if turn is None else _find_first_of_model(trace, turn)
     inside = [n for n, message in enumerate(trace.messages) if turn is None or message.turn == turn]
     return list(_iter_events(trace, start, max(inside, default=-1) + 1))
@@ -117,29 +110,29 @@ def _render_returned(step: Step) -> dict[str, JsonValue]:
     return found
 
 
-def _list_offered(trace: Trace, focus: Focus) -> list[ToolDef] | None:
+def _list_offered(trace: Trace, ask: Ask) -> list[ToolDef] | None:
     """List the tools that were on offer to the agent of the step, or by the end of the turn; None if they are unknown."""
     every = Catalogue(trace.tools, trace.offers)
-    tools, offers = every if focus.step is None else trace.find_catalogue(trace.steps[focus.step].agent)
+    tools, offers = every if ask.step is None else trace.find_catalogue(trace.steps[ask.step].agent)
     late = {
         name
         for name, offer in offers.items()
-        if (focus.step is not None and offer.step > focus.step)
-        or (focus.step is None and focus.turn is not None and offer.turn > focus.turn)
+        if (ask.step is not None and offer.step > ask.step)
+        or (ask.step is None and ask.turn is not None and offer.turn > ask.turn)
     }
     return None if tools is None else [tool for tool in tools if tool.name not in late]
 
 
-def _render_near_misses(trace: Trace, focus: Focus) -> JsonValue:
+def _render_near_misses(trace: Trace, ask: Ask) -> JsonValue:
     """Render the tools most easily confused with the one called, nearest first: at most five."""
-    step = _get_step(trace, focus)
+    step = _get_step(trace, ask)
     mine = trace.index_tools()(step) or ToolDef(step.call.name)
 
     def compute_distance(tool: ToolDef) -> tuple[float, str]:
         names = fuzz.token_set_ratio(mine.name.replace("_", " ")[:200], tool.name.replace("_", " ")[:200])
         return -names - fuzz.token_set_ratio(mine.description[:500], tool.description[:500]), tool.name
 
-    others = [tool for tool in _list_offered(trace, focus) or () if tool.name != mine.name]
+    others = [tool for tool in _list_offered(trace, ask) or () if tool.name != mine.name]
     return _render_definitions(sorted(others, key=compute_distance)[:5])
 
 
@@ -154,31 +147,31 @@ def _render_definition(tool: ToolDef | None) -> JsonValue:
     return {"name": tool.name, "description": tool.description, "parameters": parameters}
 
 
-def _get_step(trace: Trace, focus: Focus) -> Step:
-    return trace.steps[focus.step or 0]
+def _get_step(trace: Trace, ask: Ask) -> Step:
+    return trace.steps[ask.step or 0]
 
 
-def _list_steps_so_far(trace: Trace, focus: Focus) -> list[Step]:
-    if focus.step is not None:
-        return list(trace.steps[: focus.step + 1])
-    return [step for step in trace.steps if focus.turn is None or step.turn <= focus.turn]
+def _list_steps_so_far(trace: Trace, ask: Ask) -> list[Step]:
+    if ask.step is not None:
+        return list(trace.steps[: ask.step + 1])
+    return [step for step in trace.steps if ask.turn is None or step.turn <= ask.turn]
 
 
-_RENDERERS: Mapping[PartName, Callable[[Trace, Focus], JsonValue]] = {
+_RENDERERS: Mapping[PartName, Callable[[Trace, Ask], JsonValue]] = {
     "conversation": _render_conversation,
-    "tools": lambda trace, focus: _render_definitions(_list_offered(trace, focus)),
-    "tool": lambda trace, focus: _render_definition(trace.index_tools()(_get_step(trace, focus))),
+    "tools": lambda trace, ask: _render_definitions(_list_offered(trace, ask)),
+    "tool": lambda trace, ask: _render_definition(trace.index_tools()(_get_step(trace, ask))),
     "near_misses": _render_near_misses,
-    "call": lambda trace, focus: _render_made_call(_get_step(trace, focus).call),
-    "calls": lambda trace, focus: [_render_made_call(step.call) for step in _list_steps_so_far(trace, focus)],
-    "result": lambda trace, focus: _render_returned(_get_step(trace, focus)),
-    "results": lambda trace, focus: [
-        _render_returned(step) for step in _list_steps_so_far(trace, focus) if step.result is not None
+    "call": lambda trace, ask: _render_made_call(_get_step(trace, ask).call),
+    "calls": lambda trace, ask: [_render_made_call(step.call) for step in _list_steps_so_far(trace, ask)],
+    "result": lambda trace, ask: _render_returned(_get_step(trace, ask)),
+    "results": lambda trace, ask: [
+        _render_returned(step) for step in _list_steps_so_far(trace, ask) if step.result is not None
     ],
     "turn": _render_turn,
-    "said": lambda trace, focus: [text for _, text in list_texts(trace, focus.turn) if not is_hollow(text)],
+    "said": lambda trace, ask: [text for _, text in list_texts(trace, ask.turn) if not is_hollow(text)],
     "answer": lambda trace, _: None if trace.answer is None or is_hollow(trace.answer) else trace.answer,
-    "criterion": lambda _, focus: focus.words,
-    "value": lambda _, focus: focus.value,
-    "evidence": lambda _, focus: focus.evidence,
+    "criterion": lambda _, ask: ask.words,
+    "value": lambda _, ask: ask.value,
+    "evidence": lambda _, ask: ask.evidence,
 }

@@ -83,11 +83,12 @@ def judge_ask(
     replies = [vote for vote in votes if isinstance(vote, JudgeReply)]
     missing = [vote for vote in votes if not isinstance(vote, JudgeReply)]
     ruling = _Ruling(ask, tuple([fit for fit in fits if fit.judge == ask.judge.id]), stratum)
-    if not replies or (missing and not _is_sure(ruling, replies, missing)):
+    settled = bool(replies) and ruling.is_settled(replies, len(missing))
+    if not replies or (missing and not settled):
         faults = [vote for vote in missing if isinstance(vote, Errored)]
         return next(iter([*faults, *missing]), Skipped("not_asked", "no judge has answered this"))
     verdicts = [reply for reply in replies if reply.has_verdict]
-    if not verdicts or not (missing or ruling.is_settled(replies)):
+    if not verdicts or not settled:
         return _leave_unsure(ask, replies, at)
     verdicts = list_counted(ask.judge, verdicts)
     own, label = combine_values(ask.judge, [(one.judgement.label, one.judgement.value) for one in verdicts])
@@ -141,12 +142,18 @@ class _Ruling(NamedTuple):
         binding = build_binding(self.ask, replies)
         return calibrate_value(self.fits, binding, self.ask.criterion, raw, members=members, stratum=self.stratum)
 
-    def is_settled(self, replies: Sequence[JudgeReply]) -> bool:
-        """Whether what a complete set of replies leaves open cannot change the decision."""
-        if all(reply.judgement.best is None for reply in replies):
-            return True
+    def is_settled(self, replies: Sequence[JudgeReply], missing: int) -> bool:
+        """Whether neither the missing votes, and those that a disagreement calls for, nor what replies leave open decide.
+
+        Missing votes always do for a fitted judge: a fit is bound to every model that votes, and nobody knows which one would
+        have answered.
+        """
+        judge = self.ask.judge
         if not self.fitted:
-            return is_decided(self.ask.judge, replies, 0, self.ask.veto)
+            most = 0 if judge.most_votes is None or not missing else judge.samples * max(1, len(judge.models))
+            return is_decided(judge, replies, max(missing, most - len(replies)), self.ask.veto)
+        if missing or all(reply.judgement.best is None for reply in replies):
+            return not missing
         decisions: set[tuple[Status, bool, bool]] = set()
         worst = self.calibrate(replies, lambda one: one.low.graded)
         best = self.calibrate(replies, lambda one: one.high.graded)
@@ -155,17 +162,6 @@ class _Ruling(NamedTuple):
             passed = threshold is not None and passes(self.cap(applied.value), threshold)
             decisions.add((applied.calibration.status, self.leaves_open(applied, passed=passed), passed))
         return len(decisions) == 1 and "out_of_domain" not in [status for status, *_ in decisions]
-
-
-def _is_sure(ruling: _Ruling, replies: Sequence[JudgeReply], missing: Sequence[Vote]) -> bool:
-    """Whether the judge decides the same whatever the missing votes, and those that a disagreement calls for, say.
-
-    Never for a fitted judge: a fit is bound to every model that votes, and nobody knows which one would have answered.
-    """
-    judge = ruling.ask.judge
-    most = 0 if judge.most_votes is None else judge.samples * max(1, len(judge.models))
-    unknown = max(len(missing), most - len(replies))
-    return not ruling.fitted and is_decided(judge, replies, unknown, ruling.ask.veto)
 
 
 @light

@@ -14,7 +14,7 @@ from service.core.checks import WHOLE, Check, Part, Subject, SubjectOutcome, bui
 from service.core.grounding.origins import Grounded
 from service.core.judging.fits.certificate import GuaranteedShare
 from service.core.judging.fits.maps import Share
-from service.core.judging.focus import Focus, PartName, list_texts
+from service.core.judging.focus import PartName, list_texts
 from service.core.judging.grades import CANNOT_TELL, ClaimRule, Scale
 from service.core.models.kinds import FrozenModel, Several
 from service.core.models.light import lazy
@@ -216,11 +216,6 @@ class Ask(NamedTuple):
         return f"{self.criterion}/{by_turn}{at_value}"
 
     @property
-    def focus(self) -> Focus:
-        """Where the question looks."""
-        return Focus(self.step, self.turn, self.words, self.value, self.evidence)
-
-    @property
     def part_names(self) -> tuple[PartName, ...]:
         """The parts that the model is shown: the judge's, and the evidence if there is any."""
         names = self.judge.part_names
@@ -304,11 +299,7 @@ _NOTHING: dict[Level, Skipped] = {
 
 def _explain_unasked(judge: Judge, case: Case, subject: Subject) -> Outcome | None:
     """Return why the question cannot or need not be asked; None if it should be."""
-    for part in judge.requires:
-        reason = _LACKING[part](case, subject)
-        if reason is not None:
-            return reason
-    return None
+    return next((why for part in judge.requires if (why := _LACKING[part](case, subject)) is not None), None)
 
 
 def _find_first(case: Case, subject: Subject, part: Required, *, there: bool) -> Step | None:

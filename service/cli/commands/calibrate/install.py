@@ -10,9 +10,10 @@ from service.cli.commands.keys import find_user
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings, writing
 from service.cli.screen import pluralize, say, warn
+from service.core.judging.fit_warnings import IN_USE
 from service.core.judging.fits.fit import Fit
 from service.errors import SettingsError
-from service.fits.files import IN_USE, build_file_name, describe_state, read_fits, refuse_useless
+from service.fits.files import build_file_name, describe_state, read_fits, refuse_useless
 from service.fits.own_files import note_own_files
 from service.reporting.numbers import render_number
 from service.wiring import build_engine, prepare_database
