@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from service.core.judging.fit_warnings import find_state, list_juries
+from service.core.judging.fit_warnings import find_fit_state, list_juries
 from service.core.judging.fits.fit import Fit
 from service.core.judging.judges import Judge
 from service.core.models.validation import find_problems
@@ -68,7 +68,7 @@ def describe_state(
     judge = judges.get(fit.judge)
     if judge is None:
         return "no such judge, packaged or yours"
-    return find_state(fit, judge, list_juries(judge, models) if models else (), route=route)[1]
+    return find_fit_state(fit, judge, list_juries(judge, models) if models else (), route=route)[1]
 
 
 def get_today() -> date:

@@ -35,7 +35,9 @@ def warn_unfitted(
         )
         for judge in [judge for (one, *_), judge in sorted(known.items()) if one == name]:
             for jury in list_juries(judge, list_models(criterion, name)):
-                _, state, model = max([(*find_state(fit, judge, [jury], evidence, route), fit.model) for fit in own])
+                _, state, model = max(
+                    [(*find_fit_state(fit, judge, [jury], evidence, route), fit.model) for fit in own]
+                )
                 if state != IN_USE:
                     who = " + ".join(jury)
                     why = f"its fit of {model} is {state}. Fit it, or remove these fits"
@@ -47,7 +49,7 @@ def list_juries(judge: Judge, models: Iterable[str]) -> Sequence[Sequence[str]]:
     return [judge.models] if judge.models else [(model,) for model in models]
 
 
-def find_state(
+def find_fit_state(
     fit: Fit,
     judge: Judge,
     juries: Sequence[Sequence[str]] = (),
