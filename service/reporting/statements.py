@@ -83,7 +83,7 @@ class OutcomeStatement(NamedTuple):
         return "" if isinstance(self.outcome, Scored) else explain_gap(self.outcome, self.state)
 
 
-def find_fit_state(outcome: Outcome) -> OutcomeState:
+def find_state(outcome: Outcome) -> OutcomeState:
     """Find what became of an outcome."""
     if isinstance(outcome, Scored):
         return "passed" if outcome.passed else "failed"
@@ -110,11 +110,11 @@ def _iter_statements(report: Report) -> Iterator[OutcomeStatement]:
         for step in report.steps:
             outcome = step.outcomes.get(name)
             if outcome is not None:
-                yield OutcomeStatement(name, stage, step.index, None, None, step.tool, find_fit_state(outcome), outcome)
+                yield OutcomeStatement(name, stage, step.index, None, None, step.tool, find_state(outcome), outcome)
         for one in criterion.outcomes:
             tool = missing.get(one.expected or "", "")
             yield OutcomeStatement(
-                name, stage, None, one.turn, one.expected, tool, find_fit_state(one.outcome), one.outcome
+                name, stage, None, one.turn, one.expected, tool, find_state(one.outcome), one.outcome
             )
 
 
