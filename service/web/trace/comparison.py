@@ -20,7 +20,7 @@ from service.core.report import StepVerdict
 from service.core.trace import State, Step
 from service.core.weights import read_weight
 from service.errors import InputError
-from service.reporting.statements import OutcomeState, find_fit_state
+from service.reporting.statements import OutcomeState, find_state
 from service.web.trace.grounding import Links, RootMarks
 from service.web.trace.marks import escape_invisible
 from service.web.trace.payloads import Payload, build_cell
@@ -232,7 +232,7 @@ def _list_argument_findings(verdict: StepVerdict) -> dict[str, Finding]:
 def _find_comparison(verdict: StepVerdict) -> OutcomeState | None:
     """Find what became of the comparison of arguments; None if the report does not say which check compares them."""
     named = [one for name, one in verdict.outcomes.items() if name == "arguments" or isinstance(one, MethodScore)]
-    return find_fit_state(named[0]) if named else None
+    return find_state(named[0]) if named else None
 
 
 def _narrow(marks: RootMarks | None, below: str) -> RootMarks | None:
