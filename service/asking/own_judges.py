@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, TypeVar, cast
 
@@ -26,12 +27,19 @@ F = TypeVar("F", bound=Callable[..., object])
 PREFIX = "python/"
 """Begins the names of judges in Python, where a provider begins the names of models."""
 
-PARAMETERS = ("claims", "evidence", "labels", "parts")
+OFFERED: Mapping[str, Callable[[Question], object]] = {
+    "claims": list_claims,
+    "evidence": list_evidence,
+    "labels": lambda question: question.judge.menu,
+    "parts": lambda question: {part.name: part.value for part in question.parts},
+}
+"""What a judge may look at, by the names of its parameters."""
+
 DEADLINE_S = 60.0
 """Seconds after which an answer is a timeout. A plain function cannot be interrupted, and goes on in its thread."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OwnJudge:
     """A registered function or class."""
 
@@ -41,8 +49,11 @@ class OwnJudge:
     at_once: int
     digest: str
     """sha256 of its source code, which is part of the cache key: a changed function is asked again."""
-    made: list[Callable[..., object]] = field(default_factory=list[Callable[..., object]])
-    """The function, or the one instance of the class, from the first question on."""
+
+    @cached_property
+    def function(self) -> Callable[..., object]:
+        """The function, or the one instance of the class, from the first question on."""
+        return cast("Callable[..., object]", self.target()) if inspect.isclass(self.target) else self.target
 
     @property
     def cache_name(self) -> str:
@@ -55,18 +66,7 @@ class OwnJudge:
 
     def call(self, question: Question) -> object:
         """Call it with the parameters that it declares."""
-        if not self.made:
-            self.made.append(
-                cast("Callable[..., object]", self.target()) if inspect.isclass(self.target) else self.target
-            )
-        function = self.made[0]
-        offered: dict[str, Callable[[], object]] = {
-            "claims": lambda: list_claims(question),
-            "evidence": lambda: list_evidence(question),
-            "labels": lambda: question.judge.menu,
-            "parts": lambda: {part.name: part.value for part in question.parts},
-        }
-        return function(**{name: offered[name]() for name in _list_parameters(function)})
+        return self.function(**{name: OFFERED[name](question) for name in _list_parameters(self.function)})
 
 
 OWN_JUDGES: dict[str, OwnJudge] = {}
@@ -91,9 +91,9 @@ def judge(criterion: str, *, name: str = "", at_once: int = 1) -> Callable[[F], 
         raise ValueError(f"at_once is {at_once}; expected at least 1")
 
     def register(target: F) -> F:
-        unknown = [one for one in _list_parameters(target) if one not in PARAMETERS]
+        unknown = [one for one in _list_parameters(target) if one not in OFFERED]
         if unknown:
-            raise TypeError(f"a judge takes {', '.join(PARAMETERS)}; not {', '.join(unknown)}")
+            raise TypeError(f"a judge takes {', '.join(OFFERED)}; not {', '.join(unknown)}")
         model = PREFIX + (name or target.__name__)
         OWN_JUDGES[model] = OwnJudge(model, criterion, target, at_once, _digest(target))
         return target

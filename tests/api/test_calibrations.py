@@ -109,7 +109,7 @@ def test_judged_items_are_fitted(done: tuple[Client, str], tmp_path: Path) -> No
     assert found["fits"] == 1
     (tmp_path / file["name"]).write_text(json.dumps(file["fit"]))
     [read] = read_fits([tmp_path])
-    assert (read.id, read.criterion, read.labels) == (judge["fit"]["id"], "result_groundedness", 120)
+    assert (read.criterion, read.labels, file["fit"]) == ("result_groundedness", 120, judge["fit"])
     binding = Binding(
         read.judge, Registry().judges[read.judge].digest, "callgrade/stand-in", read.assembly, read.evidence
     )

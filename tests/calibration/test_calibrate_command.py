@@ -13,7 +13,6 @@ import typer
 
 from service.cli.commands.calibrate.run import main as run_calibration
 from service.cli.exits import ExitCode
-from service.core.judging.fits.fit import Fit
 from service.errors import InputError
 from tests.calibration.label_sets import drawn, write_lines
 
@@ -48,9 +47,9 @@ def test_from_files_to_files(made: tuple[Path, str], files: tuple[Path, Path], t
     folder, out = made
     found = written(folder / "out")
     assert {name for name in found if "/" not in name} == {"report.json", "report.md", "report.html"}
-    fits = [Fit.model_validate_json(data) for name, data in found.items() if name.startswith("fits/")]
+    fits = [json.loads(data) for name, data in found.items() if name.startswith("fits/")]
     report = json.loads(found["report.json"])
-    assert {fit.id for fit in fits} >= {judge["fit"]["id"] for judge in report["judges"]}
+    assert all(judge["fit"] in fits for judge in report["judges"])
     assert report["source"] == "labels.jsonl"
     assert "May I use it?" in out
     run_calibration(files[0], tmp_path / "again", draws=20, predictions=[files[1]])
@@ -84,4 +83,4 @@ def test_a_table_of_labels(tmp_path: Path) -> None:
     )
     report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
     assert report["labels"][0]["humans"]["measures"]["kappa"]["value"] == pytest.approx(1.0)
-    assert report["judges"][0]["calibrated"] is False
+    assert report["judges"][0]["why"]
