@@ -244,6 +244,8 @@ def list_gate_lines(gate: RegressionGate) -> Iterator[str]:
     if len(gate.proved) > MAX_PROVED:
         yield f"and {len(gate.proved) - MAX_PROVED} more"
     yield from (f"{one.status}: {explain_change(one)}" for one in gate.numbers)
+    if gate.status == "within noise" and not gate.numbers:
+        yield "none"
     if gate.forgiven:
         left_out = pluralize(gate.forgiven, "undecided case")
         yield f"{left_out} counted only where code fails what it did not fail before (--allow-undecided)"
