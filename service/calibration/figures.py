@@ -10,10 +10,9 @@ import numpy as np
 from pydantic import Field
 
 from service.calibration.labels import LabelledItem
-from service.core.judging.fits.usefulness import Metric
+from service.core.judging.fits.usefulness import Measure
 from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha
 from service.stats.intervals import DRAWS, SEED, StatisticsFunction, compute_intervals, wilson
-from service.stats.rates import Measure
 from service.stats.tallies import Floats, TallyRows, auroc, auroc_within, brier, build_confusion_at, ece
 
 EDGE = 0.025
@@ -177,13 +176,9 @@ def _replace_pointlike(name: str, measure: Measure, n: int) -> Measure:
     return Measure(measure.value, *wilson(measure.value * n, n)) if name == "accuracy" else Measure(measure.value)
 
 
-def read_metrics(measures: Mapping[str, Measure]) -> dict[str, Metric]:
+def round_measures(measures: Mapping[str, Measure]) -> dict[str, Measure]:
     """Return the figures as a fit stores them, rounded to six digits: finer than any interval can resolve."""
-
-    def shorten(value: float | None) -> float | None:
-        return None if value is None else round(value, 6)
-
     return {
-        name: Metric(value=shorten(one.value), low=shorten(one.low), high=shorten(one.high))
+        name: Measure(*[None if value is None else round(value, 6) for value in (one.value, one.low, one.high)])
         for name, one in measures.items()
     }

@@ -12,8 +12,7 @@ from service.calibration.figures import Figures, HeldOutItem
 from service.calibration.fitting import CurvePoint
 from service.core.judging.fits.certificate import Guarantee
 from service.core.judging.fits.fit import Fit, Origin
-from service.core.judging.fits.usefulness import Use
-from service.stats.rates import Measure
+from service.core.judging.fits.usefulness import Measure, Use
 from service.stats.tallies import Bin
 
 REPORT_VERSION = 5

@@ -165,13 +165,13 @@ class ProviderJudging:
         """Return the answers of a submission, by the names of prompts, once no more will come; None before."""
         if row.state != "ended":
             await self._run(partial(self._store.look, row, chunk.lease))
+        answers: Answers | None = {}
         late = row.age - 3_600.0 * float(str(chunk.options.get("judging_hours", 24.0)))
         try:
             found = self._read(row, row.provider_id, late) if row.provider_id else self._find(row, chunk, judging, late)
             answers = await found
         except CallError as fault:
             await self._end_refused(row, fault)
-            answers = {}
         if answers is None:
             return None
         await self._run(partial(self._store.end, row))

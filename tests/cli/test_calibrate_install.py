@@ -21,7 +21,7 @@ from tests.cli.served import served
 from tests.faults.provider import Provider
 
 JUDGE = Registry().judges["result_groundedness"]
-OPEN = "result_groundedness on c: what openai/gpt-fine says stays open, for its fits are of m0, m1"
+OPEN = "result_groundedness on c: what openai/gpt-fine says stays open, for its fits (m0, m1) are of another model"
 
 
 @pytest.fixture(scope="module")

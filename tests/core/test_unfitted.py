@@ -25,7 +25,7 @@ FIT: dict[str, Any] = {
 CASES: list[tuple[list[dict[str, Any]], Judge, list[str], list[str]]] = [
     ([], JUDGE, ["openai/a"], []),
     ([{}], JUDGE, ["openai/a"], []),
-    ([{}], JUDGE, ["openai/b"], ["its fit of a-2026-01-01 is of another model"]),
+    ([{}], JUDGE, ["openai/b"], ["its fits (a-2026-01-01) are of another model"]),
     ([{}], JUDGE, ["openai/a", "openai/b"], ["fair on argument_plausibility: what openai/b says stays open"]),
     ([{}, {"model": "b"}], JUDGE, ["openai/a", "openai/b"], []),
     ([{"judge": "other"}], JUDGE, ["openai/b"], []),

@@ -14,10 +14,10 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import Protocol, TypeVar, cast
+from typing import Any, TypeVar
 
 import diskcache  # pyright: ignore[reportMissingTypeStubs]
 
@@ -36,15 +36,6 @@ _SETTINGS = {
 
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 """SQLite's codes for a file that waiting will not repair; SQLITE_ERROR means one with tables other than ours."""
-
-
-class _Table(Protocol):
-    """The part of diskcache.Cache that we use, from one thread. Its `get` raises RefusedRowError for a row that is not ours."""
-
-    def get(self, key: str) -> str | None: ...
-    def set(self, key: str, value: str, *, expire: float) -> bool: ...
-    def transact(self) -> AbstractContextManager[None]: ...
-    def close(self) -> None: ...
 
 
 class TextDisk(diskcache.Disk):
@@ -85,7 +76,7 @@ class DiskCache(GuardedCache):
         self._ttl = ttl
         self._max_bytes = max_bytes
         self._timeout = timeout
-        self._table: _Table | None = None
+        self._table: Any | None = None
         self._file_id: tuple[int, int] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cache")
 
@@ -96,7 +87,7 @@ class DiskCache(GuardedCache):
     async def write_rows(self, rows: Mapping[str, str]) -> None:
         """Write rows in one transaction, which costs more than its rows."""
 
-        def write(table: _Table) -> None:
+        def write(table: Any) -> None:
             with table.transact():
                 for key, sealed in rows.items():
                     table.set(key, sealed, expire=self._ttl)
@@ -110,10 +101,10 @@ class DiskCache(GuardedCache):
         finally:
             self._thread.shutdown(wait=False)
 
-    async def _run(self, work: Callable[[_Table], T]) -> T:
+    async def _run(self, work: Callable[[Any], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run_on_table, work)
 
-    def _run_on_table(self, work: Callable[[_Table], T]) -> T:
+    def _run_on_table(self, work: Callable[[Any], T]) -> T:
         """Run the work on the database. If it is damaged, move it aside, and run the work on a new one."""
         try:
             return work(self._open())
@@ -133,13 +124,13 @@ class DiskCache(GuardedCache):
             self.counts.moved_aside += 1
         return work(self._open())
 
-    def _open(self) -> _Table:
+    def _open(self) -> Any:
         if self._table is None:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.chmod(0o700)
             self._file_id = self._identify_file()
             settings = _SETTINGS | {"size_limit": self._max_bytes}
-            self._table = cast("_Table", diskcache.Cache(str(self._folder), self._timeout, TextDisk, **settings))  # pyright: ignore[reportArgumentType, reportUnknownMemberType]
+            self._table = diskcache.Cache(str(self._folder), self._timeout, TextDisk, **settings)  # pyright: ignore[reportArgumentType, reportUnknownMemberType]
             self._file_id = self._identify_file()
         return self._table
 

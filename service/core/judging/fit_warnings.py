@@ -35,13 +35,12 @@ def warn_unfitted(
         )
         for judge in [judge for (one, *_), judge in sorted(known.items()) if one == name]:
             for jury in list_juries(judge, list_models(criterion, name)):
-                _, state, model = max(
-                    [(*find_fit_state(fit, judge, [jury], evidence, route), fit.model) for fit in own]
-                )
-                if state != IN_USE:
-                    who = " + ".join(jury)
-                    why = f"its fit of {model} is {state}. Fit it, or remove these fits"
-                    yield f"{name} on {criterion}: what {who} says stays open, for {why}"
+                states = [(find_fit_state(fit, judge, [jury], evidence, route), fit.model) for fit in own]
+                nearest = max(states)[0]
+                if nearest[1] != IN_USE:
+                    models = ", ".join(sorted({model for state, model in states if state == nearest}))
+                    why = f"its fits ({models}) are {nearest[1]}. Fit it, or remove these fits"
+                    yield f"{name} on {criterion}: what {' + '.join(jury)} says stays open, for {why}"
 
 
 def list_juries(judge: Judge, models: Iterable[str]) -> Sequence[Sequence[str]]:
