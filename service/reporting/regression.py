@@ -66,8 +66,8 @@ def judge_reports(
     """Judge whether the second of two runs has regressed, paired as in `compare_reports`. Pure.
 
     `names`: `passed` (the default), `score`, stages and criteria. `allow_undecided` leaves cases that are undecided for reasons
-    other than a fault out of the intervals, and forgives what is open in them. What code fails there has regressed all the same, and
-    a case that is missing, or in which nothing is left to check, is undecided all the same.
+    other than a fault out of the intervals, and forgives what is open in them. What code fails there has regressed all the same,
+    and a case that is missing, or in which nothing is left to check, is undecided all the same.
     InputError for a name that no case has, and as in `compare_reports`.
     """
     names = tuple(dict.fromkeys(names)) or (PASSED,)
@@ -138,7 +138,12 @@ def _list_proved(pairs: Pairs, names: Sequence[str], *, forgiven: bool = False) 
             reasons = [found.reason for found in other.report.open if found.criterion == name]
             if reasons and not forgiven:
                 yield ProvedRegression(case, name, "undecided", f"passed before and is open now: {reasons[0]}")
-            elif not reasons and not failed and other.report.verdict not in PASSING and not _is_checked(now.get(name, ())):
+            elif (
+                not reasons
+                and not failed
+                and other.report.verdict not in PASSING
+                and not _is_checked(now.get(name, ()))
+            ):
                 yield ProvedRegression(case, name, "undecided", "passed before, and now there is nothing to check")
         broke = "passed" in names and one.passed and other.report.verdict == "fail"
         if broke and not new and not any(map(_is_failed_by_judge, chain.from_iterable(failed.values()))):
