@@ -1,32 +1,27 @@
-"""Calls that a model wrote into its text: as Python, decoded by the Berkeley leaderboard, or in tags, in fine-tuning data."""
+"""Calls that a model wrote into its text: as Python, or decoded by the Berkeley leaderboard."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, as_text, find_text, list_elements, list_objects
-from service.core.json.parsing import parse_or_none
-from service.core.trace import ToolCall, ToolResult
+from service.core.trace import ToolCall
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, holds, take_tools
+from service.intake.format import Format, Tools, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages
-from service.intake.parts import take_call
 from service.intake.texts import (
+    THOUGHT,
     build_tool_call,
     drop_thoughts,
     holds_calls,
     looks_like_calls,
     parse_calls,
     parse_text,
-    read_result_content,
-    split_tags,
-    unfence,
 )
 from service.intake.tools import read_tools
 from service.intake.unread_parts.leftovers import Rest
@@ -86,7 +81,7 @@ def _read_message(message: Cursor) -> None:
 def _read_text(out: Transcript, raw: str, path: str) -> None:
     """Add what a model wrote: as calls if it consists of them, otherwise as text."""
     text = drop_thoughts(raw)
-    thought = next((piece.text for piece in split_tags(raw, ("think",)) if not piece.closed), "")
+    thought = next((one[1] for one in THOUGHT.finditer(raw) if not one[2]), "")
     calls = parse_calls(text)
     out.say("assistant", text if calls is None else "")
     if thought:
@@ -181,132 +176,6 @@ def _find_bfcl_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     return {"format": "bfcl", "category": category, "possible_answer": None if answer is None else answers}
 
 
-# ShareGPT conversations (`from`, `value`), with calls as fine-tuning data sets write them.
-#
-# LLaMA-Factory gives calls a turn of their own (`function_call`, JSON of one call or a list) and their results another
-# (`observation`). Hermes writes calls into the text between `<tool_call>` tags, results between `<tool_response>` tags. Results
-# name no call and belong to the preceding calls in order; if one is a list as long as several parallel calls, each call takes
-# its item. Tools stand in `tools`, as JSON or JSON text, or between `<tools>` tags in a system turn. Text between `<think>` tags
-# is not part of what was said.
-
-_ROLES = {
-    **dict.fromkeys(("human", "user"), "user"),
-    **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bot"), "assistant"),
-    **dict.fromkeys(("function_call", "tool_call"), "call"),
-    **dict.fromkeys(("observation", "tool", "function", "tool_response", "function_response"), "result"),
-    "system": "system",
-}
-_TAGS = ("tool_calls?", "function_?calls?", "think")
-
-
-def _read_sharegpt(record: Cursor) -> Tools:
-    system = record.text("system")
-    if system:
-        record.out.say("system", system)
-    turns = record.list_nodes("conversations")
-    roles = [_ROLES.get((as_text(turn.peek("from")) or as_text(turn.peek("role")) or "").lower()) for turn in turns]
-    tools = _list_tools(record, [system, *[str(turn.peek("value")) for turn in turns if turn.peek("from") == "system"]])
-    calls = 0  # of the latest message
-    for index, (turn, role) in enumerate(zip(turns, roles, strict=True)):
-        name = "value" if "value" in turn else "content"
-        value, path = turn.take(name), f"{turn.path}/{name}"
-        turn.take_all("from", "role")
-        if role == "result":
-            alone = "result" not in (roles[index - 1] if index else None, *roles[index + 1 : index + 2])
-            _read_results(record.out, value, path, calls, alone=alone)
-        elif role == "call":
-            parallel = index > 0 and roles[index - 1] == "call"
-            if not parallel:
-                record.out.say("assistant", "")
-            calls = calls * parallel + _read_calls(record.out, value, path)
-        elif role == "assistant":
-            calls = _read_tagged(record.out, as_text(value) or "", path)
-        elif role is None:
-            inner = Cursor(parse_or_none(as_text(value) or "") or turn.raw, turn.out, turn.path)
-            inner.leave("a turn of an unknown role", holds="text")
-        else:
-            record.out.say("user" if role == "user" else "system", as_text(value) or "")
-        calls = 0 if role in (None, "user", "system") else calls
-        turn.close()
-    return tools
-
-
-def _read_tagged(out: Transcript, text: str, path: str) -> int:
-    """Add what a model wrote with calls in tags; return how many calls it made."""
-    pieces = list(split_tags(text, _TAGS))
-    said = "".join(piece.text for piece in pieces if piece.tag is None).strip()
-    out.say("assistant", said)
-    if any(list_possible_calls(parse_text(unfence(said)), path)):
-        out.note_unread("call", path, "a text that is JSON of calls")
-    for piece in pieces:
-        if piece.tag == "think" and not piece.closed:
-            out.note_unread("text", path, "what follows a thought that does not end")
-            for inner in split_tags(piece.text, _TAGS):
-                if inner.tag not in (None, "think"):
-                    out.note_unread("call", path, "a call in a thought that does not end")
-    return sum([_read_calls(out, piece.text, path) for piece in pieces if piece.tag not in (None, "think")])
-
-
-def _read_calls(out: Transcript, value: JsonValue, path: str) -> int:
-    """Add the calls in JSON, or JSON text; return how many there are. What is not a call is reported as unread."""
-    raw = parse_or_none(value) if isinstance(value, str) else value
-    calls = raw if isinstance(raw, list) else [raw]
-    for item in calls:
-        try:
-            out.call(take_call(Cursor(item, out, path)), parallel=True)
-        except InputError:
-            out.note_unread("call", path, "a call that is no JSON object with a name")
-    return len(calls)
-
-
-class _Observation(NamedTuple):
-    content: JsonValue
-    call_id: str | None = None
-    tool: str | None = None
-
-
-def _read_results(out: Transcript, value: JsonValue, path: str, calls: int, *, alone: bool) -> None:
-    """Read a turn of results. `calls`: those made before it; `alone`: whether no other turn holds results of these calls."""
-    tagged = [piece.text for piece in split_tags(as_text(value) or "", ("tool_response",)) if piece.tag]
-    content = read_result_content(value)
-    raw = content if isinstance(content, list) and alone and 1 < calls == len(content) else [content]
-    results = [_observe(read_result_content(text.strip())) for text in tagged] or [
-        # Without tags, an object with a name and a content is a wrapping only if the name is that of a tool that was called.
-        one if (one := _observe(item)).tool is None or one.tool in out.called_tools else _Observation(item)
-        for item in raw
-    ]
-    if alone and len(results) == 1 < calls and results[0].call_id is None is results[0].tool:
-        out.note_unread("result", path, "one result of several calls")
-        return
-    for result in results:
-        out.add_result(result.call_id, ToolResult(result.content), path=path, tool=result.tool)
-
-
-def _observe(content: JsonValue) -> _Observation:
-    """Unwrap a result that Hermes labels with its tool's name."""
-    if isinstance(content, dict) and {"name", "content"} <= content.keys() <= {"name", "content", "tool_call_id"}:
-        return _Observation(content["content"], find_text(content, "tool_call_id"), find_text(content, "name"))
-    return _Observation(content)
-
-
-def _list_tools(record: Cursor, systems: list[str]) -> Tools:
-    """Return the tools that are listed, or those between tags, a list or one per line; None if a gap there would mislead."""
-    raw = record.take("tools")
-    if raw is not None and raw != "":
-        parsed = parse_or_none(raw) if isinstance(raw, str) else raw
-        if parsed is None:
-            raise InputError.at("/tools", "expected a list of tools, or one as JSON text")
-        return read_tools(parsed)
-    for text in [piece.text for system in systems for piece in split_tags(system, ("tools",)) if piece.tag]:
-        whole, written = parse_or_none(text), [line for line in text.splitlines() if line.strip()]
-        lines = whole if isinstance(whole, list) else [parse_or_none(line) for line in written]
-        try:
-            return read_tools(lines or None)
-        except InputError:
-            return None
-    return None
-
-
 FORMATS = (
     Format(
         name="python_calls",
@@ -325,13 +194,5 @@ FORMATS = (
         "(`ground_truth`).",
         hint="question with calls or result",
         gold=_find_bfcl_gold,
-    ),
-    Format(
-        name="sharegpt",
-        read=_read_sharegpt,
-        recognise=lambda record: holds(record, "conversations", "from") or holds(record, "conversations", "role"),
-        score=74,
-        summary="A line of a ShareGPT data set: `conversations` with calls.",
-        hint="conversations",
     ),
 )
