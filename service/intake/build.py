@@ -161,18 +161,12 @@ class Transcript:
         record: Record,
         *,
         tools: tuple[ToolDef, ...] | None,
-        trace_id: str | None = None,
-        state: Mapping[str, object] | None = None,
         output: AgentOutput | None = None,
     ) -> Trace:
-        """Build the finished trace of `record`, which is kept as `raw`.
-
-        `trace_id`, `state`: what holds the initial and the final state; absent: as the record says.
-        """
+        """Build the finished trace of `record`, which is kept as `raw`."""
         tools = self._offered if tools is None and not self._offers else tools
         raw = cast("JsonObject", record)  # a validated record is JSON
-        state = self.state if state is None else state
-        given = cast("JsonObject | None", raw.get("state") if state is None else state)
+        given = cast("JsonObject | None", raw.get("state") if self.state is None else self.state)
         captured = frozenset(name for name in ("initial", "final") if given is not None and name in given)
         answers, orphans = self.answers, ()
         if self.results:
@@ -185,7 +179,7 @@ class Transcript:
         catalogues = {agent: _add_offers(() if agent else tools, own) for agent, own in self._offers.items()}
         common = catalogues.pop(None, Catalogue(tools, {}))
         trace = Trace(
-            trace_id or self.id or cast("str | None", raw.get("id")),
+            self.id or cast("str | None", raw.get("id")),
             record["format"],
             common.tools,
             tuple(self.messages),

@@ -90,7 +90,7 @@ class Format:
     split: Callable[[JsonObject], Sequence[tuple[str, JsonObject]] | None] | None = None
     """Returns the records that one document of this format holds, with their pointers; None if it is no such document."""
     session: Callable[[JsonObject], str | None] | None = None
-    """Names the session that a line of a file belongs to: its lines are one record, `{"lines": [...]}`. None: no line of one."""
+    """Names the session that a line of a file belongs to; None: no line of one. Its lines are one record, `{"lines": [...]}`."""
     closed: bool = False
     """Whether other members are errors."""
 
@@ -118,6 +118,11 @@ class Format:
         found = self.read(root)
         root.close()
         return found if isinstance(found, (Trace, WrapperContents)) else out.build_trace(record, tools=found)
+
+
+def recognise_lines(session: Callable[[JsonObject], str | None]) -> Callable[[JsonObject], bool]:
+    """Return what recognises the lines of a file, in `lines`, by the session that one of them names."""
+    return lambda record: any(session(line) for line in list_objects(record.get("lines")))
 
 
 def take_tools(record: Cursor, *names: str) -> Tools:
@@ -150,11 +155,6 @@ def split_list(record: JsonObject, names: Sequence[str]) -> list[tuple[str, Json
     """Return the objects of the first of these members that is a list, each with its pointer; None if none has any."""
     name = next((name for name in names if list_elements(record.get(name))), "")
     return [(f"/{name}/{place}", one) for place, one in enumerate(list_objects(record.get(name)))] or None
-
-
-def recognise_lines(session: Callable[[JsonObject], str | None]) -> Callable[[JsonObject], bool]:
-    """Return what recognises the lines of a file, in `lines`, by the session that one of them names."""
-    return lambda record: any(session(line) for line in list_objects(record.get("lines")))
 
 
 class ByFormat:

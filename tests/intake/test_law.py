@@ -193,7 +193,9 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_no_call_is_lost_in_a_text(text: str) -> None:
-    assert accounts_for(read_trace(INPUT.validate_python({"format": "python_calls", "output": text})), "planted")
+    assert accounts_for(
+        read_trace(INPUT.validate_python({"format": "bfcl", "question": "?", "result": text})), "planted"
+    )
 
 
 REPEATS: list[tuple[Any, int]] = [

@@ -116,7 +116,7 @@ def _read_crewai(record: Cursor) -> Tools:
     for task in tasks or [record]:
         _read_task(task)
     if tasks:
-        _add_answer_of_crewai(record.out, record.text("raw"))
+        _add_answer(record.out, record.text("raw"))
     return None
 
 
@@ -130,13 +130,7 @@ def _read_task(task: Cursor) -> None:
     else:
         task.out.say("user", question)
         task.out.note_unread("call", task.path, "a call in the messages of a task, which the output lacks,")
-    _add_answer_of_crewai(task.out, task.text("raw"))
-
-
-def _add_answer_of_crewai(out: Transcript, answer: str) -> None:
-    """Add an answer, unless it ends what was said last."""
-    if answer and not out.get_last_text().rstrip().endswith(answer.rstrip()):
-        out.say("assistant", answer)
+    _add_answer(task.out, task.text("raw"))
 
 
 # smolagents: the steps of an agent's memory, as `get_full_steps` and `get_succinct_steps` return them, in `steps`.
@@ -159,7 +153,7 @@ def _read_smolagents(record: Cursor) -> Tools:
         elif "system_prompt" in step:
             record.out.say("system", step.text("system_prompt"))
         elif "output" in step:
-            _add_answer_of_smolagents(record.out, step.take("output"))
+            _add_answer(record.out, step.take("output"))
         else:
             step.leave("a plan" if "plan" in step else "a step of an unknown kind")
     return None
@@ -186,7 +180,7 @@ def _read_action(step: Cursor) -> None:
     if len(calls) == 1 and (failure or observed is not None):
         step.out.answer(ToolResult(failure or parse_text(observed), bool(failure)))
     if step.flag("is_final_answer"):
-        _add_answer_of_smolagents(step.out, final if answer is None else answer)
+        _add_answer(step.out, final if answer is None else answer)
 
 
 def _list_code_calls(code: str, listed: Cursor) -> list[ToolCall]:
@@ -204,9 +198,10 @@ def _list_code_calls(code: str, listed: Cursor) -> list[ToolCall]:
     return calls
 
 
-def _add_answer_of_smolagents(out: Transcript, answer: JsonValue) -> None:
+def _add_answer(out: Transcript, answer: JsonValue) -> None:
+    """Add an answer, unless it ends what was said last."""
     text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-    if text != out.get_last_text():
+    if text and not out.get_last_text().rstrip().endswith(text.rstrip()):
         out.say("assistant", text)
 
 

@@ -1,22 +1,36 @@
-"""Runs and test cases of benchmarks and evaluation libraries, some with gold: tau-bench, tau2-bench, Inspect, DeepEval, ragas."""
+"""Runs and cases of benchmarks and evaluation libraries, some with gold: tau-bench, tau2-bench, BFCL, Inspect, DeepEval, ragas."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import NotRequired, cast
 
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_object, find_text, list_elements, list_objects
-from service.core.trace import ToolResult
+from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
-from service.intake.build import Speech
+from service.intake.build import Speech, Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, split_list, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages, read_reply_message
 from service.intake.parts import take_call
-from service.intake.texts import read_result_content
+from service.intake.texts import (
+    THOUGHT,
+    build_tool_call,
+    drop_thoughts,
+    holds_calls,
+    looks_like_calls,
+    parse_calls,
+    parse_text,
+    read_result_content,
+)
+from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
+from service.intake.unread_parts.leftovers import Rest
+from service.intake.unread_parts.suspects import list_possible_calls
 
 # tau-bench (sierra-research/tau-bench), as its result files give it, `{task_id, trial, reward, info: {task: {actions, outputs}},
 # traj}`, or with everything inline: `{task_id, trial, messages, gold_actions, outputs, initial, gold, final}`. It signals a
@@ -109,6 +123,99 @@ def _split_tau2(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
         (f"/simulations/{index}", {**one, "task": tasks.get(str(one.get("task_id")))})
         for index, one in enumerate(list_objects(record["simulations"]))
     ]
+
+
+# Single-turn outputs on the Berkeley Function-Calling Leaderboard (ShishirPatil/gorilla): a question with an output.
+#
+# `calls` is the decoded output, `[{name: {param: value}}]`. It is null if decoding failed; `result` is then the raw output: a
+# text is the answer, a list `[{name: "<JSON string>"}]` holds calls, some of which may not parse. Without `calls`, a text that
+# consists of calls in Python is read as calls. All calls are made by one message. `underscore_to_dot` says that the model could
+# not write "." in a name and was shown "_" instead: tools and gold are renamed to match. The leaderboard's own type names
+# ("dict", "float", "tuple") stay in the parameters.
+
+_KEY = ("possible_answer", "ground_truth")
+
+
+def _read_bfcl(record: Cursor) -> Tools:
+    if "calls" not in record and "result" not in record:
+        raise InputError.at("", "expected a BFCL output in calls or result")
+    if question := record.text("question"):
+        record.out.say("user", question)
+    asked = record.items("question", of="a message") if isinstance(record.peek("question"), list) else ()
+    grouped = (one.items(of="a message") if isinstance(one.raw, list) else (one,) for one in asked)  # by turn
+    read_messages(record.out, chain.from_iterable(grouped), strict=True)
+    decoded, calls, result = "calls" in record, record.take("calls"), record.take("result")
+    for value, path in ((calls, "/calls"), (result if isinstance(result, list) else None, "/result")):
+        if not isinstance(value, list) and value is not None:
+            raise InputError.at(path, "expected an array")
+        wrong = next((index for index, call in enumerate(value or ()) if not isinstance(call, dict)), None)
+        if wrong is not None:
+            raise InputError.at(f"{path}/{wrong}", "expected an object")
+    if isinstance(result, str) and not decoded:
+        _read_written(record.out, result)
+    else:
+        _read_decoded(record.out, calls, result)
+    record.take_all("category", *_KEY)
+    record.out.state = {}
+    name = "functions" if "functions" in record else "function"
+    listed = record.take(name)
+    listed = [listed] if isinstance(listed, dict) and "name" in listed else listed  # early files store a lone one bare
+    tools, dotted = read_tools(listed, path=f"/{name}"), record.flag("underscore_to_dot")
+    return tools and tuple([replace(tool, name=_show_name(tool.name, dotted=dotted)) for tool in tools])
+
+
+def _read_written(out: Transcript, result: str) -> None:
+    """Add what a model wrote: as calls if it consists of them, otherwise as text."""
+    text = drop_thoughts(result)
+    calls = parse_calls(text)
+    out.say("assistant", text if calls is None else "")
+    unended = "".join([thought[1] for thought in THOUGHT.finditer(result) if not thought[2]])
+    if unended:
+        out.note_unread("text", "/result", "what follows a thought that does not end")
+    if (calls is None and holds_calls(text)) or holds_calls(unended):
+        out.note_unread("call", "/result", "a text that holds what looks like a call in Python")
+    for call in calls or ():
+        if call.arguments is None:
+            out.note_unread(
+                "call", "/result", f"a call of {call.name[:60]!r} whose arguments are not all named literals"
+            )
+        else:
+            out.call(build_tool_call(None, call.name, call.arguments), parallel=True)
+
+
+def _read_decoded(out: Transcript, calls: JsonValue, result: JsonValue) -> None:
+    if isinstance(result, str) and not calls:
+        out.say("assistant", result)
+        if calls is not None and (looks_like_calls(result) or any(list_possible_calls(parse_text(result), ""))):
+            out.note_unread("call", "/result", "a call in the output, which was decoded to none,")
+    elif calls is not None:
+        raw: list[JsonValue] = [{"name": call.name, "arguments": call.raw} for call in _list_decoded(result)]
+        out.leave(Rest(raw, "/result", "the output, beside what was decoded of it,", by_id=False))
+    for call in _list_decoded(result if calls is None else calls):
+        out.call(call)
+    out.close()  # the output is there, and may be empty
+
+
+def _list_decoded(output: JsonValue) -> list[ToolCall]:
+    return [build_tool_call(None, name, given) for call in list_objects(output) for name, given in call.items()]
+
+
+def _show_name(name: str, *, dotted: bool) -> str:
+    """Return a function's name as the model saw it."""
+    return name.replace(".", "_") if dotted else name
+
+
+def _find_bfcl_gold(record: JsonObject) -> dict[str, JsonValue] | None:
+    category = find_text(record, "category")  # in the "relevance" categories no key means that no function fits
+    if not record.keys() & set(_KEY) and "relevance" not in (category or ""):
+        return None
+    answer = record.get("possible_answer", record.get("ground_truth"))
+    dotted = record.get("underscore_to_dot") is True
+    answers: list[JsonValue] = [
+        {_show_name(name, dotted=dotted): one for name, one in call.items()} if isinstance(call, dict) else call
+        for call in list_elements(answer)
+    ]
+    return {"format": "bfcl", "category": category, "possible_answer": None if answer is None else answers}
 
 
 # Inspect: a tool failed if its message has an `error`. Long texts may stand in `attachments`. The `output` repeats the last
@@ -236,6 +343,16 @@ FORMATS = (
         hint="messages with a task_id and a termination_reason",
         gold=_find_tau2_gold,
         split=_split_tau2,
+    ),
+    Format(
+        name="bfcl",
+        read=_read_bfcl,
+        recognise=lambda record: "question" in record and ("calls" in record or "result" in record),
+        score=60,
+        summary="A question of the Berkeley leaderboard with `functions`, an output and perhaps `possible_answer` "
+        "(`ground_truth`).",
+        hint="question with calls or result",
+        gold=_find_bfcl_gold,
     ),
     Format(
         name="inspect_ai",

@@ -71,11 +71,8 @@ def _read(record: Cursor) -> Trace:
         record.out.say("assistant", answer)  # an argument of the last call
     stated = [span.get(name) for name in ("gen_ai.conversation.id", "session.id") for span in spans]
     stated += [span.trace for span in spans]
-    trace = record.out.build_trace(
-        cast("Record", raw),
-        trace_id=find_text(raw, "id") or next(filter(None, map(as_text, stated)), None),
-        tools=read_tools_on_offer(spans) if tools is None else tools,
-    )
+    record.out.id = find_text(raw, "id") or next(filter(None, map(as_text, stated)), None)
+    trace = record.out.build_trace(cast("Record", raw), tools=read_tools_on_offer(spans) if tools is None else tools)
     if tools is None:
         trace = _add_offers(trace, models, writer, agents)
     timed = [span for span in spans if span.timed]

@@ -272,7 +272,8 @@ def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) ->
         return
     written = parse_calls(block) if python else None
     if written:
-        known = [call for call in written if call.name in offered.tools] or (written if calling else [])
+        known = [call for call in written if call.name in offered.tools]
+        known = known or (written if calling or not offered.known else [])
         yield from (TextCall("Python", one.name, one.arguments, one.arguments is not None) for one in known)
     tag = _TOOL_TAG.fullmatch(block.strip())
     if tag and tag[1] in offered.tools:
