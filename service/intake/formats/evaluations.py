@@ -1,4 +1,4 @@
-"""Runs and cases of benchmarks and evaluation libraries, some with gold: tau-bench, tau2-bench, BFCL, Inspect, DeepEval, ragas."""
+"""Cases of benchmarks and evaluation libraries, some with gold: tau-bench, tau2-bench, BFCL, Inspect, DeepEval, ragas."""
 
 from __future__ import annotations
 

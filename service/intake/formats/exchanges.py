@@ -42,43 +42,34 @@ def _take_sample(record: Cursor) -> int | None:
 # A request and its response as a program logs them. The request may be the record itself. Also read: a line of a batch's
 # results (OpenAI's `response.body`, Anthropic's `result.message`), and Bedrock's invocation log.
 
-Ways = tuple[str, ...]
+_REQUESTS = ("request/body", "request", "input/inputBodyJson", "request_body")
+_RESPONSES = ("response/body", "response", "result/message", "output/outputBodyJson", "response_body")
 """Paths to the body of a request or a response, inner ones first."""
-_REQUESTS: Ways = ("request/body", "request", "input/inputBodyJson", "request_body")
-_RESPONSES: Ways = ("response/body", "response", "result/message", "output/outputBodyJson", "response_body")
-_OPERATION: tuple[Ways, Ways] = ("inputs",), ("output",)
+_OPERATION = ("inputs",), ("output",)
 """The same in a traced operation, which has an `op_name` (Weave)."""
 
 
 def _read_exchange(record: Cursor) -> WrapperContents:
     raw = record.members
     requests, responses = _OPERATION if "op_name" in raw else (_REQUESTS, _RESPONSES)
-    reply, way = _find_body(raw, responses)
+    (reply, way), (request, request_way) = _find_body(raw, responses), _find_body(raw, requests)
     if not reply:
         raise InputError.at("", 'expected {"request": {...}, "response": {...}}, or a line of a batch\'s results')
-    request, request_way = _find_body(raw, requests)
-    sample, trace_id = _take_sample(record), as_text(raw.get("id"))
+    sample = _take_sample(record)
     for taken in filter(None, (way, request_way)):
-        first, _, inner = taken.partition("/")
-        (record.child(first, of="what holds a body") if inner else record).take(inner or first)
-    _leave_beside(record, ("request", "input"), request_way, responses)
-    _leave_beside(record, ("response", "result", "output"), way, responses)
+        record.locate(taken)
+    for name in ("request", "input", "response", "result", "output"):  # another reply may hold what the model said
+        if record.peek(name) and all(one.partition("/")[0] != name for one in (way, request_way)):
+            answers = any(one.startswith(name) and _find_body(raw, (one,))[0] for one in responses)
+            what = f"the member {name!r} of the trace, beside what is read,"
+            record.member(name).leave(what, holds="text" if answers else "other", by_id=False)
     if not request and _is_request(raw):  # then everything beside the messages is part of the request
         request = {name: record.take(name) for name in record.list_untaken()}
     exchange = Exchange((request, f"/{request_way}" if request_way else ""), (reply, f"/{way}"), sample=sample)
-    return WrapperContents([exchange], id=trace_id, notes=record.out)
+    return WrapperContents([exchange], id=as_text(raw.get("id")), notes=record.out)
 
 
-def _leave_beside(record: Cursor, names: tuple[str, ...], chosen: str, responses: Ways) -> None:
-    """Leave what stands beside the body that is read; another reply may hold what the model said."""
-    for name in names:
-        if record.peek(name) and chosen.partition("/")[0] != name:
-            reply = any(way.partition("/")[0] == name and _find_body(record.members, (way,))[0] for way in responses)
-            what = f"the member {name!r} of the trace, beside {chosen or 'nothing'!r},"
-            record.member(name).leave(what, holds="text" if reply else "other", by_id=False)
-
-
-def _find_body(record: JsonObject, ways: Ways) -> tuple[dict[str, JsonValue], str]:
+def _find_body(record: JsonObject, ways: tuple[str, ...]) -> tuple[dict[str, JsonValue], str]:
     """Return the object at the first path that leads to one, and the path; {} if none does."""
     for way in ways:
         here: Mapping[str, JsonValue] = record
