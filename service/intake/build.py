@@ -31,7 +31,7 @@ from service.core.trace import (
     WrittenCall,
 )
 from service.intake.pairing import Answers, ResultEntry, pair
-from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_arguments, is_lost, list_endings, may_be_lost
+from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_arguments, find_ending, is_lost, may_be_lost
 from service.intake.unread_parts.leftovers import Leftover, ReplyEnd, Rest, sort_leftovers
 from service.intake.unread_parts.repeated_calls import TraceCalls
 from service.intake.unread_parts.suspects import Known
@@ -131,7 +131,7 @@ class Transcript:
 
     def end_reply(self, raw: JsonObject, path: str) -> None:
         """Note how the latest reply ended, if the object at `path` says so."""
-        for ending in list_endings(raw, path):
+        if (ending := find_ending(raw, path)) is not None:
             self.end_with(ending)
 
     def end_with(self, ending: Ending, *, called: bool = False) -> None:

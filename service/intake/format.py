@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NotRequired, Union, cast
 
 from pydantic import (
@@ -64,19 +64,19 @@ class WrapperContents:
     """The same for values in which calls may stand in texts and under dotted keys."""
 
 
+Reader = Callable[[Cursor], Tools | Trace | WrapperContents]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A trace format, as its module declares it in `FORMATS`."""
+    """A trace format, declared by decorating the function that reads it. Its name is the function's, its summary the docstring's.
 
-    name: str
-    summary: str
-    """One line that says what the format is."""
+    The function adds what happened to the cursor's transcript and returns the tools on offer; or, for a log that wraps a
+    conversation of another format, returns what it wraps. The record's `format`, `id` and `state` are not for it.
+    """
+
     hint: str
     """The members that `recognise` looks for, in words."""
-    read: Callable[[Cursor], Tools | Trace | WrapperContents]
-    """Adds what happened to the cursor's transcript and returns the tools on offer; or, for a log that wraps a conversation of
-    another format, returns what it wraps. The record's `format`, `id` and `state` are not for the reader.
-    """
     recognise: Callable[[JsonObject], bool]
     """Whether a record without `format` looks like this format."""
     score: int
@@ -93,6 +93,14 @@ class Format:
     """Names the session that a line of a file belongs to; None: no line of one. Its lines are one record, `{"lines": [...]}`."""
     closed: bool = False
     """Whether other members are errors."""
+    read: Reader = lambda _: None
+    name: str = ""
+    summary: str = ""
+
+    def __call__(self, read: Reader) -> Format:
+        """Declare the format that a function reads."""
+        summary = (read.__doc__ or "").partition("\n")[0]
+        return replace(self, read=read, name=getattr(read, "__name__", ""), summary=summary)
 
     def build_shape(self) -> type:
         """Build the TypedDict that a record is validated with: `format` is the literal name."""

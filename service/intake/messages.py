@@ -178,7 +178,7 @@ def read_reply_message(message: Cursor, *names: str) -> None:
         meta = message.child("response_metadata")
         if meta:
             message.out.end_reply(meta.members, meta.path)
-        message.speaks(silent=not (name or speech.calls or message.peek("audio")))
+        message.tells_of("reply", silent=not (name or speech.calls or message.peek("audio")))
 
 
 def _read_refusal(message: Cursor, speech: Speech) -> None:
@@ -306,7 +306,7 @@ class _Reply:
             self._add_call(older, older)
         if delta.take("audio"):
             self.audio = self.audio or f"{delta.path}/audio"
-        delta.speaks(silent=False)
+        delta.tells_of("reply", silent=False)
 
     def _add_call(self, piece: Cursor, function: Cursor) -> None:
         piece.take("type")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from pydantic import JsonValue
 
@@ -81,7 +80,16 @@ def read_said(record: Cursor, said: Mapping[str, Speaker], *, of: str = "a messa
 # Chat Completions and the Responses API
 
 
-def _read_openai(record: Cursor) -> Tools:
+@Format(
+    score=40,
+    recognise=lambda record: any(isinstance(record.get(name), list) for name in ("messages", "choices", "chunks")),
+    hint="messages, choices or chunks",
+)
+def openai(record: Cursor) -> Tools:
+    """A conversation in the form of Chat Completions: `messages`, then the reply in `choices` or, streamed, in `chunks`.
+
+    `sample`: which of several choices is read, from 0.
+    """
     if record.peek("messages") is None and not (record.peek("choices") or record.peek("chunks")):
         raise InputError.at("/messages", "required if there are no choices")
     read_said(record, {"messages": "user"}, strict=True)
@@ -97,7 +105,13 @@ def _read_openai(record: Cursor) -> Tools:
     return take_tools(record, "tools", "functions")
 
 
-def _read_responses(record: Cursor) -> Tools:
+@Format(
+    score=30,
+    recognise=lambda record: any(name in record for name in ("output", "items", "input")),
+    hint="input, output or items",
+)
+def openai_responses(record: Cursor) -> Tools:
+    """A conversation in the form of the Responses API: any of `input`, `output` and `items`, in this order."""
     if not any(name in record for name in ("input", "output", "items")):
         raise InputError.at("", "expected at least one of input, output and items")
     tools = list_objects(record.peek("tools"))  # a function has a name of its own; a hosted tool goes by its type
@@ -142,7 +156,15 @@ def _is_anthropic(record: JsonObject) -> bool:
     return not _ANTHROPIC_PARTS.isdisjoint(map(str, list_at(record, "messages/content/type")))
 
 
-def _read_bedrock(record: Cursor) -> Tools:
+@Format(
+    score=78,
+    recognise=lambda record: (
+        "toolConfig" in record or "assistant" in list_at(record, "output/message/role") or _has_blocks(record)
+    ),
+    hint="toolConfig, or blocks such as toolUse and toolResult",
+)
+def bedrock(record: Cursor) -> Tools:
+    """A conversation in the form of Bedrock's Converse: a request, a reply or both."""
     read_chat(record, _BEDROCK)
     listed = record.child("toolConfig").take("tools")
     specs: list[JsonValue] = []
@@ -166,7 +188,15 @@ def _has_blocks(record: JsonObject) -> bool:
 _HISTORY = ("automaticFunctionCallingHistory", "automatic_function_calling_history")
 
 
-def _read_gemini(record: Cursor) -> Tools:
+@Format(
+    score=79,
+    recognise=lambda record: (
+        isinstance(record.get("contents"), (list, str)) or isinstance(record.get("candidates"), list)
+    ),
+    hint="contents or candidates",
+)
+def gemini(record: Cursor) -> Tools:
+    """A conversation in Gemini's form: `contents`, then the reply's `candidates`."""
     if "contents" not in record and not record.peek("candidates"):
         raise InputError.at("", "expected contents, candidates or both")
     config = record.child("config", of="the configuration")
@@ -248,7 +278,13 @@ _VERCEL = Chat(said={"system": "system", "messages": "user"})
 _VERCEL_PARTS = frozenset({"tool-call", "tool-result", "tool-error", "dynamic-tool", "step-start"})
 
 
-def _read_ollama(record: Cursor) -> Tools:
+@Format(
+    score=88,
+    recognise=lambda record: isinstance(record.get("message"), dict) and isinstance(record.get("done"), bool),
+    hint="a message with done",
+)
+def ollama(record: Cursor) -> Tools:
+    """A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known."""
     tools = read_chat(record, _OLLAMA)
     if record.peek("done") is False:
         record.out.end_with(Ending("unfinished", "/done"))
@@ -260,85 +296,42 @@ def _read_ollama(record: Cursor) -> Tools:
 _AZURE = Chat(said={"query": "user", "response": "assistant"}, tools=("tool_definitions",))
 
 
-FORMATS = (
-    Format(
-        name="openai",
-        read=_read_openai,
-        recognise=lambda record: any(isinstance(record.get(name), list) for name in ("messages", "choices", "chunks")),
-        score=40,
-        summary="A conversation in the form of Chat Completions: `messages`, then the reply in `choices` or, streamed, in "
-        "`chunks`. `sample`: which of several choices is read, from 0.",
-        hint="messages, choices or chunks",
-    ),
-    Format(
-        name="openai_responses",
-        read=_read_responses,
-        recognise=lambda record: any(name in record for name in ("output", "items", "input")),
-        score=30,
-        summary="A conversation in the form of the Responses API: any of `input`, `output` and `items`, in this order.",
-        hint="input, output or items",
-    ),
-    Format(
-        name="anthropic",
-        read=partial(read_chat, chat=_ANTHROPIC),
-        recognise=_is_anthropic,
-        score=50,
-        summary="A conversation in the form of Anthropic's Messages: `messages`, then the reply's `content`.",
-        hint="messages with system, input_schema of tools or tool_use blocks, or the content of a reply",
-    ),
-    Format(
-        name="bedrock",
-        read=_read_bedrock,
-        recognise=lambda record: (
-            "toolConfig" in record or "assistant" in list_at(record, "output/message/role") or _has_blocks(record)
-        ),
-        score=78,
-        summary="A conversation in the form of Bedrock's Converse: a request, a reply or both.",
-        hint="toolConfig, or blocks such as toolUse and toolResult",
-    ),
-    Format(
-        name="gemini",
-        read=_read_gemini,
-        recognise=lambda record: (
-            isinstance(record.get("contents"), (list, str)) or isinstance(record.get("candidates"), list)
-        ),
-        score=79,
-        summary="A conversation in Gemini's form: `contents`, then the reply's `candidates`.",
-        hint="contents or candidates",
-    ),
-    Format(
-        name="ollama",
-        read=_read_ollama,
-        recognise=lambda record: isinstance(record.get("message"), dict) and isinstance(record.get("done"), bool),
-        score=88,
-        summary="A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known.",
-        hint="a message with done",
-    ),
-    Format(
-        name="vercel",
-        read=partial(read_chat, chat=_VERCEL),
-        recognise=lambda record: (
-            holds(record, "messages", "role", "toolInvocations")
-            or holds(record, "messages/parts", "type")
-            or not _VERCEL_PARTS.isdisjoint(map(str, list_at(record, "messages/content/type")))
-        ),
-        score=56,
-        summary="Messages of Vercel's AI SDK, with the tools if they are known.",
-        hint="messages with parts, or with tool-call and tool-result",
-    ),
-    Format(
-        name="azure",
-        read=partial(read_chat, chat=_AZURE),
-        recognise=lambda record: (
-            (
-                isinstance(record.get("query"), list)
-                or isinstance(record.get("response"), list)
-                or "tool_definitions" in record
-            )
-            and all(isinstance(record.get(name), (str, list)) for name in _AZURE.said)
-        ),
-        score=87,
-        summary="Azure AI evaluation's `query` and `response`, with `tool_definitions`.",
-        hint="query with response, of messages",
-    ),
+@Format(
+    score=50,
+    recognise=_is_anthropic,
+    hint="messages with system, input_schema of tools or tool_use blocks, or the content of a reply",
 )
+def anthropic(record: Cursor) -> Tools:
+    """A conversation in the form of Anthropic's Messages: `messages`, then the reply's `content`."""
+    return read_chat(record, _ANTHROPIC)
+
+
+@Format(
+    score=56,
+    recognise=lambda record: (
+        holds(record, "messages", "role", "toolInvocations")
+        or holds(record, "messages/parts", "type")
+        or not _VERCEL_PARTS.isdisjoint(map(str, list_at(record, "messages/content/type")))
+    ),
+    hint="messages with parts, or with tool-call and tool-result",
+)
+def vercel(record: Cursor) -> Tools:
+    """Messages of Vercel's AI SDK, with the tools if they are known."""
+    return read_chat(record, _VERCEL)
+
+
+@Format(
+    score=87,
+    recognise=lambda record: (
+        (
+            isinstance(record.get("query"), list)
+            or isinstance(record.get("response"), list)
+            or "tool_definitions" in record
+        )
+        and all(isinstance(record.get(name), (str, list)) for name in _AZURE.said)
+    ),
+    hint="query with response, of messages",
+)
+def azure(record: Cursor) -> Tools:
+    """Azure AI evaluation's `query` and `response`, with `tool_definitions`."""
+    return read_chat(record, _AZURE)

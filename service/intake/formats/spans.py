@@ -40,7 +40,14 @@ from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.repeated_calls import KnownCalls
 
 
-def _read(record: Cursor) -> Trace:
+@Format(
+    score=80,
+    recognise=lambda record: isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list),
+    hint="spans or resourceSpans",
+    split=split_export,
+)
+def spans(record: Cursor) -> Trace:
+    """OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say."""
     raw = record.members
     record.drop()
     spans = read_spans(raw.get("spans"), raw.get("resourceSpans"))
@@ -204,16 +211,3 @@ def _sum_usage(duration: float | None, models: Sequence[Span]) -> ResourceUsage 
 
 def _is_amount(value: JsonValue) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
-
-
-FORMATS = (
-    Format(
-        name="spans",
-        read=_read,
-        recognise=lambda record: isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list),
-        score=80,
-        summary="OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
-        hint="spans or resourceSpans",
-        split=split_export,
-    ),
-)
