@@ -1,6 +1,6 @@
 """What the APIs of providers take and give: a conversation as sent, the reply as received, and the tools on offer.
 
-Most say where their parts stand, in a table, and are read by one reader. Chat Completions has no marker for a failed tool; the
+Most differ in where their parts stand, and are read by one reader. Chat Completions has no marker for a failed tool; the
 optional `is_error` on a tool message serves as one. Adjacent items of the Responses API, and calls right after an assistant's
 text, were made by one message.
 """
@@ -8,7 +8,6 @@ text, were made by one message.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -30,39 +29,30 @@ from service.intake.texts import to_snake
 from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chat:
-    """Where an API's parts stand in a record."""
-
-    said: Mapping[str, Speaker]
-    """The members that hold messages, in order, each with who speaks where it is a bare text."""
-    reply: tuple[str, ...] = ()
-    """The members on the way to the message of the reply. `content`: the record itself is that message."""
-    tools: tuple[str, ...] = ("tools",)
-    strict: bool = False
-    """Whether a message of an unknown role is an error."""
+_SAID: Mapping[str, Speaker] = {"system": "system", "messages": "user"}
 
 
-def read_chat(record: Cursor, chat: Chat) -> Tools:
-    """Read a record of the API. Raises InputError: it has none of the members that could hold a message."""
-    holders = [name for name, speaker in chat.said.items() if speaker != "system"] + [*chat.reply[:1]]
+def read_chat(
+    record: Cursor, *reply: str, said: Mapping[str, Speaker] = _SAID, tools: str = "tools", strict: bool = False
+) -> Tools:
+    """Read a record of an API. Raises InputError: it has none of the members that could hold a message.
+
+    `reply`: the members on the way to the message of the reply; `content`: the record itself is that message. `said`: the
+    members that hold messages, in order, each with who speaks where it is a bare text. `strict`: an unknown role is an error.
+    """
+    holders = [name for name, speaker in said.items() if speaker != "system"] + [*reply[:1]]
     if not any(record.peek(name) is not None for name in holders):
         raise InputError.at("", f"expected at least one of {', '.join(holders)}")
-    read_said(record, chat.said, strict=chat.strict)
-    reply = Cursor(None, record.out)
-    if chat.reply == ("content",):
-        reply = record if record.peek("content") else reply
-    elif chat.reply:
-        reply = record
-        for name in chat.reply:
-            reply = reply.child(name, of="a message")
-    if reply:
-        reply.take_all("role", *(("type",) if reply is record else ()))
-        read_reply_message(reply)
-    if reply or "content" in record or not record.out.has_replied():
+    read_said(record, said, strict=strict)
+    found = record if reply and (reply != ("content",) or record.peek("content")) else Cursor(None, record.out)
+    for name in reply if reply != ("content",) else ():
+        found = found.child(name, of="a message")
+    if found:
+        found.take_all("role", *(("type",) if found is record else ()))
+        read_reply_message(found)
+    if found or "content" in record or not record.out.has_replied():
         record.out.end_reply(record.members, "")
-    return take_tools(record, *chat.tools)
+    return take_tools(record, tools)
 
 
 def read_said(record: Cursor, said: Mapping[str, Speaker], *, of: str = "a message", strict: bool = False) -> None:
@@ -77,7 +67,8 @@ def read_said(record: Cursor, said: Mapping[str, Speaker], *, of: str = "a messa
             read_messages(record.out, record.items(name, of=of), strict=strict)
 
 
-# Chat Completions and the Responses API
+_ITEMS: Mapping[str, Speaker] = {"instructions": "system", "input": "user", "output": "assistant", "items": "assistant"}
+"""Members of the Responses API."""
 
 
 @Format(
@@ -116,13 +107,7 @@ def openai_responses(record: Cursor) -> Tools:
         raise InputError.at("", "expected at least one of input, output and items")
     tools = list_objects(record.peek("tools"))  # a function has a name of its own; a hosted tool goes by its type
     record.out.hosted = [str(one.get("type")) for one in tools if not one.keys() & {"name", "function", "custom"}]
-    said: Mapping[str, Speaker] = {
-        "instructions": "system",
-        "input": "user",
-        "output": "assistant",
-        "items": "assistant",
-    }
-    read_said(record, said, of="an item")
+    read_said(record, _ITEMS, of="an item")
     status, reason = record.text("status"), record.child("incomplete_details").text("reason")
     if record.peek("error"):
         record.out.end_reply({"error": record.peek("error")}, "")
@@ -135,8 +120,6 @@ def openai_responses(record: Cursor) -> Tools:
 
 # Anthropic and Bedrock
 
-_ANTHROPIC = Chat(said={"system": "system", "messages": "user"}, reply=("content",), strict=True)
-_BEDROCK = Chat(said={"system": "system", "messages": "user"}, reply=("output", "message"), tools=())
 _ANTHROPIC_PARTS = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"}
 )
@@ -157,6 +140,16 @@ def _is_anthropic(record: JsonObject) -> bool:
 
 
 @Format(
+    score=50,
+    recognise=_is_anthropic,
+    hint="messages with system, input_schema of tools or tool_use blocks, or the content of a reply",
+)
+def anthropic(record: Cursor) -> Tools:
+    """A conversation in the form of Anthropic's Messages: `messages`, then the reply's `content`."""
+    return read_chat(record, "content", strict=True)
+
+
+@Format(
     score=78,
     recognise=lambda record: (
         "toolConfig" in record or "assistant" in list_at(record, "output/message/role") or _has_blocks(record)
@@ -165,7 +158,7 @@ def _is_anthropic(record: JsonObject) -> bool:
 )
 def bedrock(record: Cursor) -> Tools:
     """A conversation in the form of Bedrock's Converse: a request, a reply or both."""
-    read_chat(record, _BEDROCK)
+    read_chat(record, "output", "message", tools="")
     listed = record.child("toolConfig").take("tools")
     specs: list[JsonValue] = []
     for tool in list_objects(listed):
@@ -273,8 +266,6 @@ def _lower(schema: JsonValue) -> JsonValue:
 
 # Ollama and Vercel's AI SDK
 
-_OLLAMA = Chat(said={"messages": "user"}, reply=("message",))
-_VERCEL = Chat(said={"system": "system", "messages": "user"})
 _VERCEL_PARTS = frozenset({"tool-call", "tool-result", "tool-error", "dynamic-tool", "step-start"})
 
 
@@ -285,25 +276,10 @@ _VERCEL_PARTS = frozenset({"tool-call", "tool-result", "tool-error", "dynamic-to
 )
 def ollama(record: Cursor) -> Tools:
     """A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known."""
-    tools = read_chat(record, _OLLAMA)
+    tools = read_chat(record, "message")
     if record.peek("done") is False:
         record.out.end_with(Ending("unfinished", "/done"))
     return tools
-
-
-# Azure's evaluations
-
-_AZURE = Chat(said={"query": "user", "response": "assistant"}, tools=("tool_definitions",))
-
-
-@Format(
-    score=50,
-    recognise=_is_anthropic,
-    hint="messages with system, input_schema of tools or tool_use blocks, or the content of a reply",
-)
-def anthropic(record: Cursor) -> Tools:
-    """A conversation in the form of Anthropic's Messages: `messages`, then the reply's `content`."""
-    return read_chat(record, _ANTHROPIC)
 
 
 @Format(
@@ -317,7 +293,12 @@ def anthropic(record: Cursor) -> Tools:
 )
 def vercel(record: Cursor) -> Tools:
     """Messages of Vercel's AI SDK, with the tools if they are known."""
-    return read_chat(record, _VERCEL)
+    return read_chat(record)
+
+
+# Azure's evaluations
+
+_AZURE: Mapping[str, Speaker] = {"query": "user", "response": "assistant"}
 
 
 @Format(
@@ -328,10 +309,10 @@ def vercel(record: Cursor) -> Tools:
             or isinstance(record.get("response"), list)
             or "tool_definitions" in record
         )
-        and all(isinstance(record.get(name), (str, list)) for name in _AZURE.said)
+        and all(isinstance(record.get(name), (str, list)) for name in _AZURE)
     ),
     hint="query with response, of messages",
 )
 def azure(record: Cursor) -> Tools:
     """Azure AI evaluation's `query` and `response`, with `tool_definitions`."""
-    return read_chat(record, _AZURE)
+    return read_chat(record, said=_AZURE, tools="tool_definitions")

@@ -154,6 +154,22 @@ _LANGFUSE = Store(
     error=("level",),
     failed="ERROR",
 )
+
+
+def _is_langfuse(record: JsonObject) -> bool:
+    of_span = {"spanId", "span_id", "attributes"}
+    return isinstance(record.get("observations"), list) or any(
+        "traceId" in one and "input" in one and not one.keys() & of_span
+        for one in (record, *list_objects(record.get("data")))
+    )
+
+
+@Format(score=83, recognise=_is_langfuse, hint="observations, or a traceId with input")
+def langfuse(record: Cursor) -> WrapperContents:
+    """A Langfuse trace with its observations, one observation, or a page of one trace's observations."""
+    return read_store(record, _LANGFUSE)
+
+
 _LANGSMITH = Store(
     entries=("runs",),
     below="child_runs",
@@ -166,6 +182,18 @@ _LANGSMITH = Store(
     start=("start_time", "dotted_order"),
     parent=("parent_run_id",),
 )
+
+
+@Format(
+    score=84,
+    recognise=lambda record: "run_type" in record or holds(record, "runs", "run_type"),
+    hint="a run_type, or runs that have one",
+)
+def langsmith(record: Cursor) -> WrapperContents:
+    """A LangSmith run, or all `runs` of a trace."""
+    return read_store(record, _LANGSMITH)
+
+
 _MLFLOW = Store(
     entries=("data/spans",),
     ids=("info/trace_id", "info/request_id"),
@@ -178,34 +206,6 @@ _MLFLOW = Store(
     error=("status_code", "status"),
     failed="ERROR",
     whole=("info", "attributes"),
-)
-_OPIK = Store(
-    entries=("spans",),
-    ids=("trace_id", "id"),
-    trace="trace_id",
-    kinds=frozenset({"GENERAL", "TOOL", "LLM", "GUARDRAIL"}),
-    parent=("parent_span_id",),
-    error=("error_info",),
-)
-_BRAINTRUST = Store(
-    entries=("events",),
-    ids=("root_span_id",),
-    trace="root_span_id",
-    kind=("span_attributes/type",),
-    tools="metadata/tools",
-    start=("created",),
-    parent=("span_parents",),
-    name=("span_attributes/name",),
-)
-_AGENTS = Store(
-    entries=("lines",),
-    ids=(),
-    kind=("span_data/type",),
-    input=("span_data/input",),
-    output=("span_data/output",),
-    start=("started_at",),
-    parent=("parent_id",),
-    name=("span_data/name",),
 )
 
 
@@ -220,6 +220,41 @@ def mlflow(record: Cursor) -> WrapperContents:
         if looks_like_call(span.members):
             record.out.note_unread("call", span.path, "a span that is a call")
     return read_store(record, _MLFLOW)
+
+
+_OPIK = Store(
+    entries=("spans",),
+    ids=("trace_id", "id"),
+    trace="trace_id",
+    kinds=frozenset({"GENERAL", "TOOL", "LLM", "GUARDRAIL"}),
+    parent=("parent_span_id",),
+    error=("error_info",),
+)
+
+
+@Format(
+    score=85,
+    recognise=lambda record: any(
+        "trace_id" in one and str(one.get("type")).upper() in _OPIK.kinds and "input" in one
+        for one in (record, *list_objects(record.get("spans")))
+    ),
+    hint="spans with a trace_id, a type such as llm, and an input",
+)
+def opik(record: Cursor) -> WrapperContents:
+    """An Opik trace with its spans, or one span."""
+    return read_store(record, _OPIK)
+
+
+_BRAINTRUST = Store(
+    entries=("events",),
+    ids=("root_span_id",),
+    trace="root_span_id",
+    kind=("span_attributes/type",),
+    tools="metadata/tools",
+    start=("created",),
+    parent=("span_parents",),
+    name=("span_attributes/name",),
+)
 
 
 @Format(
@@ -239,14 +274,16 @@ def braintrust(record: Cursor) -> WrapperContents:
     return read_store(record, _BRAINTRUST)
 
 
-def _is_langfuse(record: JsonObject) -> bool:
-    of_span = {"spanId", "span_id", "attributes"}
-    return isinstance(record.get("observations"), list) or any(
-        "traceId" in one and "input" in one and not one.keys() & of_span
-        for one in (record, *list_objects(record.get("data")))
-    )
-
-
+_AGENTS = Store(
+    entries=("lines",),
+    ids=(),
+    kind=("span_data/type",),
+    input=("span_data/input",),
+    output=("span_data/output",),
+    start=("started_at",),
+    parent=("parent_id",),
+    name=("span_data/name",),
+)
 _IDLE_SPANS = frozenset(
     ["agent", "handoff", "guardrail", "custom", "mcp_tools", "task", "turn", "speech", "speech_group", "transcription"]
 )
@@ -293,32 +330,3 @@ def openai_agents(record: Cursor) -> Tools | WrapperContents:
         elif kind not in _IDLE_SPANS and not exchanges:
             body.leave("a span of an unknown type", holds="call")
     return read_entries(record, spans, _AGENTS, record.out.id) if exchanges else None
-
-
-@Format(score=83, recognise=_is_langfuse, hint="observations, or a traceId with input")
-def langfuse(record: Cursor) -> WrapperContents:
-    """A Langfuse trace with its observations, one observation, or a page of one trace's observations."""
-    return read_store(record, _LANGFUSE)
-
-
-@Format(
-    score=84,
-    recognise=lambda record: "run_type" in record or holds(record, "runs", "run_type"),
-    hint="a run_type, or runs that have one",
-)
-def langsmith(record: Cursor) -> WrapperContents:
-    """A LangSmith run, or all `runs` of a trace."""
-    return read_store(record, _LANGSMITH)
-
-
-@Format(
-    score=85,
-    recognise=lambda record: any(
-        "trace_id" in one and str(one.get("type")).upper() in _OPIK.kinds and "input" in one
-        for one in (record, *list_objects(record.get("spans")))
-    ),
-    hint="spans with a trace_id, a type such as llm, and an input",
-)
-def opik(record: Cursor) -> WrapperContents:
-    """An Opik trace with its spans, or one span."""
-    return read_store(record, _OPIK)
