@@ -70,6 +70,8 @@ class Transcript:
         """Names the trace, if the source says it elsewhere than in `id`."""
         self.state: Mapping[str, object] | None = None
         """What holds the initial and the final state, if that is not `state`."""
+        self.sparse = False
+        """Whether the source leaves out what it did not capture: a call without arguments had some."""
         self.hosted: Sequence[str] = ()
         """Names of the provider's own tools that are on offer."""
         self._closed = False
@@ -157,11 +159,7 @@ class Transcript:
         self.answers[len(self.steps) - 1] = result
 
     def build_trace(
-        self,
-        record: Record,
-        *,
-        tools: tuple[ToolDef, ...] | None,
-        output: AgentOutput | None = None,
+        self, record: Record, *, tools: tuple[ToolDef, ...] | None, output: AgentOutput | None = None
     ) -> Trace:
         """Build the finished trace of `record`, which is kept as `raw`."""
         tools = self._offered if tools is None and not self._offers else tools

@@ -183,6 +183,7 @@ def take_call(part: Cursor) -> ToolCall:
         if (
             isinstance(function, dict)
             and _PLAIN_FUNCTION.issuperset(function)
+            and ("arguments" in function or not part.out.sparse)
             and (name := as_text(function.get("name")))
         ):
             part.drop()
@@ -205,7 +206,8 @@ def take_call(part: Cursor) -> ToolCall:
         body.take(*ARGUMENTS)
         return ToolCall(call_id or None, name, None, problem, problem)
     partial = body.take("partialArgs", "partial_args") and not body.peek("args")
-    if partial or body.peek("state") in ("input-streaming", "partial-call"):  # pieces of a stream
+    partial = partial or body.peek("state") in ("input-streaming", "partial-call")  # pieces of a stream
+    if partial or (part.out.sparse and not any(one in body for one in ARGUMENTS)):
         return ToolCall(call_id or None, name, None, captured=False)
     given = next((key for key in ARGUMENTS if body.peek(key) is not None), "")
     return build_tool_call(call_id, name, body.take(given) if given else None)

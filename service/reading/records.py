@@ -12,7 +12,7 @@ from service.core.json.values import name_type
 from service.errors import InputError, TooLargeError
 from service.intake.format import list_at
 from service.intake.reading import guess_format, name_session, split_record
-from service.reading.places import BadRecord, TraceRecord
+from service.reading.places import AnyRecord, BadRecord, TraceRecord
 
 Record = Mapping[str, JsonValue]
 
@@ -34,9 +34,7 @@ PAGES = ("data", "results", "records", "rows", "traces", "samples", "test_cases"
 """Members that hold the records of a page, as APIs and exports wrap them."""
 
 
-def find_traces(
-    records: Iterable[TraceRecord | BadRecord], *, most: int = MAX_JOINED
-) -> Iterator[TraceRecord | BadRecord]:
+def find_traces(records: Iterable[AnyRecord], *, most: int = MAX_JOINED) -> Iterator[AnyRecord]:
     """Yield the traces in the records of one file, in order; what cannot be read stays in its place.
 
     A trace that would be joined of more than `most` records is refused.
@@ -44,9 +42,7 @@ def find_traces(
     return split_samples(join_messages(split_pages(join_sessions(records, most)), most))
 
 
-def join_sessions(
-    records: Iterable[TraceRecord | BadRecord], most: int = MAX_JOINED
-) -> Iterator[TraceRecord | BadRecord]:
+def join_sessions(records: Iterable[AnyRecord], most: int = MAX_JOINED) -> Iterator[AnyRecord]:
     """Yield the records, with the lines of one session as one record, `{"lines": [...]}`; it ends with another session's line.
 
     A line that cannot be read stands alone.
@@ -71,14 +67,14 @@ def join_sessions(
     yield from _join_lines(waiting, name, most)
 
 
-def _join_lines(records: Sequence[TraceRecord], name: str, most: int) -> Iterator[TraceRecord | BadRecord]:
+def _join_lines(records: Sequence[TraceRecord], name: str, most: int) -> Iterator[AnyRecord]:
     if len(records) > most:
         yield BadRecord(records[0].place, TooLargeError.at("", f"a session of more than {most} lines"))
     elif records:
         yield TraceRecord(records[0].place, {"format": name, "lines": [record.value for record in records]})
 
 
-def split_pages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
+def split_pages(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
     """Yield the records; those that a document of a format holds, or the elements of a page, instead of the whole.
 
     A page is a record that is nothing but a list of records, and no trace of a known format.
@@ -109,9 +105,7 @@ def _find_page(value: Record) -> str | None:
     return names[0]
 
 
-def join_messages(
-    records: Iterable[TraceRecord | BadRecord], most: int = MAX_JOINED
-) -> Iterator[TraceRecord | BadRecord]:
+def join_messages(records: Iterable[AnyRecord], most: int = MAX_JOINED) -> Iterator[AnyRecord]:
     """Yield the records of a file, joined into one trace if they are a list whose elements are all messages.
 
     The trace is {"messages": [...]}, or {"items": [...]} for the Responses API, {"chunks": [...]} for a stream, {"steps": [...]}
@@ -157,7 +151,7 @@ REPLY_PATHS = ("choices", "candidates", "response/choices", "response/candidates
 """Where the replies are in a trace."""
 
 
-def split_samples(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
+def split_samples(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
     """Yield the records, one with several replies once per reply; `sample` says which reply it stands for."""
     for record in records:
         trace = {} if isinstance(record, BadRecord) else find_object(record.value, "trace") or record.value

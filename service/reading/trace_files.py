@@ -33,7 +33,7 @@ from service.reading.documents import (
     split_elements,
 )
 from service.reading.opening import DAMAGED, HEAD_BYTES, explain_damage, list_files, open_files
-from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
+from service.reading.places import PLAIN, AnyRecord, BadRecord, Layout, RecordPlace, TraceRecord
 from service.reading.records import PAGES
 from service.reading.strict_json import Limits, parse_strictly
 from service.reading.tables import is_table, read_table
@@ -54,7 +54,7 @@ def scan_records(
     name: str | None = None,
     max_document: int = MAX_DOCUMENT_BYTES,
     layout: Layout = PLAIN,
-) -> Iterator[TraceRecord | BadRecord]:
+) -> Iterator[AnyRecord]:
     """Yield every record of a file or stream, in order; one that cannot be read is a BadRecord, and the rest is still read.
 
     Content never raises an error. A file without records, one that cannot be opened, truncated gzip and a byte order mark are
@@ -73,7 +73,7 @@ def scan_records(
 
 def _scan_file(
     source: Path | str | BinaryIO, name: str, limits: Limits, max_document: int, layout: Layout
-) -> Iterator[TraceRecord | BadRecord]:
+) -> Iterator[AnyRecord]:
     try:
         with open_files(source, name, layout.encoding) as files:
             for inner, stream in files:
@@ -89,7 +89,7 @@ def _scan_file(
 
 def scan_lines(
     stream: BinaryIO, *, limits: Limits, name: str, max_line: int = MAX_DOCUMENT_BYTES
-) -> Iterator[TraceRecord | BadRecord]:
+) -> Iterator[AnyRecord]:
     """Yield every record of a stream known to be JSON Lines, like `scan_records`: each line is one, whatever it looks like.
 
     Gzip is not unpacked. `max_line` (bytes): how far to search for the end of a line that is too long.
@@ -105,7 +105,7 @@ def _peek(stream: BinaryIO) -> bytes:
         return b""
 
 
-def _read_requests(stream: BinaryIO, source: str, max_size: int) -> Iterator[TraceRecord | BadRecord]:
+def _read_requests(stream: BinaryIO, source: str, max_size: int) -> Iterator[AnyRecord]:
     """Yield requests in protobuf. What follows a truncated or too large one is not read."""
     number = 0
     try:
@@ -146,7 +146,7 @@ class _RecordReader:
         self._line = 0
         self._at_start = True
 
-    def read(self, *, as_lines: bool = False) -> Iterator[TraceRecord | BadRecord]:
+    def read(self, *, as_lines: bool = False) -> Iterator[AnyRecord]:
         """Yield the records. OSError only if the stream cannot be read at all; a later failure is a BadRecord."""
         empty = True
         try:
@@ -162,7 +162,7 @@ class _RecordReader:
             if empty:
                 yield BadRecord(RecordPlace(self._source), InputError.at("", "there is no record in it"))
 
-    def _read_any(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
+    def _read_any(self, first: bytes) -> Iterator[AnyRecord]:
         if first.lstrip().startswith(b"["):
             yield from self._read_list(first)
         elif first.startswith(EVENT_STARTS):
@@ -172,7 +172,7 @@ class _RecordReader:
         else:
             yield from self._read_objects(first)
 
-    def _read_list(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
+    def _read_list(self, first: bytes) -> Iterator[AnyRecord]:
         """Read each element separately, so that a broken one does not spoil the others."""
         begin = self._line
         for index, piece in enumerate(split_elements(first, self._stream.read, self._max_document)):
@@ -184,7 +184,7 @@ class _RecordReader:
             elif piece.data.strip() or self._read_next_line():
                 yield self._refuse(MalformedError.at("", "something follows the list, and was not read"))
 
-    def _read_objects(self, line: bytes, *, as_lines: bool = False) -> Iterator[TraceRecord | BadRecord]:
+    def _read_objects(self, line: bytes, *, as_lines: bool = False) -> Iterator[AnyRecord]:
         """Read objects, each on one line or, unless `as_lines`, broken into several."""
         while line:
             place = self._locate()
@@ -238,7 +238,7 @@ class _RecordReader:
         if size > self._max_document:
             raise TooLargeError.at("", f"a JSON document of more than {self._max_document} bytes; {AS_LINES}")
 
-    def _read_record(self, line: bytes, place: RecordPlace) -> Iterator[TraceRecord | BadRecord]:
+    def _read_record(self, line: bytes, place: RecordPlace) -> Iterator[AnyRecord]:
         """Read a line: a record, several that follow one another, or a page of them, which may be as long as a document."""
         if not self._is_too_long(line):
             yield from self._read_documents(line, place)
@@ -262,7 +262,7 @@ class _RecordReader:
         most = most or f"a record of more than {self._limits.max_bytes} bytes"
         yield BadRecord(place, TooLargeError.at("", most), b"" if page else line)
 
-    def _read_documents(self, data: bytes, place: RecordPlace) -> Iterator[TraceRecord | BadRecord]:
+    def _read_documents(self, data: bytes, place: RecordPlace) -> Iterator[AnyRecord]:
         """Read one document, or several that follow one another."""
         record = self._parse(data, place)
         pieces = split_documents(data) if isinstance(record, BadRecord) else []
@@ -273,7 +273,7 @@ class _RecordReader:
             line = None if place.line is None else place.line + data.count(b"\n", 0, start)
             yield self._parse(data[start:end], replace(place, line=line))
 
-    def _parse(self, data: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
+    def _parse(self, data: bytes, place: RecordPlace) -> AnyRecord:
         limits = self._limits
         if len(data) > limits.max_bytes and _MANY.match(data):
             limits = replace(limits, max_bytes=self._max_document, max_items=self._max_document)

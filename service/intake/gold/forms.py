@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from service.core.expectations.expectation import Expectation
 from service.core.gates.published import get_list, get_mapping, list_properties
+from service.core.json.members import find_text
 from service.core.json.parsing import read_structure
 from service.core.models.kinds import FrozenModel, Several
 from service.core.trace import ToolDef
@@ -210,8 +211,8 @@ def _read_call(raw: JsonValue, path: str) -> dict[str, JsonValue]:
         return _read_call(raw["function"], f"{path}/function")
     if not isinstance(raw, dict):
         raise InputError.at(path, "an expected call is an object with a name and arguments")
-    name = next((raw[key] for key in ("name", "function_name", "function") if key in raw), None)
-    if not isinstance(name, str) or not name:
+    name = find_text(raw, "name", "function_name", "function")
+    if not name:
         raise InputError.at(path, "an expected call needs a name, function_name or function")
     key = next((key for key in ("arguments", "parameters", "input") if key in raw), "")
     call = build_tool_call(None, name, raw.get(key))
