@@ -23,12 +23,7 @@ from service.intake.unread_parts.endings import Ending
 
 @Format(
     score=93,
-    recognise=lambda record: (
-        holds(record, "events", "author", "content")
-        or holds(record, "conversation", "userContent")
-        or holds(record, "conversation", "user_content")
-    ),
-    hint="events with an author and a content, or a conversation of invocations",
+    signs=("events: author content", "conversation: userContent", "conversation: user_content"),
     split=partial(split_list, names=("eval_cases", "evalCases")),
 )
 def adk(record: Cursor) -> Tools:
@@ -122,14 +117,7 @@ def atif(record: Cursor) -> Tools:
     return read_tools(agent.take("tool_definitions"), path="/agent/tool_definitions")
 
 
-_TASK = ("raw", "description", "expected_output")
-
-
-@Format(
-    score=87,
-    recognise=lambda record: record.keys() >= {*_TASK} or holds(record, "tasks_output", *_TASK),
-    hint="raw with description and expected_output, or tasks_output with such tasks",
-)
+@Format(score=87, signs=("raw description expected_output", "tasks_output: raw description expected_output"))
 def crewai(record: Cursor) -> Tools:
     """A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.
 
@@ -160,11 +148,7 @@ _SILENT = frozenset(dir(builtins)) | {"final_answer"}
 """What code calls beside tools."""
 
 
-@Format(
-    score=83,
-    recognise=lambda record: holds(record, "steps", "step_number", "tool_calls"),
-    hint="steps with a step_number and tool_calls",
-)
+@Format(score=83, signs=("steps: step_number tool_calls",))
 def smolagents(record: Cursor) -> Tools:
     """The steps of a smolagents agent's memory: a list of them, or `steps`.
 

@@ -68,8 +68,7 @@ _ROLES: tuple[Literal["user"], Literal["assistant"], Literal["system"]] = ("user
 
 @Format(
     score=90,
-    recognise=lambda record: isinstance(record.get("events"), list),
-    hint="events",
+    signs=("events[]",),
     members={
         "events": list[Event],
         "tools": NotRequired[ToolsShape],

@@ -15,7 +15,7 @@ from service.core.json.members import JsonObject, find_object, list_elements, li
 from service.core.trace import ToolDef
 from service.errors import InputError
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, holds, list_at, take_tools
+from service.intake.format import Format, Tools, list_at, take_tools
 from service.intake.messages import (
     Speaker,
     find_speaker,
@@ -71,11 +71,7 @@ _ITEMS: Mapping[str, Speaker] = {"instructions": "system", "input": "user", "out
 """Members of the Responses API."""
 
 
-@Format(
-    score=40,
-    recognise=lambda record: any(isinstance(record.get(name), list) for name in ("messages", "choices", "chunks")),
-    hint="messages, choices or chunks",
-)
+@Format(score=40, signs=("messages[]", "choices[]", "chunks[]"))
 def openai(record: Cursor) -> Tools:
     """A conversation in the form of Chat Completions: `messages`, then the reply in `choices` or, streamed, in `chunks`.
 
@@ -96,11 +92,7 @@ def openai(record: Cursor) -> Tools:
     return take_tools(record, "tools", "functions")
 
 
-@Format(
-    score=30,
-    recognise=lambda record: any(name in record for name in ("output", "items", "input")),
-    hint="input, output or items",
-)
+@Format(score=30, signs=("output", "items", "input"))
 def openai_responses(record: Cursor) -> Tools:
     """A conversation in the form of the Responses API: any of `input`, `output` and `items`, in this order."""
     if not any(name in record for name in ("input", "output", "items")):
@@ -181,13 +173,7 @@ def _has_blocks(record: JsonObject) -> bool:
 _HISTORY = ("automaticFunctionCallingHistory", "automatic_function_calling_history")
 
 
-@Format(
-    score=79,
-    recognise=lambda record: (
-        isinstance(record.get("contents"), (list, str)) or isinstance(record.get("candidates"), list)
-    ),
-    hint="contents or candidates",
-)
+@Format(score=79, signs=("contents", "candidates[]"))
 def gemini(record: Cursor) -> Tools:
     """A conversation in Gemini's form: `contents`, then the reply's `candidates`."""
     if "contents" not in record and not record.peek("candidates"):
@@ -284,12 +270,9 @@ def ollama(record: Cursor) -> Tools:
 
 @Format(
     score=56,
-    recognise=lambda record: (
-        holds(record, "messages", "role", "toolInvocations")
-        or holds(record, "messages/parts", "type")
-        or not _VERCEL_PARTS.isdisjoint(map(str, list_at(record, "messages/content/type")))
-    ),
-    hint="messages with parts, or with tool-call and tool-result",
+    signs=("messages: role toolInvocations", "messages/parts: type"),
+    recognise=lambda record: not _VERCEL_PARTS.isdisjoint(map(str, list_at(record, "messages/content/type"))),
+    hint="messages with parts such as tool-call and tool-result",
 )
 def vercel(record: Cursor) -> Tools:
     """Messages of Vercel's AI SDK, with the tools if they are known."""

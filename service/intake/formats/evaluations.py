@@ -44,12 +44,7 @@ def _find_tau_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     return {"format": "tau", "actions": listed, "outputs": outputs or [], "state": state}
 
 
-@Format(
-    score=70,
-    recognise=lambda record: "traj" in record or ("task_id" in record and "messages" in record),
-    hint="traj, or messages with a task_id",
-    gold=_find_tau_gold,
-)
+@Format(score=70, signs=("traj", "task_id messages"), gold=_find_tau_gold)
 def tau(record: Cursor) -> Tools:
     """A tau-bench run: either `messages` or `traj`.
 
@@ -96,15 +91,7 @@ def _split_tau2(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
     ]
 
 
-@Format(
-    score=71,
-    recognise=lambda record: (
-        "termination_reason" in record and "task_id" in record and isinstance(record.get("messages"), list)
-    ),
-    hint="messages with a task_id and a termination_reason",
-    gold=_find_tau2_gold,
-    split=_split_tau2,
-)
+@Format(score=71, signs=("termination_reason task_id messages[]",), gold=_find_tau2_gold, split=_split_tau2)
 def tau2(record: Cursor) -> Tools:
     """A simulation of tau2-bench; a file of results is a trace for each.
 
@@ -158,12 +145,7 @@ def _find_bfcl_gold(record: JsonObject) -> dict[str, JsonValue] | None:
     return {"format": "bfcl", "category": category, "possible_answer": None if answer is None else answers}
 
 
-@Format(
-    score=60,
-    recognise=lambda record: "question" in record and ("calls" in record or "result" in record),
-    hint="question with calls or result",
-    gold=_find_bfcl_gold,
-)
+@Format(score=60, signs=("question calls", "question result"), gold=_find_bfcl_gold)
 def bfcl(record: Cursor) -> Tools:
     """A question of the Berkeley leaderboard with `functions`, an output and perhaps `possible_answer` (`ground_truth`).
 
@@ -243,8 +225,7 @@ def _show_name(name: str, *, dotted: bool) -> str:
 
 @Format(
     score=89,
-    recognise=lambda record: "epoch" in record and isinstance(record.get("messages"), list),
-    hint="messages with an epoch",
+    signs=("epoch messages[]",),
     members={"id": NotRequired[int | str | None]},
     split=lambda record: split_list(record, ("samples",)) if holds(record, "samples", "epoch", "messages") else None,
 )
@@ -296,11 +277,11 @@ _ANSWER = ("actualOutput", "actual_output")
 
 @Format(
     score=72,
+    signs=("turns: role content",),
     recognise=lambda record: (
-        holds(record, "turns", "role", "content")
-        or (isinstance(record.get("input"), str) and not record.keys().isdisjoint((*_ANSWER, *_CALLED)))
+        isinstance(record.get("input"), str) and not record.keys().isdisjoint((*_ANSWER, *_CALLED))
     ),
-    hint="input with actualOutput or toolsCalled, or turns",
+    hint="input with actualOutput or toolsCalled",
     gold=lambda record: _find_gold_calls(record, _EXPECTED, "inputParameters", "input_parameters"),
 )
 def deepeval(record: Cursor) -> Tools:
@@ -346,8 +327,7 @@ def _find_gold_calls(
 
 @Format(
     score=73,
-    recognise=lambda record: isinstance(record.get("user_input"), (str, list)),
-    hint="user_input",
+    signs=("user_input",),
     gold=lambda record: _find_gold_calls(record, ("reference_tool_calls",), "args", ordered=True),
 )
 def ragas(record: Cursor) -> Tools:

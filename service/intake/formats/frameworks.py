@@ -11,7 +11,7 @@ from service.core.trace import ToolDef, ToolResult
 from service.errors import InputError
 from service.intake.build import Sink, Speech
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, holds, list_at, take_tools
+from service.intake.format import Format, Tools, list_at, take_tools
 from service.intake.messages import Speaker, find_speaker, name_speaker, read_input, read_message, read_messages
 from service.intake.parts import add_part, add_result, take_call
 from service.intake.texts import build_tool_call, read_result_content, read_structure
@@ -73,11 +73,7 @@ _IDLE = frozenset(
 """Kinds of parts that carry nothing that is scored."""
 
 
-@Format(
-    score=58,
-    recognise=lambda record: holds(record, "messages", "kind", "parts"),
-    hint="messages of the kinds request and response",
-)
+@Format(score=58, signs=("messages: kind parts",))
 def pydantic_ai(record: Cursor) -> Tools:
     """The history of a pydantic-ai agent, with the tools if they are known.
 
@@ -219,11 +215,7 @@ def autogen(record: Cursor) -> Tools:
     return None
 
 
-@Format(
-    score=91,
-    recognise=lambda record: holds(record, "messages/blocks", "block_type") or holds(record, "events", "tool_kwargs"),
-    hint="messages with blocks of a block_type, or events with tool_kwargs",
-)
+@Format(score=91, signs=("messages/blocks: block_type", "events: tool_kwargs"))
 def llama_index(record: Cursor) -> Tools:
     """Messages of LlamaIndex made of blocks, or the events of an agent's workflow.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from service.core.json.members import JsonObject, as_text, find_object, list_objects
 from service.core.trace import ToolResult
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, recognise_lines
+from service.intake.format import Format, Tools
 from service.intake.messages import find_speaker, read_message, read_messages
 from service.intake.parts import add_part
 from service.intake.texts import parse_text
@@ -26,12 +26,7 @@ def _name_claude_code_session(line: JsonObject) -> str | None:
     return "" if named is None and "leafUuid" in line else named
 
 
-@Format(
-    score=95,
-    recognise=recognise_lines(_name_claude_code_session),
-    hint="lines with a sessionId and a type",
-    session=_name_claude_code_session,
-)
+@Format(score=95, hint="lines with a sessionId and a type", session=_name_claude_code_session)
 def claude_code(record: Cursor) -> Tools:
     """A session of Claude Code: a file of its lines, or `lines`.
 
@@ -92,12 +87,7 @@ def _name_codex_session(line: JsonObject) -> str | None:
     return "rollout" if "payload" in line and "timestamp" in line and "type" in line else None
 
 
-@Format(
-    score=94,
-    recognise=recognise_lines(_name_codex_session),
-    hint="lines with a payload and a timestamp",
-    session=_name_codex_session,
-)
+@Format(score=94, hint="lines with a payload and a timestamp", session=_name_codex_session)
 def codex(record: Cursor) -> Tools:
     """A rollout of Codex: a file of its lines, or `lines`.
 

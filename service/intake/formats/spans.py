@@ -40,12 +40,7 @@ from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.repeated_calls import KnownCalls
 
 
-@Format(
-    score=80,
-    recognise=lambda record: isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list),
-    hint="spans or resourceSpans",
-    split=split_export,
-)
+@Format(score=80, signs=("spans[]", "resourceSpans[]"), split=split_export)
 def spans(record: Cursor) -> Trace:
     """OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say."""
     raw = record.members

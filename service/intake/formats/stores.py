@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, as_text, find_object, find_text, list_objects
+from service.core.json.members import JsonObject, as_text, find_text, list_objects
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolResult
 from service.errors import InputError
 from service.intake.cursor import Cursor, Located
-from service.intake.format import NOTHING, Exchange, Format, Tools, WrapperContents, holds, recognise_lines
+from service.intake.format import NOTHING, Exchange, Format, Tools, WrapperContents
 from service.intake.texts import build_tool_call, parse_text
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import clip, looks_like_call
@@ -184,11 +184,7 @@ _LANGSMITH = Store(
 )
 
 
-@Format(
-    score=84,
-    recognise=lambda record: "run_type" in record or holds(record, "runs", "run_type"),
-    hint="a run_type, or runs that have one",
-)
+@Format(score=84, signs=("run_type", "runs: run_type"))
 def langsmith(record: Cursor) -> WrapperContents:
     """A LangSmith run, or all `runs` of a trace."""
     return read_store(record, _LANGSMITH)
@@ -209,11 +205,7 @@ _MLFLOW = Store(
 )
 
 
-@Format(
-    score=82,
-    recognise=lambda record: isinstance(find_object(record, "data").get("spans"), list),
-    hint="spans below data",
-)
+@Format(score=82, signs=("data: spans[]",))
 def mlflow(record: Cursor) -> WrapperContents:
     """An MLflow trace, version 2 or 3."""
     for span in record.list_nodes("data/spans"):
@@ -257,14 +249,7 @@ _BRAINTRUST = Store(
 )
 
 
-@Format(
-    score=91,
-    recognise=lambda record: any(
-        find_object(row, "span_attributes") and "root_span_id" in row
-        for row in (record, *list_objects(record.get("events")))
-    ),
-    hint="span_attributes with a root_span_id",
-)
+@Format(score=91, signs=("span_attributes root_span_id", "events: span_attributes root_span_id"))
 def braintrust(record: Cursor) -> WrapperContents:
     """Rows of a Braintrust log: one, or those of a trace in `events`."""
     for row in record.list_nodes("events") or [record]:
@@ -296,12 +281,7 @@ def _name_agents_trace(line: JsonObject) -> str | None:
     return find_text(line, "id") if line.get("object") == "trace" else None
 
 
-@Format(
-    score=95,
-    recognise=recognise_lines(_name_agents_trace),
-    hint="lines whose object is trace or trace.span",
-    session=_name_agents_trace,
-)
+@Format(score=95, hint="lines whose object is trace or trace.span", session=_name_agents_trace)
 def openai_agents(record: Cursor) -> Tools | WrapperContents:
     """A trace of the OpenAI Agents SDK: a file of its trace and spans, or `lines`.
 

@@ -193,9 +193,8 @@ def _read_span(path: str, raw: JsonObject, before: int) -> Span:
         failed = failed or look_up(tree, "otel.status_code") == "ERROR" or tree.get("error") not in _NO_ERROR
         said = said or look_up(tree, "otel.status_description")
         ended = start + int(took * 1000) if isinstance(took, (int, float)) else ended
-    events = next(
-        (found for name in ("events", "logs", "annotations") if (found := list(list_objects(raw.get(name))))), []
-    )
+    noted = (list(list_objects(raw.get(name))) for name in ("events", "logs", "annotations"))
+    events = next(filter(None, noted), list[JsonObject]())
     return Span(
         path=path,
         name=as_text(_pick_first(raw, "name", "operationName")) or "",

@@ -7,7 +7,7 @@ from service.intake.format import Format, Tools, take_tools
 from service.intake.texts import build_tool_call
 
 
-@Format(score=20, recognise=lambda record: isinstance(record.get("lines"), list), hint="lines")
+@Format(score=20, signs=("lines[]",))
 def lines(record: Cursor) -> Tools:
     """Lines such as `user: Hi` and `call: look`."""
     for line in record.items("lines", of="a line"):
