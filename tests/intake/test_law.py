@@ -198,6 +198,12 @@ def test_no_call_is_lost_in_a_text(text: str) -> None:
     )
 
 
+def test_no_call_is_lost_in_a_text_without_tools() -> None:
+    record = {"format": "openai", "messages": [{"role": "assistant", "content": "[planted(x=1)]"}]}
+    assert [part.kind for part in read_trace(INPUT.validate_python(record)).unread] == ["call"]
+    assert read_trace(INPUT.validate_python({**record, "tools": []})).unread == ()
+
+
 REPEATS: list[tuple[Any, int]] = [
     ([{"name": "f", "args": {"x": 1}}], 0),
     ([{"id": "a", "function": {"name": "f", "arguments": '{"x": 1}'}}], 0),
