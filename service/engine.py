@@ -268,7 +268,7 @@ class Engine:
         fits = tuple(self.fits)
         votes = await answer(plan.asks, trace, model=model)
         if request.on_judge_error == "error":
-            _raise_fault(votes)
+            _raise_fault(votes, budget)
         blocked = [one.ask for one in plan.blocked_asks] if mode != "cached" else []
         estimates = await judging.estimate(blocked, trace, model=model)
         spent = budget.sum_spent() if budget.calls else None
@@ -347,11 +347,13 @@ def _raise_spent(spending: Spending) -> None:
         raise AllowanceSpentError(spent.reason, retry_after=spent.retry_after or 1.0)
 
 
-def _raise_fault(votes: Mapping[str, tuple[Vote, ...]]) -> None:
+def _raise_fault(votes: Mapping[str, tuple[Vote, ...]], spending: Spending) -> None:
+    wait = max([fault.retry_after or 1.0 for fault in spending.faults], default=1.0)
     for key, judge_votes in votes.items():
         for vote in judge_votes:
             if isinstance(vote, Errored):
-                raise JudgeDownError(f"a judge gave no verdict on {key}: {vote.cause}: {vote.reason}", vote.cause)
+                why = f"a judge gave no verdict on {key}: {vote.cause}: {vote.reason}"
+                raise JudgeDownError(why, vote.cause, retry_after=wait)
 
 
 @cache

@@ -172,9 +172,11 @@ class JudgeDownError(CallgradeError):
 
     retryable = True
 
-    def __init__(self, message: str, cause: str) -> None:
+    def __init__(self, message: str, cause: str, *, retry_after: float = 1.0) -> None:
         self.cause = cause
         """The cause of the judge's outcome, a `FaultCause`."""
+        self.retry_after = retry_after
+        """Seconds until the model may be asked again."""
         super().__init__(message)
 
 

@@ -8,7 +8,7 @@ from math import ceil
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from service.errors import AllowanceSpentError, CallgradeError, DiskFullError, QueueFullError
+from service.errors import AllowanceSpentError, CallgradeError, DiskFullError, JudgeDownError, QueueFullError
 from service.problems import PROBLEM, ProblemDetails, build_details, build_problem
 
 MEDIA_TYPE = "application/problem+json"
@@ -24,6 +24,6 @@ def render_refusal(error: HTTPException | CallgradeError) -> Response:
     if isinstance(error, HTTPException):
         return render_problem(build_details(error.status_code, error.detail), error.headers)
     wait = 30 if isinstance(error, QueueFullError | DiskFullError) else 1
-    if isinstance(error, AllowanceSpentError):
+    if isinstance(error, AllowanceSpentError | JudgeDownError):
         wait = max(1, ceil(error.retry_after))
     return render_problem(build_problem(error), {"retry-after": str(wait)} if error.retryable else None)

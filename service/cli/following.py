@@ -85,7 +85,7 @@ def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
         *rest,
         ("never run", str(never_run or "")),
         ("left out", pluralize(counts.rejected, "line") if counts.rejected else ""),
-        ("judges", asking if job.questions or job.cache_hits else ""),
+        ("judges", asking if job.questions or job.cache_hits or cap or most else ""),
         ("tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())),
         ("created", _render_time(job.created_at)),
         ("ended", _render_time(job.ended_at)) if job.ended_at else ("deadline", _render_time(job.deadline_at)),

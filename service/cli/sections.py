@@ -203,7 +203,7 @@ def build_comparison_sections(comparison: Comparison, gate: RegressionGate | Non
     kinds += [f"{comparison.cases - len(comparison.changes)} unchanged"]
     overview = [f"{pluralize(comparison.cases, 'case')} in both: {', '.join(kinds)}"]
     for name, names in (("A", comparison.only_a), ("B", comparison.only_b)):
-        counted = "open in the gate" if gate is not None and name == "A" else "not counted"
+        counted = "undecided for the gate" if gate is not None and name == "A" else "not counted"
         overview += [f"{pluralize(len(names), 'case')} only in {name}, {counted}"] if names else []
     overview += ["A and B were scored with different rubrics"] if comparison.rubrics_differ else []
     if count := comparison.passed.open:
@@ -244,6 +244,8 @@ def list_gate_lines(gate: RegressionGate) -> Iterator[str]:
     if len(gate.proved) > MAX_PROVED:
         yield f"and {len(gate.proved) - MAX_PROVED} more"
     yield from (f"{one.status}: {explain_change(one)}" for one in gate.numbers)
+    if gate.status == "within noise" and not gate.numbers:
+        yield "none"
     if gate.forgiven:
         left_out = pluralize(gate.forgiven, "undecided case")
         yield f"{left_out} counted only where code fails what it did not fail before (--allow-undecided)"

@@ -18,6 +18,7 @@ from service.cli.inputs import Refusal
 from service.cli.scoring import Result, ScoredRecord
 from service.cli.screen import MAX_WIDTH, build_console, build_grid, pluralize
 from service.cli.tally import Tally
+from service.core.judging.judged_outcomes import JudgedScore
 from service.core.outcome import Skipped
 from service.core.report import Report, StageScore
 from service.core.trace import Step, Trace
@@ -136,6 +137,21 @@ def show_calls(console: Console, report: Report, trace: Trace) -> None:
         console.print(build_grid([*rows, (Text("  verdict", "dim"), Text("\n").join([said, *found, *gaps, *passed]))]))
 
 
+def show_judged(console: Console, report: Report) -> None:
+    """Print what each judge answered: its label and model, whether a fit applied, and its reason."""
+    rows: list[tuple[str | Text, ...]] = []
+    for one in statements.list_statements(report):
+        if isinstance(one.outcome, JudgedScore):
+            judge, fitted = one.outcome.judge, one.outcome.calibration.status
+            said = f"{judge.label} by {judge.model}, {fitted}: {judge.reason}"
+            about = one.criterion if one.step is None else f"{one.criterion} of step {one.step + 1}"
+            verdict = _render_verdict("pass" if one.outcome.passed else "fail")
+            rows.append((about, verdict, cut(escape_unprintable(said))))
+    if rows:
+        console.print()
+        console.print(build_grid(rows, ("judged", "verdict", "what the judge said")))
+
+
 def render_call(step: Step) -> str:
     """Render a call as in Python, its arguments as JSON; as they came if they are no object."""
     arguments = step.call.arguments
@@ -242,6 +258,7 @@ class ResultTable:
         show_steps(self._console, result.report, head=head)
         if self._verbose:
             show_calls(self._console, result.report, read_request_trace(result.request.request))
+            show_judged(self._console, result.report)
 
     def _print_line(self, cells: list[Text]) -> None:
         for cell, width in zip(cells, (self._width, *WIDTHS), strict=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -57,6 +58,8 @@ class JudgeAgreement:
     """The verdict that people give more often."""
     easy: float | None
     """The share of items that always giving the commoner verdict gets right."""
+    models: tuple[str, ...]
+    """The models whose answers these are: of several, what is said here is of all of them together."""
     trust: Trust
     """What the labels say of the judge. unknown: too few of them. better, worse: than always giving the commoner
     verdict. undecided: they cannot tell.
@@ -100,6 +103,7 @@ def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> 
     verdicts = [(answer.passed, passes) for answer, passes in labelled if answer is not None]
     decided = [one for one in verdicts if one[0] is not None]
     decided_count = len(decided)
+    models = {said.get("model") for answer, _ in labelled if answer for said in json.loads(answer.predictions)}
     table = build_confusion([label for _, label in decided], [bool(verdict) for verdict, _ in decided])
     low, high = wilson(table.tp + table.tn, decided_count) if decided_count else (None, None)
     prevalence = table.prevalence
@@ -122,5 +126,6 @@ def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> 
         fails=SideCount(round(table.tn + table.fn), round(table.tn)),
         commoner=None if prevalence is None else "pass" if prevalence >= 1 / 2 else "fail",
         easy=easy,
+        models=tuple(sorted(filter(None, models))),
         trust=trust,
     )

@@ -66,7 +66,8 @@ def judge_reports(
     """Judge whether the second of two runs has regressed, paired as in `compare_reports`. Pure.
 
     `names`: `passed` (the default), `score`, stages and criteria. `allow_undecided` leaves cases that are undecided for reasons
-    other than a fault out of the intervals, and forgives what is open in them; what code fails there has regressed all the same.
+    other than a fault out of the intervals, and forgives what is open in them. What code fails there has regressed all the same, and
+    a case that is missing, or in which nothing is left to check, is undecided all the same.
     InputError for a name that no case has, and as in `compare_reports`.
     """
     names = tuple(dict.fromkeys(names)) or (PASSED,)
@@ -82,8 +83,8 @@ def judge_reports(
     numbers = tuple(
         [compute_difference(name, _find_metric(name, known), decided) for name in names if decided or not forgiven]
     )
-    failed_anyway = [one for one in _list_proved(forgiven, names) if one.status == "regressed"]
-    proved = tuple(sorted([*_list_proved(decided, names), *failed_anyway], key=lambda one: one.status))
+    either = [*_list_proved(decided, names), *_list_proved(forgiven, names, forgiven=True)]
+    proved = tuple(sorted(either, key=lambda one: one.status))
     statuses = {one.status for one in (*numbers, *proved)}
     if "regressed" in statuses:
         return RegressionGate("regressed", numbers, proved, forgiven=len(forgiven))
@@ -105,7 +106,7 @@ def _find_metric(name: str, criteria: set[str]) -> str:
     return (STAGE if name in STAGES else CRITERION) + name
 
 
-def _list_proved(pairs: Pairs, names: Sequence[str]) -> Iterator[ProvedRegression]:
+def _list_proved(pairs: Pairs, names: Sequence[str], *, forgiven: bool = False) -> Iterator[ProvedRegression]:
     """List proved regressions of the gated numbers; not for repeated trials, nor for pairs scored with different rubrics.
 
     A criterion that code fails now has regressed if it passed before, or if the case did not fail and neither did the criterion:
@@ -135,9 +136,9 @@ def _list_proved(pairs: Pairs, names: Sequence[str]) -> Iterator[ProvedRegressio
             yield ProvedRegression(case, name, "regressed", f"{was} and fails now{why}")
         for name in (name for name in before if name in by_code and name not in new):
             reasons = [found.reason for found in other.report.open if found.criterion == name]
-            if reasons:
+            if reasons and not forgiven:
                 yield ProvedRegression(case, name, "undecided", f"passed before and is open now: {reasons[0]}")
-            elif not failed and other.report.verdict not in PASSING and not _is_checked(now.get(name, ())):
+            elif not reasons and not failed and other.report.verdict not in PASSING and not _is_checked(now.get(name, ())):
                 yield ProvedRegression(case, name, "undecided", "passed before, and now there is nothing to check")
         broke = "passed" in names and one.passed and other.report.verdict == "fail"
         if broke and not new and not any(map(_is_failed_by_judge, chain.from_iterable(failed.values()))):

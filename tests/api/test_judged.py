@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,16 @@ def test_a_judge_that_is_down_fails_the_request_where_that_is_asked(provider, cl
     answer = score(application(provider, clock, "fault-500"), body(on_judge_error="error"))
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
     assert "provider_error" in answer.problem["detail"]
+
+
+def test_retry_after_is_the_pause_that_the_model_has(provider, clock, score):
+    app = application(provider, clock, "fault-500")
+    for n in range(20):
+        answer = score(app, body(on_judge_error="error", trace={**body()["trace"], "id": str(n)}))
+        if paused := re.search(r"not asked again for (\d+) s", answer.problem["detail"]):
+            break
+    assert paused is not None
+    assert abs(int(answer.headers["retry-after"]) - int(paused[1])) <= 1
 
 
 def test_the_overview_says_that_the_judge_did_not_answer_last(provider, clock, ask, score, tmp_path: Path):

@@ -100,3 +100,11 @@ def test_an_address_at_which_nobody_is_ends_so_too(run: Run, monkeypatch: pytest
         ran.err.split()
     )
     assert run(*COMMANDS["judge"]).code == 4
+
+
+def test_verbose_shows_what_the_judge_said(run: Run, faulty: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/some-judge")
+    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", faulty.base())
+    said = " ".join(run(*COMMANDS["score"], "-v").out.split())
+    assert "judged verdict what the judge said" in said
+    assert "result_groundedness pass grounded by some-judge, uncalibrated: " in said

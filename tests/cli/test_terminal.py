@@ -55,7 +55,7 @@ def test_a_bar_shows_how_far_a_batch_is_and_goes_away(tmp_path: Path) -> None:
 
 def test_a_count_shows_how_far_a_run_is_and_goes_away(tmp_path: Path) -> None:
     count = MAX_IN_FLIGHT + 1
-    with serving(Provider(latency=1.5)) as provider:  # longer than a person waits for a sign
+    with serving(Provider(latency=0.05)) as provider:
         (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(request(n))}\n" for n in range(count)))
         code, seen = shown("score", "in.jsonl", folder=tmp_path, provider=provider)
         quiet_code, quiet = shown("score", "in.jsonl", "--quiet", folder=tmp_path, provider=provider)

@@ -99,7 +99,8 @@ UNCHECKED = replace(PASSES, verdict="undecided", criteria=(), steps=())
         (UNCHECKED, FAILS, "passed", ("regressed", "regressed")),
         (UNCHECKED, PASSES, "passed", ("within noise", "within noise")),
         (replace(UNCHECKED, verdict="fail"), FAILS, "passed", ("within noise", "within noise")),
-        (PASSES, UNCHECKED, "tool_name", ("undecided", "within noise")),
+        (PASSES, UNCHECKED, "tool_name", ("undecided", "undecided")),
+        (replace(PASSES, verdict="undecided"), UNCHECKED, "passed", ("undecided", "undecided")),
         (PASSES, replace(UNCHECKED, verdict="pass"), "tool_name", ("within noise", "within noise")),
         (PASSES, BY_LETTER["o"], "tool_name", ("undecided", "undecided")),
     ],
@@ -111,6 +112,7 @@ UNCHECKED = replace(PASSES, verdict="undecided", criteria=(), steps=())
         "first checked and passed now",
         "first reached now",
         "dropped",
+        "dropped where it was undecided",
         "rightly dropped",
         "unread",
     ],
@@ -119,6 +121,12 @@ def test_an_undecided_verdict_hides_no_failure_by_code(a: Report, b: Report, on:
     others = run("p" * 20)
     gates = (judge_reports([a, *others], [b, *others], [on], allow_undecided=allowed) for allowed in (False, True))
     assert tuple(gate.status for gate in gates) == statuses
+
+
+def test_a_case_that_is_missing_is_no_undecided_verdict_to_forgive():
+    before = [replace(PASSES, verdict="undecided"), *run("p" * 20)]
+    gate = judge_reports(before, before[1:], allow_undecided=True)
+    assert (gate.status, [one.why for one in gate.proved]) == ("undecided", ["missing in the second run"])
 
 
 def proved(a: list[Report], b: list[Report], *names: str) -> list[tuple[str, str, str]]:

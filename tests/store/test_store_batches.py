@@ -213,6 +213,8 @@ def test_what_cannot_go_on_stays_as_it_is(batches: Batches, database: Database) 
     paused(database, spent, "paused_budget")
     with pytest.raises(InputError, match=r"more than the \$0\.250000"):
         batches.resume("t", spent)
+    with pytest.raises(InputError, match="expected a higher limit"):
+        batches.resume("t", capped)
     assert {batches.find("t", one).status for one in (free, capped, spent)} == {"paused_provider", "paused_budget"}
 
 

@@ -29,7 +29,8 @@ def render_report_page(report: CalibrationReport) -> str:
 
 NOTE = (
     "Figures are of items scored by a map that has not seen them. Human: one annotator as the judge, another "
-    "as the label, on the items that two or more labelled. Of the Brier score and the ECE, less is better."
+    "as the label, on the items that two or more labelled. Of the Brier score and the ECE, less is better. AUROC here is of "
+    "calibrated values, which five maps give: it can be lower than that of raw ones, which tells whether the judge is useful."
 )
 
 

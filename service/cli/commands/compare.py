@@ -39,7 +39,7 @@ def main(
     difference lies below 0, and 3 if that depends on open questions, on cases missing from B, or on a different rubric.
     """
     if not fail_on_regression and (on or allow_undecided):
-        raise typer.BadParameter("expected with --fail-on-regression", param_hint="--on, --allow-undecided")
+        raise typer.BadParameter("needs --fail-on-regression", param_hint="--on" if on else "--allow-undecided")
     left, right = read_report_files([a]), read_report_files([b])
     gate = None
     if fail_on_regression:

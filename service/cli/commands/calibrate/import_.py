@@ -62,6 +62,8 @@ def main(
     found = import_labels(_list_rows(files, layout), mapped, _read_traces(traces or ()))
     say("read as: " + ", ".join(f"{tool} ({pluralize(count, 'record')})" for tool, count in found.tools.items()))
     say(f"labels: {found.verdicts['pass']} pass, {found.verdicts['fail']} fail")
+    if ties := sum(_is_tie(one) for one in found.human):
+        say(f"{pluralize(ties, 'item')} with as many passes as fails: the first label counts, or one with `decides`")
     for why, count in found.left_out.most_common():
         say(f"left out: {pluralize(count, 'label')}, {why}")
     _write(out, found.human, "human")
@@ -75,6 +77,11 @@ def main(
     if unseen:
         say(f"{pluralize(unseen, 'item')} without a trace, so no judge can be asked; pass --traces FILE")
     return ExitCode.PASSED if found.human or (weak is not None and found.weak) else ExitCode.DATA
+
+
+def _is_tie(item: Mapping[str, Any]) -> bool:
+    labels = item["labels"]
+    return 2 * sum(one["label"] for one in labels) == len(labels) and not any("decides" in one for one in labels)
 
 
 def _split(names: str | None) -> frozenset[str]:

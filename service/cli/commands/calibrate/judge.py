@@ -26,6 +26,9 @@ from service.core.conclusion.judge_answers import NO_JUDGE
 from service.labelling.predictions import AskSettings
 from service.own_checks import load_plugin
 
+MAX_NAMED = 5
+"""How many items are named of those that were not judged for the same reason."""
+
 
 def main(
     labels: Labels,
@@ -64,8 +67,14 @@ def main(
     unanswered = [one for one in answers if isinstance(one, UnansweredItem)]
     judgeless = [one for one in unanswered if one.reason == NO_JUDGE]
     missing = [one for one in unanswered if not one.nothing_to_ask and one not in judgeless]
-    for one in missing:
-        say(f"not judged: {one}")
+    for reason in dict.fromkeys(one.reason for one in missing):
+        names = list(dict.fromkeys(one.answer_id.id for one in missing if one.reason == reason))
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        say(f"not judged: {', '.join(names[:MAX_NAMED])}{more}: {reason}")
+    if bare := sum(one.trace is None and one.answer is None for one in items):
+        say(
+            f"{pluralize(bare, 'item')} with neither trace nor answer: `callgrade calibrate import --traces FILE` adds traces"
+        )
     if judgeless:
         say(f"{pluralize(len(judgeless), 'item')} not asked about: no judge is set up for their criteria")
     if decided := len(unanswered) - len(missing) - len(judgeless):
