@@ -138,7 +138,12 @@ def _list_proved(pairs: Pairs, names: Sequence[str], *, forgiven: bool = False) 
             reasons = [found.reason for found in other.report.open if found.criterion == name]
             if reasons and not forgiven:
                 yield ProvedRegression(case, name, "undecided", f"passed before and is open now: {reasons[0]}")
-            elif not reasons and not failed and other.report.verdict not in PASSING and not _is_checked(now.get(name, ())):
+            elif (
+                not reasons
+                and not failed
+                and other.report.verdict not in PASSING
+                and not _is_checked(now.get(name, ()))
+            ):
                 yield ProvedRegression(case, name, "undecided", "passed before, and now there is nothing to check")
         broke = "passed" in names and one.passed and other.report.verdict == "fail"
         if broke and not new and not any(map(_is_failed_by_judge, chain.from_iterable(failed.values()))):
