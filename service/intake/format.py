@@ -107,12 +107,10 @@ class Format:
         """Declare the format that a function reads."""
         parsed = [(path, names.split()) for path, _, names in (sign.rpartition(": ") for sign in self.signs)]
         listed = [" with ".join(filter(None, (path, " and ".join(names)))) for path, names in parsed]
-        session = self.session or (lambda _: None)
 
         def recognise(record: JsonObject) -> bool:
-            if any(holds(record, path, *names) for path, names in parsed):
-                return True
-            return any(map(session, list_objects(record.get("lines")))) or self.recognise(record)
+            by_line = self.session is not None and any(map(self.session, list_objects(record.get("lines"))))
+            return by_line or any(holds(record, path, *names) for path, names in parsed) or self.recognise(record)
 
         return replace(
             self,
