@@ -33,7 +33,7 @@ from service.own_checks import add_checks, load_plugin
 from service.reading.bare_traces import build_body, is_bare
 from service.reading.blocks import Block
 from service.reading.packaged_files import read_yaml
-from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
+from service.reading.places import PLAIN, AnyRecord, BadRecord, Layout, RecordPlace
 from service.reading.records import find_traces
 from service.reading.request import CustomId, Expected, ScoreRequest, read_request
 from service.reading.span_files import group_spans
@@ -326,12 +326,12 @@ def read_bodies(
 
 def _find_records(
     files: Iterable[Path | Block], limits: Limits, layout: Layout, *, left_out: Counter[str]
-) -> Iterator[TraceRecord | BadRecord]:
+) -> Iterator[AnyRecord]:
     scanned = chain.from_iterable(find_traces(_scan(file, limits, layout)) for file in files)
     return group_spans(scanned, limits, left_out=left_out, named=layout.format)
 
 
-def _scan(file: Path | Block, limits: Limits, layout: Layout = PLAIN) -> Iterator[TraceRecord | BadRecord]:
+def _scan(file: Path | Block, limits: Limits, layout: Layout = PLAIN) -> Iterator[AnyRecord]:
     if isinstance(file, Block):
         return file.scan(limits, layout)
     source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)

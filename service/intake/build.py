@@ -31,7 +31,7 @@ from service.core.trace import (
     WrittenCall,
 )
 from service.intake.pairing import Answers, ResultEntry, pair
-from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_arguments, is_lost, list_endings, may_be_lost
+from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_arguments, find_ending, is_lost, may_be_lost
 from service.intake.unread_parts.leftovers import Leftover, ReplyEnd, Rest, sort_leftovers
 from service.intake.unread_parts.repeated_calls import TraceCalls
 from service.intake.unread_parts.suspects import Known
@@ -70,6 +70,8 @@ class Transcript:
         """Names the trace, if the source says it elsewhere than in `id`."""
         self.state: Mapping[str, object] | None = None
         """What holds the initial and the final state, if that is not `state`."""
+        self.sparse = False
+        """Whether the source leaves out what it did not capture: a call without arguments had some."""
         self.hosted: Sequence[str] = ()
         """Names of the provider's own tools that are on offer."""
         self._closed = False
@@ -131,7 +133,7 @@ class Transcript:
 
     def end_reply(self, raw: JsonObject, path: str) -> None:
         """Note how the latest reply ended, if the object at `path` says so."""
-        for ending in list_endings(raw, path):
+        if (ending := find_ending(raw, path)) is not None:
             self.end_with(ending)
 
     def end_with(self, ending: Ending, *, called: bool = False) -> None:
@@ -157,22 +159,12 @@ class Transcript:
         self.answers[len(self.steps) - 1] = result
 
     def build_trace(
-        self,
-        record: Record,
-        *,
-        tools: tuple[ToolDef, ...] | None,
-        trace_id: str | None = None,
-        state: Mapping[str, object] | None = None,
-        output: AgentOutput | None = None,
+        self, record: Record, *, tools: tuple[ToolDef, ...] | None, output: AgentOutput | None = None
     ) -> Trace:
-        """Build the finished trace of `record`, which is kept as `raw`.
-
-        `trace_id`, `state`: what holds the initial and the final state; absent: as the record says.
-        """
+        """Build the finished trace of `record`, which is kept as `raw`."""
         tools = self._offered if tools is None and not self._offers else tools
         raw = cast("JsonObject", record)  # a validated record is JSON
-        state = self.state if state is None else state
-        given = cast("JsonObject | None", raw.get("state") if state is None else state)
+        given = cast("JsonObject | None", raw.get("state") if self.state is None else self.state)
         captured = frozenset(name for name in ("initial", "final") if given is not None and name in given)
         answers, orphans = self.answers, ()
         if self.results:
@@ -185,7 +177,7 @@ class Transcript:
         catalogues = {agent: _add_offers(() if agent else tools, own) for agent, own in self._offers.items()}
         common = catalogues.pop(None, Catalogue(tools, {}))
         trace = Trace(
-            trace_id or self.id or cast("str | None", raw.get("id")),
+            self.id or cast("str | None", raw.get("id")),
             record["format"],
             common.tools,
             tuple(self.messages),

@@ -170,8 +170,11 @@ class Cursor:
             for later in range(place + 1, len(listed)):
                 Cursor(listed[later], self.out, f"{path}/{later}", of).leave()
 
-    def list_nodes(self, name: str) -> list[Cursor]:
-        """Return the items of a list, all open until the node closes; those that are no objects are left."""
+    def list_nodes(self, path: str) -> list[Cursor]:
+        """Return the items of the list at a path, all open until the node closes; those that are no objects are left."""
+        name, _, rest = path.partition("/")
+        if rest:
+            return self.child(name).list_nodes(rest)
         nodes: list[Cursor] = []
         listed = self.members.get(name)
         for place, value in enumerate(listed if isinstance(listed, list) else ()):
@@ -197,27 +200,20 @@ class Cursor:
 
     def parts(self, *names: str) -> Iterator[Cursor]:
         """Iterate over the parts of a message's content; a bare text is one part of the type `text`."""
-        for name in names:
-            value = self.members.get(name)
-            if isinstance(value, str):
-                self._taken.add(name)
-                if value:
-                    yield Cursor(value, self.out, f"{self.path}/{name}", "a part")
-                return
-            if isinstance(value, list):
-                yield from self.items(name, of="a part")
-                return
-            if isinstance(value, dict):
-                yield self._open(name, value, "a part")
-                return
+        name = next((name for name in names if isinstance(self.members.get(name), (str, list, dict))), "")
+        value = self.members.get(name)
+        if isinstance(value, str):
+            self._taken.add(name)
+            if value:
+                yield Cursor(value, self.out, f"{self.path}/{name}", "a part")
+        elif isinstance(value, list):
+            yield from self.items(name, of="a part")
+        elif isinstance(value, dict):
+            yield self._open(name, value, "a part")
 
-    def speaks(self, *, silent: bool) -> None:
-        """Note that this is a reply of the assistant; `silent`: nothing was found in it, so that an odd member may hold it."""
-        self._about, self._silent = "reply", silent
-
-    def returns(self, *, silent: bool) -> None:
-        """Note that this is what a tool returned; `silent`: nothing was found in it."""
-        self._about, self._silent = "result", silent
+    def tells_of(self, about: About, *, silent: bool) -> None:
+        """Note what this is; `silent`: nothing was found in it, so that an odd member may hold what was said or returned."""
+        self._about, self._silent = about, silent
 
     def drop(self) -> None:
         """Mark all of it as read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NotRequired, Union, cast
 
 from pydantic import (
@@ -64,23 +64,27 @@ class WrapperContents:
     """The same for values in which calls may stand in texts and under dotted keys."""
 
 
+Reader = Callable[[Cursor], Tools | Trace | WrapperContents]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A trace format, as its module declares it in `FORMATS`."""
+    """A trace format, declared by decorating the function that reads it. Its name is the function's, its summary the docstring's.
 
-    name: str
-    summary: str
-    """One line that says what the format is."""
-    hint: str
-    """The members that `recognise` looks for, in words."""
-    read: Callable[[Cursor], Tools | Trace | WrapperContents]
-    """Adds what happened to the cursor's transcript and returns the tools on offer; or, for a log that wraps a conversation of
-    another format, returns what it wraps. The record's `format`, `id` and `state` are not for the reader.
+    The function adds what happened to the cursor's transcript and returns the tools on offer; or, for a log that wraps a
+    conversation of another format, returns what it wraps. The record's `format`, `id` and `state` are not for it.
     """
-    recognise: Callable[[JsonObject], bool]
-    """Whether a record without `format` looks like this format."""
+
+    signs: Sequence[str] = ()
+    """What a record without `format` has if it looks like this format: one of these. `events: author content` are members of an
+    object in `events`; `messages[]` is a list.
+    """
+    recognise: Callable[[JsonObject], bool] = lambda _: False
+    """The same for what signs cannot say."""
+    hint: str = ""
+    """What `recognise` looks for, in words; signs speak for themselves."""
     score: int
-    """How much `recognise` demands of a record, from 1 to 100. Of several formats that recognise one, the best score is
+    """How much is demanded of a record, from 1 to 100. Of several formats that recognise one, the best score is
     guessed unless another loses less. Up to 50: no more than messages, which other formats have too.
     """
     gold: Callable[[JsonObject], dict[str, JsonValue] | None] = lambda _: None
@@ -90,9 +94,32 @@ class Format:
     split: Callable[[JsonObject], Sequence[tuple[str, JsonObject]] | None] | None = None
     """Returns the records that one document of this format holds, with their pointers; None if it is no such document."""
     session: Callable[[JsonObject], str | None] | None = None
-    """Names the session that a line of a file belongs to: its lines are one record, `{"lines": [...]}`. None: no line of one."""
+    """Names the session that a line of a file belongs to; None: no line of one. Its lines are one record, `{"lines": [...]}`,
+    which is recognised by them.
+    """
     closed: bool = False
     """Whether other members are errors."""
+    read: Reader = lambda _: None
+    name: str = ""
+    summary: str = ""
+
+    def __call__(self, read: Reader) -> Format:
+        """Declare the format that a function reads."""
+        parsed = [(path, names.split()) for path, _, names in (sign.rpartition(": ") for sign in self.signs)]
+        listed = [" with ".join(filter(None, (path, " and ".join(names)))) for path, names in parsed]
+
+        def recognise(record: JsonObject) -> bool:
+            by_line = self.session is not None and any(map(self.session, list_objects(record.get("lines"))))
+            return by_line or any(holds(record, path, *names) for path, names in parsed) or self.recognise(record)
+
+        return replace(
+            self,
+            read=read,
+            name=getattr(read, "__name__", ""),
+            summary=(read.__doc__ or "").partition("\n")[0],
+            recognise=recognise,
+            hint=", or ".join(filter(None, (*listed, self.hint))).replace("[]", ""),
+        )
 
     def build_shape(self) -> type:
         """Build the TypedDict that a record is validated with: `format` is the literal name."""
@@ -142,19 +169,22 @@ def list_at(record: JsonObject, *paths: str) -> Iterator[JsonValue]:
 
 
 def holds(record: JsonObject, path: str, *names: str) -> bool:
-    """Whether an object at this path has all these members."""
-    return any(isinstance(one, dict) and one.keys() >= {*names} for one in list_at(record, path))
+    """Whether a record, or an object at this path in it, has all these members; those that end in `[]` are lists.
+
+    >>> holds({"steps": [{"kind": "a", "n": 1}]}, "steps", "kind", "n"), holds({"steps": 3}, "", "steps[]")
+    (True, False)
+    """
+    return any(
+        isinstance(one, Mapping)
+        and all(isinstance(one.get(name[:-2]), list) if name.endswith("[]") else name in one for name in names)
+        for one in (list_at(record, path) if path else (record,))
+    )
 
 
 def split_list(record: JsonObject, names: Sequence[str]) -> list[tuple[str, JsonObject]] | None:
     """Return the objects of the first of these members that is a list, each with its pointer; None if none has any."""
     name = next((name for name in names if list_elements(record.get(name))), "")
     return [(f"/{name}/{place}", one) for place, one in enumerate(list_objects(record.get(name)))] or None
-
-
-def recognise_lines(session: Callable[[JsonObject], str | None]) -> Callable[[JsonObject], bool]:
-    """Return what recognises the lines of a file, in `lines`, by the session that one of them names."""
-    return lambda record: any(session(line) for line in list_objects(record.get("lines")))
 
 
 class ByFormat:

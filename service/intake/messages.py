@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from pydantic import JsonValue
 
+from service.core.json.members import JsonObject
 from service.core.json.parsing import parse_or_none
 from service.core.json.values import name_type
 from service.core.trace import ToolCall, ToolResult
@@ -177,7 +178,7 @@ def read_reply_message(message: Cursor, *names: str) -> None:
         meta = message.child("response_metadata")
         if meta:
             message.out.end_reply(meta.members, meta.path)
-        message.speaks(silent=not (name or speech.calls or message.peek("audio")))
+        message.tells_of("reply", silent=not (name or speech.calls or message.peek("audio")))
 
 
 def _read_refusal(message: Cursor, speech: Speech) -> None:
@@ -243,7 +244,7 @@ def read_chunks(record: Cursor, sample: JsonValue) -> None:
             index = choice.take("index")
             reply = replies.setdefault(index if isinstance(index, int) else 0, _Reply())
             reply.add(choice.child("delta", of="a piece of a reply"))
-            reply.ends.append((choice.raw if isinstance(choice.raw, dict) else {}, choice.path))
+            reply.ends.append((choice.members, choice.path))
         if chunk.peek("error"):
             for reply in replies.values() or (replies.setdefault(0, _Reply()),):
                 reply.ends.append(({"error": chunk.peek("error")}, chunk.path))
@@ -283,58 +284,49 @@ class _Call:
         return {"id": self.id, "type": self.kind, self.kind: {"name": self.name, given: "".join(self.pieces)}}
 
 
+@dataclass(slots=True)
 class _Reply:
-    def __init__(self) -> None:
-        self.ends: list[tuple[dict[str, JsonValue], str]] = []
-        """What may say how it ended, with pointers."""
-        self._texts: list[str] = []
-        self._refusals: list[str] = []
-        self._calls: list[_Call] = []
-        self._by_index: dict[JsonValue, _Call] = {}
-        self._legacy: _Call | None = None
-        self._audio = ""
+    ends: list[tuple[JsonObject, str]] = field(default_factory=list[tuple[JsonObject, str]])
+    """What may say how it ended, with pointers."""
+    texts: list[str] = field(default_factory=list[str])
+    refusals: list[str] = field(default_factory=list[str])
+    calls: list[_Call] = field(default_factory=list[_Call])
+    latest: dict[JsonValue, _Call] = field(default_factory=dict[JsonValue, _Call])
+    """The latest call of each index."""
+    audio: str = ""
 
     def add(self, delta: Cursor) -> None:
         """Add a piece."""
         delta.take("role")
-        self._texts.append(delta.text("content"))
-        self._refusals.append(delta.text("refusal"))
+        self.texts.append(delta.text("content"))
+        self.refusals.append(delta.text("refusal"))
         for piece in delta.items("tool_calls", of="a piece of a call"):
-            self._add_call(piece)
-        legacy = delta.child("function_call", of="a piece of a call")
-        if legacy:
-            self._legacy = self._legacy or _Call()
-            self._legacy.name = self._legacy.name or legacy.text("name")
-            self._legacy.pieces.append(legacy.text("arguments"))
+            self._add_call(piece, piece.child("custom", "function"))
+        if older := delta.child("function_call", of="a piece of a call"):
+            self._add_call(older, older)
         if delta.take("audio"):
-            self._audio = self._audio or f"{delta.path}/audio"
-        delta.speaks(silent=False)
+            self.audio = self.audio or f"{delta.path}/audio"
+        delta.tells_of("reply", silent=False)
 
-    def _add_call(self, piece: Cursor) -> None:
-        custom = piece.child("custom")
-        function = custom or piece.child("function")
+    def _add_call(self, piece: Cursor, function: Cursor) -> None:
         piece.take("type")
         index, call_id, name = piece.take("index"), piece.text("id"), function.text("name")
-        text = function.text("input" if custom else "arguments")
-        call = self._by_index.get(index if isinstance(index, int) else None)
+        index, text = index if isinstance(index, int) else None, function.text("arguments", "input")
+        call = self.latest.get(index)
         if call is None or not call.goes_on(call_id, name, text):
-            call = self._by_index[index if isinstance(index, int) else None] = _Call()
-            self._calls.append(call)
+            call = self.latest[index] = _Call()
+            self.calls.append(call)
         call.id, call.name = call.id or call_id, call.name or name
-        call.kind = "custom" if custom else call.kind
+        call.kind = "custom" if "custom" in piece else call.kind
         call.pieces.append(text)
 
     def finish(self, out: Transcript) -> None:
         """Add the reply to the transcript. The last chunks say how it ended; one that does not end is cut."""
-        text = "".join(self._texts)
-        message: dict[str, JsonValue] = {"content": text, "tool_calls": [call.build() for call in self._calls]}
-        if refusal := "".join(self._refusals):
-            message["refusal"] = refusal
-        if self._legacy is not None:
-            message["function_call"] = self._legacy.build()["function"]
-        read_reply_message(Cursor(message, out, "/chunks"))
-        if self._audio and not (text or refusal):
-            out.note_unread("text", self._audio, "what was said as audio")
+        text, refusal = "".join(self.texts), "".join(self.refusals)
+        calls: list[JsonValue] = [call.build() for call in self.calls]
+        read_reply_message(Cursor({"content": text, "refusal": refusal, "tool_calls": calls}, out, "/chunks"))
+        if self.audio and not (text or refusal):
+            out.note_unread("text", self.audio, "what was said as audio")
         for raw, path in self.ends:
             out.end_reply(raw, path)
         if not any(raw.get("finish_reason") or raw.get("error") for raw, _ in self.ends):

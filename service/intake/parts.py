@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -183,6 +183,7 @@ def take_call(part: Cursor) -> ToolCall:
         if (
             isinstance(function, dict)
             and _PLAIN_FUNCTION.issuperset(function)
+            and ("arguments" in function or not part.out.sparse)
             and (name := as_text(function.get("name")))
         ):
             part.drop()
@@ -205,7 +206,8 @@ def take_call(part: Cursor) -> ToolCall:
         body.take(*ARGUMENTS)
         return ToolCall(call_id or None, name, None, problem, problem)
     partial = body.take("partialArgs", "partial_args") and not body.peek("args")
-    if partial or body.peek("state") in ("input-streaming", "partial-call"):  # pieces of a stream
+    partial = partial or body.peek("state") in ("input-streaming", "partial-call")  # pieces of a stream
+    if partial or (part.out.sparse and not any(one in body for one in ARGUMENTS)):
         return ToolCall(call_id or None, name, None, captured=False)
     given = next((key for key in ARGUMENTS if body.peek(key) is not None), "")
     return build_tool_call(call_id, name, body.take(given) if given else None)
@@ -221,7 +223,7 @@ def add_result(sink: Sink, part: Cursor, *, error_prefix: str | None = None) -> 
     result = read_returned(part, error_prefix)
     part.take("type", "role")
     sink.add_result(call_id or None, result, path=part.path, tool=tool or None)
-    part.returns(silent=result is None or result.content in (None, "", [], {}))
+    part.tells_of("result", silent=result is None or result.content in (None, "", [], {}))
 
 
 def read_returned(part: Cursor, error_prefix: str | None = None) -> ToolResult | None:
@@ -301,26 +303,18 @@ def read_ui_result(part: Cursor) -> ToolResult | None:
     return ToolResult(read_result_content(body.take(key))) if key else None
 
 
-class _Hosted(NamedTuple):
-    tool: str
-    """What the tool's type starts with."""
-    arguments: tuple[str, ...]
-    """The members with the arguments: a first one that is an object is all of them."""
-    result: tuple[str, ...] = ()
-    """The member that holds the result, if it stands in the same item."""
-
-
-_CALLS: Mapping[str, _Hosted] = {
-    "web_search_call": _Hosted("web_search", ("action",), ("results",)),
-    "file_search_call": _Hosted("file_search", ("queries",), ("results",)),
-    "code_interpreter_call": _Hosted("code_interpreter", ("code",), ("outputs",)),
-    "image_generation_call": _Hosted("image_generation", ("revised_prompt",)),
-    "computer_call": _Hosted("computer", ("action", "actions")),
-    "local_shell_call": _Hosted("local_shell", ("action",)),
-    "shell_call": _Hosted("shell", ("action",)),
-    "apply_patch_call": _Hosted("apply_patch", ("operation",)),
-    "tool_search_call": _Hosted("tool_search", ("arguments",)),
+_CALLS: Mapping[str, tuple[str, ...]] = {
+    "web_search_call": ("action",),
+    "file_search_call": ("queries",),
+    "code_interpreter_call": ("code",),
+    "image_generation_call": ("revised_prompt",),
+    "computer_call": ("action", "actions"),
+    "local_shell_call": ("action",),
+    "shell_call": ("action",),
+    "apply_patch_call": ("operation",),
+    "tool_search_call": ("arguments",),
 }
+"""The members with the arguments, by type of call: a first one that is an object is all of them."""
 _OUTPUTS = frozenset([f"{kind}_output" for kind in _CALLS] + ["tool_search_output"])
 _MCP = frozenset({"mcp_call", "mcp_approval_request", "mcp_list_tools"})
 HOSTED: Final = frozenset(_CALLS) | _OUTPUTS | _MCP
@@ -330,7 +324,7 @@ HOSTED: Final = frozenset(_CALLS) | _OUTPUTS | _MCP
 def read_hosted(sink: Sink, kind: str, item: Cursor) -> None:
     """Read a part of one of the types in `HOSTED`. Raises InputError: a call of an MCP server's tool without a name."""
     if kind in _CALLS:
-        _read_call(sink, _CALLS[kind], item)
+        _read_call(sink, kind, item)
     elif kind in _OUTPUTS:  # tools found by a search are on offer from now on
         found = item.peek("tools")
         _offer(item)
@@ -342,15 +336,16 @@ def read_hosted(sink: Sink, kind: str, item: Cursor) -> None:
         _read_mcp_call(sink, item)
 
 
-def _read_call(sink: Sink, hosted: _Hosted, item: Cursor) -> None:
-    name = next((name for name in item.out.hosted if name.startswith(hosted.tool)), hosted.tool)
-    given: dict[str, JsonValue] = {name: value for name in hosted.arguments if (value := item.take(name)) is not None}
+def _read_call(sink: Sink, kind: str, item: Cursor) -> None:
+    tool = kind.removesuffix("_call")
+    name = next((name for name in item.out.hosted if name.startswith(tool)), tool)
+    given: dict[str, JsonValue] = {name: value for name in _CALLS[kind] if (value := item.take(name)) is not None}
     first = next(iter(given.values()), None)
-    arguments = first if isinstance(first, dict) or hosted.tool == "tool_search" else given or None
+    arguments = first if isinstance(first, dict) or tool == "tool_search" else given or None
     call_id, item_id = item.text("call_id"), item.text("id")
     call = build_tool_call(call_id or item_id, name, arguments)
     item.take_all("result", "name", "arguments")  # an image; and what the common form of a call has
-    failed, returned = item.text("status") == "failed", item.take(*hosted.result)
+    failed, returned = item.text("status") == "failed", item.take("results", "outputs")
     result = ToolResult(returned, failed) if returned is not None or failed else None
     item.out.offer(ToolDef(name))
     sink.call(call if arguments else replace(call, arguments=None, captured=False), result)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from service.core.json.members import JsonObject
-from service.core.models.discovery import get_entry, import_all
+from service.core.models.discovery import import_all
 from service.core.models.validation import list_problems
 from service.core.trace import Trace, UnreadablePart
 from service.errors import InputError
@@ -22,9 +22,8 @@ from service.intake.unread_parts.suspects import clip
 from service.intake.wrapping import read_wrapper
 
 # Any: pydantic has checked `format`, which decides the shape that each reader gets.
-_ALL: list[Format] = sorted(
-    [entry for module in import_all(formats) for entry in get_entry(module, "FORMATS")], key=lambda entry: entry.name
-)
+_DECLARED = [entry for module in import_all(formats) for entry in vars(module).values() if isinstance(entry, Format)]
+_ALL = sorted(_DECLARED, key=lambda entry: entry.name)
 _BY_NAME: Mapping[str, Format] = {entry.name: entry for entry in _ALL}
 FORMATS = tuple(_BY_NAME)
 """The names of all formats."""

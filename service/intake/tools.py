@@ -22,9 +22,7 @@ from service.core.results.failures.patterns import ANNOTATION, read_patterns
 from service.core.trace import ToolDef
 from service.errors import InputError
 
-MAX_CACHED_BYTES = 16_384
-"""Of larger definitions, few are cached."""
-MAX_LARGE_BYTES = 65_536
+MAX_CACHED_BYTES = 65_536
 """Larger definitions are not cached."""
 
 MARSHAL_VERSION = 2
@@ -72,17 +70,12 @@ def _read_tool(raw: JsonValue) -> ToolDef:
         content = dumps(raw, MARSHAL_VERSION)
     except ValueError:  # too deep
         return _parse_tool(raw)
-    if len(content) <= MAX_CACHED_BYTES:
-        return _read_cached_tool(content)
-    return _read_large_tool(content) if len(content) <= MAX_LARGE_BYTES else _parse_tool(raw)
+    return _read_cached_tool(content) if len(content) <= MAX_CACHED_BYTES else _parse_tool(raw)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def _read_cached_tool(content: bytes) -> ToolDef:
     return _parse_tool(loads(content))  # noqa: S302 (our own bytes)
-
-
-_read_large_tool = lru_cache(maxsize=64)(_read_cached_tool.__wrapped__)
 
 
 def _parse_tool(raw: JsonValue) -> ToolDef:

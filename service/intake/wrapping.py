@@ -24,7 +24,7 @@ from service.intake.cursor import Cursor, Located, pick_sample
 from service.intake.format import NOTHING, Exchange, WrapperContents
 from service.intake.messages import SPEAKERS
 from service.intake.pairing import Answers
-from service.intake.unread_parts.endings import Ending, list_endings
+from service.intake.unread_parts.endings import Ending, find_ending
 from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
 from service.intake.unread_parts.suspects import clip, list_possible_calls
 
@@ -219,7 +219,8 @@ def _list_endings(value: JsonValue, path: str, sample: int) -> Iterator[Ending]:
     if value.get("status") in ("failed", "cancelled"):
         yield Ending("failed", f"{path}/status")
         return
-    yield from list_endings(value, path)
+    if (ending := find_ending(value, path)) is not None:
+        yield ending
     for name in ("incomplete_details", "generation_info"):
         if reason := find_text(find_object(value, name), "reason", "finish_reason"):
             yield Ending(reason, f"{path}/{name}")
@@ -326,7 +327,7 @@ def _leave_beside(notes: Transcript, reply: JsonObject, path: str, holder: str) 
     """Leave what stands beside what a reply's member `holder` holds."""
     beside = Cursor(reply, notes, path, "a reply")
     beside.take_all(holder)
-    beside.speaks(silent=False)
+    beside.tells_of("reply", silent=False)
     beside.close()
 
 

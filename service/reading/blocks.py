@@ -19,11 +19,11 @@ from pydantic import JsonValue
 from service.errors import InputError
 from service.intake.reading import name_session
 from service.reading.opening import DAMAGED, load_module, open_stored
-from service.reading.places import BadRecord, Layout, TraceRecord
+from service.reading.places import AnyRecord, Layout
 from service.reading.records import TRACE_FIELDS
 from service.reading.span_files import list_spans
 from service.reading.strict_json import Limits, parse_strictly
-from service.reading.tables import PARQUET, ROWS_AT_ONCE
+from service.reading.tables import PARQUET, read_table
 from service.reading.trace_files import scan_records
 
 BLOCK_BYTES = 4 * 2**20
@@ -47,31 +47,21 @@ class Block:
     before: int = 0
     """Lines or rows before it."""
 
-    def scan(self, limits: Limits, layout: Layout) -> Iterator[TraceRecord | BadRecord]:
+    def scan(self, limits: Limits, layout: Layout) -> Iterator[AnyRecord]:
         """Yield its records as `scan_records` does, at their places in the file."""
         if self.kind == "file":
             yield from scan_records(self.source, limits=limits, layout=layout)
             return
-        before = self.before
         with ExitStack() as stack:
-            for count, piece in self._read(open_stored(self.source, stack)):
-                for one in scan_records(io.BytesIO(piece), limits=limits, name=self.source, layout=layout):
-                    line = None if one.place.line is None else one.place.line + before
-                    yield replace(one, place=replace(one.place, line=line))
-                before += count
-
-    def _read(self, stream: io.BufferedReader[Any]) -> Iterator[tuple[int, bytes]]:
-        """Yield pieces with their number of rows."""
-        if self.kind == "lines":
+            stream = open_stored(self.source, stack)
+            if self.kind == "rows":
+                yield from read_table(stream, self.source, layout.columns, group=self.start, before=self.before)
+                return
             stream.seek(self.start)
-            yield 0, stream.read(self.size)
-            return
-        ipc, table = load_module("pyarrow.ipc", "to read Parquet"), load_module("pyarrow.parquet", "to read Parquet")
-        for batch in table.ParquetFile(stream).iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[self.start]):
-            piece = io.BytesIO()
-            with ipc.new_file(piece, batch.schema) as writer:
-                writer.write_batch(batch)
-            yield batch.num_rows, piece.getvalue()
+            lines = io.BytesIO(stream.read(self.size))
+            for one in scan_records(lines, limits=limits, name=self.source, layout=layout):
+                line = None if one.place.line is None else one.place.line + self.before
+                yield replace(one, place=replace(one.place, line=line))
 
 
 def list_blocks(source: str, limits: Limits, layout: Layout, *, least: int = BLOCK_BYTES) -> list[Block]:

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from service.core.json.members import find_object, find_text, list_elements, list_objects
 from service.core.json.parsing import parse_or_none
 from service.errors import TooLargeError
-from service.reading.places import BadRecord, RecordPlace, TraceRecord
+from service.reading.places import AnyRecord, BadRecord, RecordPlace, TraceRecord
 
 PIECE_BYTES = 64 * 2**10
 
@@ -125,8 +125,8 @@ _RESPONSE_ENDS = ("response.completed", "response.incomplete", "response.failed"
 
 
 def read_events(
-    data: bytes, place: RecordPlace, parse: Callable[[bytes, RecordPlace], TraceRecord | BadRecord]
-) -> Iterator[TraceRecord | BadRecord]:
+    data: bytes, place: RecordPlace, parse: Callable[[bytes, RecordPlace], AnyRecord]
+) -> Iterator[AnyRecord]:
     """Yield the records of a stream of events; an event that is not JSON is a BadRecord, and the rest is still read."""
     waiting: list[TraceRecord] = []
     for start, event in _list_events(data, place.line or 1):

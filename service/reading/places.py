@@ -42,6 +42,9 @@ class BadRecord:
     """The record as it came, as far as it is known."""
 
 
+AnyRecord = TraceRecord | BadRecord
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """What a file does not say of itself."""

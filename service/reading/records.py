@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pydantic import JsonValue
 
-from service.core.json.members import find_object, list_elements
+from service.core.json.members import JsonObject, find_object, list_elements
 from service.core.json.values import name_type
 from service.errors import InputError, TooLargeError
 from service.intake.format import list_at
 from service.intake.reading import guess_format, name_session, split_record
-from service.reading.places import BadRecord, TraceRecord
-
-Record = Mapping[str, JsonValue]
+from service.reading.places import AnyRecord, BadRecord, TraceRecord
 
 TRACE_FIELDS = frozenset(
     {"trace", "messages", "events", "choices", "usage", "spans", "input", "output", "request", "response"}
@@ -34,19 +32,12 @@ PAGES = ("data", "results", "records", "rows", "traces", "samples", "test_cases"
 """Members that hold the records of a page, as APIs and exports wrap them."""
 
 
-def find_traces(
-    records: Iterable[TraceRecord | BadRecord], *, most: int = MAX_JOINED
-) -> Iterator[TraceRecord | BadRecord]:
-    """Yield the traces in the records of one file, in order; what cannot be read stays in its place.
-
-    A trace that would be joined of more than `most` records is refused.
-    """
-    return split_samples(join_messages(split_pages(join_sessions(records, most)), most))
+def find_traces(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
+    """Yield the traces in the records of one file, in order; what cannot be read stays in its place."""
+    return split_samples(join_messages(split_pages(join_sessions(records))))
 
 
-def join_sessions(
-    records: Iterable[TraceRecord | BadRecord], most: int = MAX_JOINED
-) -> Iterator[TraceRecord | BadRecord]:
+def join_sessions(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
     """Yield the records, with the lines of one session as one record, `{"lines": [...]}`; it ends with another session's line.
 
     A line that cannot be read stands alone.
@@ -61,38 +52,33 @@ def join_sessions(
         aside = named is None and "type" in record.value and not record.value.keys() & TRACE_FIELDS
         same = named is not None and named[0] == name and (named[1] == session or not (named[1] and session))
         if waiting and (aside or same):
-            waiting += [record] if len(waiting) <= most else []
+            waiting += [record] if len(waiting) <= MAX_JOINED else []
             session = max(session, named[1] if named else "")
             continue
-        yield from _join_lines(waiting, name, most)
+        yield from _join_lines(waiting, name)
         waiting, (name, session) = ([], ("", "")) if named is None else ([record], named)
         if named is None:
             yield record
-    yield from _join_lines(waiting, name, most)
+    yield from _join_lines(waiting, name)
 
 
-def _join_lines(records: Sequence[TraceRecord], name: str, most: int) -> Iterator[TraceRecord | BadRecord]:
-    if len(records) > most:
-        yield BadRecord(records[0].place, TooLargeError.at("", f"a session of more than {most} lines"))
+def _join_lines(records: Sequence[TraceRecord], name: str) -> Iterator[AnyRecord]:
+    if len(records) > MAX_JOINED:
+        yield BadRecord(records[0].place, TooLargeError.at("", f"a session of more than {MAX_JOINED} lines"))
     elif records:
         yield TraceRecord(records[0].place, {"format": name, "lines": [record.value for record in records]})
 
 
-def split_pages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
+def split_pages(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
     """Yield the records; those that a document of a format holds, or the elements of a page, instead of the whole.
 
     A page is a record that is nothing but a list of records, and no trace of a known format.
     """
     for record in records:
-        split = None if isinstance(record, BadRecord) else split_record(record.value)
-        name = None if isinstance(record, BadRecord) or split is not None else _find_page(record.value)
-        items: Iterable[tuple[str, JsonValue]] = [(path, dict(one)) for path, one in split or ()]
-        if isinstance(record, BadRecord) or (split is None and name is None):
+        parts = None if isinstance(record, BadRecord) else _list_parts(record.value)
+        if parts is None:
             yield record
-            continue
-        if name is not None:
-            items = [(f"/{name}/{index}", item) for index, item in enumerate(list_elements(record.value[name]))]
-        for path, item in items:
+        for path, item in parts or ():
             place = replace(record.place, pointer=record.place.pointer + path)
             if isinstance(item, dict):
                 yield TraceRecord(place, item)
@@ -100,18 +86,18 @@ def split_pages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRec
                 yield BadRecord(place, InputError.at("", f"expected an object, not {name_type(item)}"))
 
 
-def _find_page(value: Record) -> str | None:
-    """Name the member that holds a page of records, if nothing else in it could be a trace."""
+def _list_parts(value: JsonObject) -> Sequence[tuple[str, JsonValue]] | None:
+    """List the records that a document or a page holds, with their pointers; None if it is neither."""
+    if (split := split_record(value)) is not None:
+        return [(path, dict(one)) for path, one in split]
     names = [name for name in PAGES if isinstance(value.get(name), list) and value[name]]
     others = any(isinstance(item, (dict, list)) and item for name, item in value.items() if name not in PAGES)
     if len(names) != 1 or others or "trace" in value or guess_format(value) is not None:
         return None
-    return names[0]
+    return [(f"/{names[0]}/{index}", item) for index, item in enumerate(list_elements(value[names[0]]))]
 
 
-def join_messages(
-    records: Iterable[TraceRecord | BadRecord], most: int = MAX_JOINED
-) -> Iterator[TraceRecord | BadRecord]:
+def join_messages(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
     """Yield the records of a file, joined into one trace if they are a list whose elements are all messages.
 
     The trace is {"messages": [...]}, or {"items": [...]} for the Responses API, {"chunks": [...]} for a stream, {"steps": [...]}
@@ -122,8 +108,8 @@ def join_messages(
         follows = record.place.pointer == f"/{len(waiting)}"
         if follows and isinstance(record, TraceRecord) and _name_list(record.value) is not None:
             waiting.append(record)
-            if len(waiting) > most:
-                yield BadRecord(waiting[0].place, TooLargeError.at("", f"a list of more than {most} messages"))
+            if len(waiting) > MAX_JOINED:
+                yield BadRecord(waiting[0].place, TooLargeError.at("", f"a list of more than {MAX_JOINED} messages"))
                 waiting = []
             continue
         yield from waiting  # not all are messages, so each stands alone
@@ -137,7 +123,7 @@ def join_messages(
         yield TraceRecord(replace(waiting[0].place, pointer=""), {name: [record.value for record in waiting]})
 
 
-def _name_list(value: Record) -> str | None:
+def _name_list(value: JsonObject) -> str | None:
     """Name the field that holds a list of such elements; None if the element is not a message."""
     if value.get("object") == "chat.completion.chunk":
         return "chunks"
@@ -157,7 +143,7 @@ REPLY_PATHS = ("choices", "candidates", "response/choices", "response/candidates
 """Where the replies are in a trace."""
 
 
-def split_samples(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
+def split_samples(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
     """Yield the records, one with several replies once per reply; `sample` says which reply it stands for."""
     for record in records:
         trace = {} if isinstance(record, BadRecord) else find_object(record.value, "trace") or record.value

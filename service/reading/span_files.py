@@ -21,7 +21,7 @@ from service.errors import InputError, TooLargeError
 from service.intake.reading import guess_format
 from service.intake.spans.exports import is_span, list_exported, read_spans, read_trace_id
 from service.intake.spans.selection import has_content
-from service.reading.places import BadRecord, RecordPlace, TraceRecord
+from service.reading.places import AnyRecord, BadRecord, RecordPlace, TraceRecord
 from service.reading.strict_json import Limits
 
 _OTHERS = ("langfuse", "langsmith", "opik")
@@ -43,8 +43,8 @@ _SPANS = "SELECT span FROM spans WHERE trace = ? ORDER BY rowid"
 
 
 def group_spans(
-    records: Iterable[TraceRecord | BadRecord], limits: Limits, *, left_out: Counter[str], named: str | None = None
-) -> Iterator[TraceRecord | BadRecord]:
+    records: Iterable[AnyRecord], limits: Limits, *, left_out: Counter[str], named: str | None = None
+) -> Iterator[AnyRecord]:
     """Yield all records that are not spans as they come, then the spans grouped by trace.
 
     A trace is `{"spans": [...]}` at the place of its first span. One with more than `limits.max_bytes` of spans is a BadRecord.
@@ -64,9 +64,7 @@ def group_spans(
             yield BadRecord(RecordPlace("spans"), InputError.at("", reason))
 
 
-def _store_spans(
-    records: Iterable[TraceRecord | BadRecord], database: sqlite3.Connection, named: str
-) -> Iterator[TraceRecord | BadRecord]:
+def _store_spans(records: Iterable[AnyRecord], database: sqlite3.Connection, named: str) -> Iterator[AnyRecord]:
     for record in records:
         if isinstance(record, BadRecord):
             yield record
@@ -106,9 +104,7 @@ def list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str, 
     return listed if len(listed) == len(spans) else None
 
 
-def _list_traces(
-    database: sqlite3.Connection, limits: Limits, left_out: Counter[str]
-) -> Iterator[TraceRecord | BadRecord]:
+def _list_traces(database: sqlite3.Connection, limits: Limits, left_out: Counter[str]) -> Iterator[AnyRecord]:
     found = yielded = 0
     place = RecordPlace("spans")
     for trace, first, size in database.execute(_TRACES):

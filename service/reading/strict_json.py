@@ -75,12 +75,11 @@ def parse_strictly(data: bytes, limits: Limits) -> JsonValue:
     value: JsonValue = _read(data, limits)
     # These quick tests miss nothing, and nearly all bodies pass them, so the slow walk, which finds the places, is rare.
     if _is_suspect(data, value, limits):
-        _check_nodes(_read(data, limits, float_mode="lossless-float"), limits)
+        _check_nodes(_read(data, limits, lossless=True), limits)
     return value
 
 
-def _read(data: bytes, limits: Limits, *, float_mode: str = "float") -> JsonValue:
-    lossless = float_mode == "lossless-float"
+def _read(data: bytes, limits: Limits, *, lossless: bool = False) -> JsonValue:
     try:
         return jiter.from_json(
             data,

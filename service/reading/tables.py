@@ -17,11 +17,11 @@ from pydantic import JsonValue
 from service.core.json.parsing import parse_or_none
 from service.errors import InputError
 from service.reading.opening import load_module
-from service.reading.places import BadRecord, RecordPlace, TraceRecord
+from service.reading.places import AnyRecord, BadRecord, RecordPlace, TraceRecord
 
 PARQUET, _ARROW = b"PAR1", b"ARROW1"
 MAX_CELL_CHARS = 64 * 2**20
-ROWS_AT_ONCE = 1_024
+_ROWS_AT_ONCE = 1_024
 
 _ASKED = ("question", "input", "prompt", "query", "user", "user_input", "user_message", "instruction")
 _ANSWERED = ("answer", "output", "response", "completion", "assistant", "actual_output", "prediction", "model_output")
@@ -36,12 +36,16 @@ def is_table(name: str, head: bytes) -> bool:
     return text or head.startswith((PARQUET, _ARROW))
 
 
-def read_table(stream: BinaryIO, name: str, columns: Mapping[str, str]) -> Iterator[TraceRecord | BadRecord]:
+def read_table(
+    stream: BinaryIO, name: str, columns: Mapping[str, str], *, group: int | None = None, before: int = 0
+) -> Iterator[AnyRecord]:
     """Yield a record for each row, at its line (of a table in text) or its number from 1.
 
-    `columns`: other names for columns, such as {"prompt": "question"}.
+    `columns`: other names for columns, such as {"prompt": "question"}. `group`: the row group of a Parquet file that is read
+    alone, with the rows `before` it.
     """
-    rows = _read_rows(stream) if name.lower().endswith((".csv", ".tsv")) else _read_columns(stream)
+    text = name.lower().endswith((".csv", ".tsv"))
+    rows = _read_rows(stream) if text else _read_columns(stream, group, before)
     try:
         for line, row in rows:
             place = RecordPlace(name, line)
@@ -78,7 +82,7 @@ def _parse(cell: str) -> JsonValue:
     return cell if value is None else value
 
 
-def _read_columns(stream: BinaryIO) -> Iterator[tuple[int, dict[str, JsonValue]]]:
+def _read_columns(stream: BinaryIO, group: int | None, number: int) -> Iterator[tuple[int, dict[str, JsonValue]]]:
     """Iterate over the rows of a Parquet or Arrow file, batch by batch. Raises OSError: pyarrow is not there."""
     purpose = "to read Parquet and Arrow"
     source: Any = stream if stream.seekable() else io.BytesIO(stream.read())
@@ -86,11 +90,10 @@ def _read_columns(stream: BinaryIO) -> Iterator[tuple[int, dict[str, JsonValue]]
     source.seek(0)
     if head == PARQUET:
         table = load_module("pyarrow.parquet", purpose).ParquetFile(source)
-        batches = table.iter_batches(batch_size=ROWS_AT_ONCE)
+        batches = table.iter_batches(batch_size=_ROWS_AT_ONCE, row_groups=None if group is None else [group])
     else:
         reader = load_module("pyarrow.ipc", purpose).open_file(source)
         batches = (reader.get_batch(index) for index in range(reader.num_record_batches))
-    number = 0
     for batch in batches:
         for row in batch.to_pylist():
             number += 1

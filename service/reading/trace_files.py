@@ -33,7 +33,7 @@ from service.reading.documents import (
     split_elements,
 )
 from service.reading.opening import DAMAGED, HEAD_BYTES, explain_damage, list_files, open_files
-from service.reading.places import PLAIN, BadRecord, Layout, RecordPlace, TraceRecord
+from service.reading.places import PLAIN, AnyRecord, BadRecord, Layout, RecordPlace, TraceRecord
 from service.reading.records import PAGES
 from service.reading.strict_json import Limits, parse_strictly
 from service.reading.tables import is_table, read_table
@@ -48,53 +48,44 @@ _MANY = re.compile(rb'\s*\{\s*"(?:resourceSpans|%s)"\s*:\s*\[' % "|".join(PAGES)
 
 
 def scan_records(
-    source: Path | str | BinaryIO,
-    *,
-    limits: Limits,
-    name: str | None = None,
-    max_document: int = MAX_DOCUMENT_BYTES,
-    layout: Layout = PLAIN,
-) -> Iterator[TraceRecord | BadRecord]:
+    source: Path | str | BinaryIO, *, limits: Limits, name: str | None = None, layout: Layout = PLAIN
+) -> Iterator[AnyRecord]:
     """Yield every record of a file or stream, in order; one that cannot be read is a BadRecord, and the rest is still read.
 
     Content never raises an error. A file without records, one that cannot be opened, truncated gzip and a byte order mark are
-    each one BadRecord. `limits` applies to each record; `max_document` (bytes) applies to a whole document, and to the search
-    for the end of a line that is too long; `name` replaces the file name in places. A stream that is passed in stays open.
+    each one BadRecord. `limits` applies to each record; `name` replaces the file name in places. A stream that is passed in
+    stays open.
     """
     if isinstance(source, (Path, str)):
         files = list(list_files(source))
         for file in files:
-            yield from _scan_file(file, name or str(file), limits, max_document, layout)
+            yield from _scan_file(file, name or str(file), limits, layout)
         if not files:
             yield BadRecord(RecordPlace(str(source)), InputError.at("", "there is no file in it"))
     else:
-        yield from _scan_file(source, name or "stdin", limits, max_document, layout)
+        yield from _scan_file(source, name or "stdin", limits, layout)
 
 
-def _scan_file(
-    source: Path | str | BinaryIO, name: str, limits: Limits, max_document: int, layout: Layout
-) -> Iterator[TraceRecord | BadRecord]:
+def _scan_file(source: Path | str | BinaryIO, name: str, limits: Limits, layout: Layout) -> Iterator[AnyRecord]:
     try:
         with open_files(source, name, layout.encoding) as files:
             for inner, stream in files:
                 if looks_like_request(_peek(stream)):
-                    yield from _read_requests(stream, inner, max_document)
+                    yield from _read_requests(stream, inner)
                 elif is_table(inner, _peek(stream)):
                     yield from read_table(stream, inner, layout.columns)
                 else:
-                    yield from _RecordReader(stream, inner, limits, max_document).read()
+                    yield from _RecordReader(stream, inner, limits).read()
     except DAMAGED as error:
         yield BadRecord(RecordPlace(name), InputError.at("", explain_damage(error)))
 
 
-def scan_lines(
-    stream: BinaryIO, *, limits: Limits, name: str, max_line: int = MAX_DOCUMENT_BYTES
-) -> Iterator[TraceRecord | BadRecord]:
+def scan_lines(stream: BinaryIO, *, limits: Limits, name: str) -> Iterator[AnyRecord]:
     """Yield every record of a stream known to be JSON Lines, like `scan_records`: each line is one, whatever it looks like.
 
-    Gzip is not unpacked. `max_line` (bytes): how far to search for the end of a line that is too long.
+    Gzip is not unpacked.
     """
-    yield from _RecordReader(stream, name, limits, max_line).read(as_lines=True)
+    yield from _RecordReader(stream, name, limits).read(as_lines=True)
 
 
 def _peek(stream: BinaryIO) -> bytes:
@@ -105,11 +96,11 @@ def _peek(stream: BinaryIO) -> bytes:
         return b""
 
 
-def _read_requests(stream: BinaryIO, source: str, max_size: int) -> Iterator[TraceRecord | BadRecord]:
+def _read_requests(stream: BinaryIO, source: str) -> Iterator[AnyRecord]:
     """Yield requests in protobuf. What follows a truncated or too large one is not read."""
     number = 0
     try:
-        for data in _list_requests(stream, max_size):
+        for data in _list_requests(stream):
             yield TraceRecord(RecordPlace(source), read_export(data))
             number += 1
     except InputError as error:
@@ -119,18 +110,18 @@ def _read_requests(stream: BinaryIO, source: str, max_size: int) -> Iterator[Tra
         yield BadRecord(RecordPlace(source), InputError.at("", explain_damage(error)))
 
 
-def _list_requests(stream: BinaryIO, max_size: int) -> Iterator[bytes]:
+def _list_requests(stream: BinaryIO) -> Iterator[bytes]:
     """Yield the request that is the whole file, or the requests that each follow four bytes of length."""
     if _peek(stream).startswith(b"\n"):
-        data = stream.read(max_size + 1)
-        if len(data) > max_size:
-            raise TooLargeError.at("", f"more than {max_size} bytes")
+        data = stream.read(MAX_DOCUMENT_BYTES + 1)
+        if len(data) > MAX_DOCUMENT_BYTES:
+            raise TooLargeError.at("", f"more than {MAX_DOCUMENT_BYTES} bytes")
         yield data
         return
     while head := stream.read(4):
         size = int.from_bytes(head, "big")
-        if size > max_size:
-            raise TooLargeError.at("", f"{size} bytes; at most {max_size} are taken")
+        if size > MAX_DOCUMENT_BYTES:
+            raise TooLargeError.at("", f"{size} bytes; at most {MAX_DOCUMENT_BYTES} are taken")
         data = stream.read(size)
         if len(head) < 4 or len(data) < size:
             raise MalformedError.at("", "the file ends within it")
@@ -138,15 +129,14 @@ def _list_requests(stream: BinaryIO, max_size: int) -> Iterator[bytes]:
 
 
 class _RecordReader:
-    def __init__(self, stream: BinaryIO, source: str, limits: Limits, max_document: int) -> None:
+    def __init__(self, stream: BinaryIO, source: str, limits: Limits) -> None:
         self._stream = stream
         self._source = source
         self._limits = limits
-        self._max_document = max_document
         self._line = 0
         self._at_start = True
 
-    def read(self, *, as_lines: bool = False) -> Iterator[TraceRecord | BadRecord]:
+    def read(self, *, as_lines: bool = False) -> Iterator[AnyRecord]:
         """Yield the records. OSError only if the stream cannot be read at all; a later failure is a BadRecord."""
         empty = True
         try:
@@ -162,20 +152,20 @@ class _RecordReader:
             if empty:
                 yield BadRecord(RecordPlace(self._source), InputError.at("", "there is no record in it"))
 
-    def _read_any(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
+    def _read_any(self, first: bytes) -> Iterator[AnyRecord]:
         if first.lstrip().startswith(b"["):
             yield from self._read_list(first)
         elif first.startswith(EVENT_STARTS):
-            data, place = first + self._stream.read(max(0, self._max_document + 1 - len(first))), self._locate()
+            data, place = first + self._stream.read(max(0, MAX_DOCUMENT_BYTES + 1 - len(first))), self._locate()
             self._check_size(len(data))
             yield from read_events(data, place, self._parse)
         else:
             yield from self._read_objects(first)
 
-    def _read_list(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
+    def _read_list(self, first: bytes) -> Iterator[AnyRecord]:
         """Read each element separately, so that a broken one does not spoil the others."""
         begin = self._line
-        for index, piece in enumerate(split_elements(first, self._stream.read, self._max_document)):
+        for index, piece in enumerate(split_elements(first, self._stream.read, MAX_DOCUMENT_BYTES)):
             self._line = begin + piece.line
             if piece.data is None:
                 yield self._refuse(MalformedError.at("", "the list has no end"))
@@ -184,7 +174,7 @@ class _RecordReader:
             elif piece.data.strip() or self._read_next_line():
                 yield self._refuse(MalformedError.at("", "something follows the list, and was not read"))
 
-    def _read_objects(self, line: bytes, *, as_lines: bool = False) -> Iterator[TraceRecord | BadRecord]:
+    def _read_objects(self, line: bytes, *, as_lines: bool = False) -> Iterator[AnyRecord]:
         """Read objects, each on one line or, unless `as_lines`, broken into several."""
         while line:
             place = self._locate()
@@ -235,19 +225,19 @@ class _RecordReader:
         return len(line.strip()) > self._limits.max_bytes
 
     def _check_size(self, size: int) -> None:
-        if size > self._max_document:
-            raise TooLargeError.at("", f"a JSON document of more than {self._max_document} bytes; {AS_LINES}")
+        if size > MAX_DOCUMENT_BYTES:
+            raise TooLargeError.at("", f"a JSON document of more than {MAX_DOCUMENT_BYTES} bytes; {AS_LINES}")
 
-    def _read_record(self, line: bytes, place: RecordPlace) -> Iterator[TraceRecord | BadRecord]:
+    def _read_record(self, line: bytes, place: RecordPlace) -> Iterator[AnyRecord]:
         """Read a line: a record, several that follow one another, or a page of them, which may be as long as a document."""
         if not self._is_too_long(line):
             yield from self._read_documents(line, place)
             return
         page = _MANY.match(line) is not None
         if page and not self._at_start:
-            line += self._stream.readline(self._max_document)
+            line += self._stream.readline(MAX_DOCUMENT_BYTES)
             self._at_start = line.endswith(b"\n")
-        if page and len(line) <= self._max_document:
+        if page and len(line) <= MAX_DOCUMENT_BYTES:
             yield self._parse(line, place)
             return
         skipped = 0
@@ -255,14 +245,14 @@ class _RecordReader:
             part = self._stream.readline(CHUNK_BYTES)
             self._at_start = not part or part.endswith(b"\n")
             skipped += len(part)
-            if skipped > self._max_document:
-                most = f"a line of more than {self._max_document} bytes"
+            if skipped > MAX_DOCUMENT_BYTES:
+                most = f"a line of more than {MAX_DOCUMENT_BYTES} bytes"
                 raise TooLargeError.at("", f"{most}; what follows was not read")
-        most = f"a page of more than {self._max_document} bytes; {AS_LINES}" if page else ""
+        most = f"a page of more than {MAX_DOCUMENT_BYTES} bytes; {AS_LINES}" if page else ""
         most = most or f"a record of more than {self._limits.max_bytes} bytes"
         yield BadRecord(place, TooLargeError.at("", most), b"" if page else line)
 
-    def _read_documents(self, data: bytes, place: RecordPlace) -> Iterator[TraceRecord | BadRecord]:
+    def _read_documents(self, data: bytes, place: RecordPlace) -> Iterator[AnyRecord]:
         """Read one document, or several that follow one another."""
         record = self._parse(data, place)
         pieces = split_documents(data) if isinstance(record, BadRecord) else []
@@ -273,10 +263,10 @@ class _RecordReader:
             line = None if place.line is None else place.line + data.count(b"\n", 0, start)
             yield self._parse(data[start:end], replace(place, line=line))
 
-    def _parse(self, data: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
+    def _parse(self, data: bytes, place: RecordPlace) -> AnyRecord:
         limits = self._limits
         if len(data) > limits.max_bytes and _MANY.match(data):
-            limits = replace(limits, max_bytes=self._max_document, max_items=self._max_document)
+            limits = replace(limits, max_bytes=MAX_DOCUMENT_BYTES, max_items=MAX_DOCUMENT_BYTES)
         try:
             value = parse_strictly(data.strip(), limits)
         except InputError as error:

@@ -236,7 +236,7 @@ def values_of_no_branch(n: int) -> Body:
 @body
 def calls_as_python(n: int) -> Body:
     output = ", ".join(f"f(a={i}, b=[{i}])" for i in range(n))
-    return {"trace": {"format": "python_calls", "input": "go", "output": f"[{output}]"}}
+    return {"trace": {"format": "bfcl", "question": "go", "result": f"[{output}]"}}
 
 
 @body

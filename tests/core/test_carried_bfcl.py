@@ -16,7 +16,7 @@ from service import score
 from service.core.expectations.expectation import Expectation
 from service.core.methods.bfcl import check
 from service.errors import InputError
-from service.intake.gold.bfcl import convert
+from service.intake.gold.forms import convert
 
 TABLE = yaml.safe_load((Path(__file__).parents[1] / "data" / "carried" / "bfcl.yaml").read_text())
 

@@ -144,9 +144,9 @@ def test_a_class_for_others_needs_no_name() -> None:
 
 
 def test_a_module_without_its_entry_is_refused() -> None:
-    module = types.ModuleType("service.intake.formats.rows")
-    with pytest.raises(TypeError, match=r"service\.intake\.formats\.rows has no FORMATS"):
-        get_entry(module, "FORMATS")
+    module = types.ModuleType("service.web.pages.rows")
+    with pytest.raises(TypeError, match=r"service\.web\.pages\.rows has no PAGES"):
+        get_entry(module, "PAGES")
 
 
 def test_a_command_is_a_new_file_and_one_without_a_command_is_refused(

@@ -186,23 +186,22 @@ def test_no_call_is_lost_in_a_second_place(record: dict[str, Any], place: str, s
 
 CALL = '{"name": "planted", "arguments": {}}'
 TEXTS = [
-    *[("python_calls", text) for text in ("<think>f(x=2)</think>[planted(x=1)]", "So:\n```python\nplanted(x=1)\n```")],
-    *[
-        ("python_calls", text)
-        for text in ("Now: planted(x=1)", "[my-planted(x=1)]", "r = planted(1)", "await planted(1)")
-    ],
-    *[
-        ("sharegpt", text)
-        for text in (f"<think>So <tool_call>{CALL}</tool_call>", f"[{CALL}]", f"```json\n{CALL}\n```")
-    ],
-    *[("sharegpt", text) for text in (f"<function_call>{CALL}</function_call>", f"<think></think><TOOL_CALL>{CALL}")],
+    *("<think>f(x=2)</think>[planted(x=1)]", "So:\n```python\nplanted(x=1)\n```", "Now: planted(x=1)"),
+    *("[my-planted(x=1)]", "r = planted(1)", "await planted(1)"),
 ]
 
 
-@pytest.mark.parametrize(("name", "text"), TEXTS)
-def test_no_call_is_lost_in_a_text(name: str, text: str) -> None:
-    forms = {"python_calls": {"output": text}, "sharegpt": {"conversations": [{"from": "gpt", "value": text}]}}
-    assert accounts_for(read_trace(INPUT.validate_python({"format": name, **forms[name]})), "planted")
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_call_is_lost_in_a_text(text: str) -> None:
+    assert accounts_for(
+        read_trace(INPUT.validate_python({"format": "bfcl", "question": "?", "result": text})), "planted"
+    )
+
+
+def test_no_call_is_lost_in_a_text_without_tools() -> None:
+    record = {"format": "openai", "messages": [{"role": "assistant", "content": "[planted(x=1)]"}]}
+    assert [part.kind for part in read_trace(INPUT.validate_python(record)).unread] == ["call"]
+    assert read_trace(INPUT.validate_python({**record, "tools": []})).unread == ()
 
 
 REPEATS: list[tuple[Any, int]] = [

@@ -61,7 +61,7 @@ def tell(script: str) -> Trace:
             returned -= verb == "same"
             transcript.add_result(call_id, ToolResult(returned), path=f"/{returned}", tool=tool)
             returned += 1
-    return transcript.build_trace({"format": "x"}, trace_id=None, tools=None)
+    return transcript.build_trace({"format": "x"}, tools=None)
 
 
 def play(script: str) -> list[JsonValue]:
@@ -103,5 +103,5 @@ def test_a_result_that_came_without_its_content_still_takes_its_place() -> None:
         transcript.call(ToolCall(None, tool, {}), parallel=tool == "g")
     transcript.add_result(None, None)
     transcript.add_result(None, ToolResult("g's"))
-    steps = transcript.build_trace({"format": "x"}, trace_id=None, tools=None).steps
+    steps = transcript.build_trace({"format": "x"}, tools=None).steps
     assert [step.result for step in steps] == [None, ToolResult("g's")]

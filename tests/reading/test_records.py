@@ -71,8 +71,9 @@ def test_a_broken_first_line_does_not_spoil_the_second() -> None:
     ],
     ids=["messages", "lines of a session"],
 )
-def test_what_is_joined_is_held_up_to_a_limit(text: str, reason: str) -> None:
-    (found,) = find_traces(scan_records(io.BytesIO(text.encode()), limits=Limits()), most=20)
+def test_what_is_joined_is_held_up_to_a_limit(text: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.reading.records.MAX_JOINED", 20)
+    (found,) = find_traces(scan_records(io.BytesIO(text.encode()), limits=Limits()))
     assert isinstance(found, BadRecord)
     assert (
         str(found.error) == f"the document: a {'list' if reason == 'messages' else 'session'} of more than 20 {reason}"

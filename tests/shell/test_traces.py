@@ -150,11 +150,12 @@ def test_a_page_may_be_as_large_as_a_document() -> None:
     assert [item[:5] for item in told(page.replace(b"data", b"list"), SMALL)] == ["f:1 !"]
 
 
-def test_a_document_or_line_without_end_is_given_up() -> None:
+def test_a_document_or_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces, "MAX_DOCUMENT_BYTES", 2 * traces.CHUNK_BYTES)
     endless = b"x" * (3 * traces.CHUNK_BYTES)
     for start, limits in ((b"[", PLAIN), (b'{"a": [\n' + b"1,\n" * 50_000, PLAIN), (b"{", SMALL)):
         data = b'{"a": 1}\n' + start + endless + b'\n{"a": 1}' if limits is SMALL else start + endless
-        found = list(scan_records(io.BytesIO(data), limits=limits, max_document=2 * traces.CHUNK_BYTES))
+        found = list(scan_records(io.BytesIO(data), limits=limits))
         assert isinstance(found[-1], BadRecord)
         assert "more than 131072 bytes" in str(found[-1].error)
         assert sum(isinstance(item, TraceRecord) for item in found) == (limits is SMALL)

@@ -1,1 +1,1 @@
-"""The trace formats. A module holds a family: the readers of its formats, and their entries in `FORMATS`."""
+"""The trace formats. A module holds a family: the functions that read its formats, each decorated with what tells it."""

@@ -20,13 +20,18 @@ from service.intake.texts import build_tool_call, list_statement_calls, parse_te
 from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 
-# Google ADK: a session with its `events`, or a case of an eval set with its `conversation` of invocations.
-#
-# Members are in camel or in snake case. A piece of a stream (`partial`) is repeated by the whole event. Events that a rewind
-# withdrew are left out.
 
+@Format(
+    score=93,
+    signs=("events: author content", "conversation: userContent", "conversation: user_content"),
+    split=partial(split_list, names=("eval_cases", "evalCases")),
+)
+def adk(record: Cursor) -> Tools:
+    """A session of Google's ADK, or a case of its eval sets.
 
-def _read_adk(record: Cursor) -> Tools:
+    Members are in camel or in snake case. A piece of a stream (`partial`) is repeated by the whole event. Events that a rewind
+    withdrew are left out.
+    """
     record.out.id = record.text("eval_id", "evalId") or None
     withdrawn = _list_withdrawn(record)
     for event in record.items("events", of="an event"):
@@ -79,13 +84,21 @@ def _read_invocation(turn: Cursor) -> None:
         read_reply_message(answer)
 
 
-# ATIF, the Agent Trajectory Interchange Format of Harbor, versions 1.0 to 1.8.
-#
-# A step of the agent holds its text, its calls and, in `observation`, what they returned. The format has no sign of a failed
-# call. A step copied from another trajectory is context; a trajectory that goes on in another file is not whole.
+@Format(
+    score=92,
+    recognise=lambda record: (
+        str(record.get("schema_version")).startswith("ATIF")
+        or ("agent" in record and holds(record, "steps", "source", "step_id"))
+    ),
+    hint="a schema_version of ATIF, or steps with a source, and an agent",
+)
+def atif(record: Cursor) -> Tools:
+    """An ATIF trajectory, as Harbor writes it; `callgrade convert --to atif` writes one.
 
-
-def _read_atif(record: Cursor) -> Tools:
+    Versions 1.0 to 1.8. A step of the agent holds its text, its calls and, in `observation`, what they returned. The format has
+    no sign of a failed call. A step copied from another trajectory is context; a trajectory that goes on in another file is not
+    whole.
+    """
     record.out.id = record.text("trajectory_id") or record.text("session_id") or None
     for step in record.items("steps", of="a step"):
         source = step.text("source")
@@ -104,19 +117,17 @@ def _read_atif(record: Cursor) -> Tools:
     return read_tools(agent.take("tool_definitions"), path="/agent/tool_definitions")
 
 
-# CrewAI: a CrewOutput, or one TaskOutput, with the `messages` of each task.
-#
-# `raw` is the task's answer, usually the last message again. Of a task without messages only its answer is known.
+@Format(score=87, signs=("raw description expected_output", "tasks_output: raw description expected_output"))
+def crewai(record: Cursor) -> Tools:
+    """A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.
 
-_TASK = ("raw", "description", "expected_output")
-
-
-def _read_crewai(record: Cursor) -> Tools:
+    `raw` is the task's answer, usually the last message again. Of a task without messages only its answer is known.
+    """
     tasks = record.list_nodes("tasks_output")
     for task in tasks or [record]:
         _read_task(task)
     if tasks:
-        _add_answer_of_crewai(record.out, record.text("raw"))
+        _add_answer(record.out, record.text("raw"))
     return None
 
 
@@ -130,27 +141,22 @@ def _read_task(task: Cursor) -> None:
     else:
         task.out.say("user", question)
         task.out.note_unread("call", task.path, "a call in the messages of a task, which the output lacks,")
-    _add_answer_of_crewai(task.out, task.text("raw"))
+    _add_answer(task.out, task.text("raw"))
 
-
-def _add_answer_of_crewai(out: Transcript, answer: str) -> None:
-    """Add an answer, unless it ends what was said last."""
-    if answer and not out.get_last_text().rstrip().endswith(answer.rstrip()):
-        out.say("assistant", answer)
-
-
-# smolagents: the steps of an agent's memory, as `get_full_steps` and `get_succinct_steps` return them, in `steps`.
-#
-# A code agent has one tool, `python_interpreter`: the tools of the user are called in its code. A call there is read where it
-# is a statement of its own, assigned or printed, with literal arguments under their names; any other is unread. Observations
-# are those of a step: with one call they are what it returned, with several nobody knows which returned what. A step that failed
-# has its calls in the model's message alone.
 
 _SILENT = frozenset(dir(builtins)) | {"final_answer"}
 """What code calls beside tools."""
 
 
-def _read_smolagents(record: Cursor) -> Tools:
+@Format(score=83, signs=("steps: step_number tool_calls",))
+def smolagents(record: Cursor) -> Tools:
+    """The steps of a smolagents agent's memory: a list of them, or `steps`.
+
+    The steps are as `get_full_steps` and `get_succinct_steps` return them. A code agent has one tool, `python_interpreter`: the
+    tools of the user are called in its code. A call there is read where it is a statement of its own, assigned or printed, with
+    literal arguments under their names; any other is unread. Observations are those of a step: with one call they are what it
+    returned, with several nobody knows which returned what. A step that failed has its calls in the model's message alone.
+    """
     for step in record.items("steps", of="a step"):
         if "step_number" in step:
             _read_action(step)
@@ -159,7 +165,7 @@ def _read_smolagents(record: Cursor) -> Tools:
         elif "system_prompt" in step:
             record.out.say("system", step.text("system_prompt"))
         elif "output" in step:
-            _add_answer_of_smolagents(record.out, step.take("output"))
+            _add_answer(record.out, step.take("output"))
         else:
             step.leave("a plan" if "plan" in step else "a step of an unknown kind")
     return None
@@ -186,7 +192,7 @@ def _read_action(step: Cursor) -> None:
     if len(calls) == 1 and (failure or observed is not None):
         step.out.answer(ToolResult(failure or parse_text(observed), bool(failure)))
     if step.flag("is_final_answer"):
-        _add_answer_of_smolagents(step.out, final if answer is None else answer)
+        _add_answer(step.out, final if answer is None else answer)
 
 
 def _list_code_calls(code: str, listed: Cursor) -> list[ToolCall]:
@@ -204,19 +210,24 @@ def _list_code_calls(code: str, listed: Cursor) -> list[ToolCall]:
     return calls
 
 
-def _add_answer_of_smolagents(out: Transcript, answer: JsonValue) -> None:
+def _add_answer(out: Transcript, answer: JsonValue) -> None:
+    """Add an answer, unless it ends what was said last."""
     text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-    if text != out.get_last_text():
+    if text and not out.get_last_text().rstrip().endswith(text.rstrip()):
         out.say("assistant", text)
 
 
-# OpenAI Assistants: the run steps of a thread, newest first as the API lists them, in `steps` or a page's `data`.
-#
-# The thread's `messages` may stand beside them; without them, what a step says is only named. A function's output is null until
-# it is submitted.
+@Format(
+    score=89,
+    recognise=lambda record: "thread.run.step" in list_at(record, "steps/object", "data/object", "steps/data/object"),
+    hint="steps, or a page's data, of the object thread.run.step",
+)
+def assistants(record: Cursor) -> Tools:
+    """The run steps of an OpenAI Assistants thread, with its messages and its run if they are known.
 
-
-def _read_assistants(record: Cursor) -> Tools:
+    The API lists the newest first. Without the thread's `messages`, what a step says is only named. A function's output is null
+    until it is submitted.
+    """
     messages, steps = _list_page(record, "messages"), _list_page(record, "steps", "data")
     known = {as_text(message.peek("id")) for message in messages}
     for one in sorted([*messages, *steps], key=_get_time):
@@ -255,57 +266,3 @@ def _list_page(record: Cursor, *names: str) -> Sequence[Cursor]:
 def _get_time(one: Cursor) -> float:
     time = one.peek("created_at")
     return time if isinstance(time, (int, float)) else 0.0
-
-
-FORMATS = (
-    Format(
-        name="adk",
-        read=_read_adk,
-        recognise=lambda record: (
-            holds(record, "events", "author", "content")
-            or holds(record, "conversation", "userContent")
-            or holds(record, "conversation", "user_content")
-        ),
-        score=93,
-        summary="A session of Google's ADK, or a case of its eval sets.",
-        hint="events with an author and a content, or a conversation of invocations",
-        split=partial(split_list, names=("eval_cases", "evalCases")),
-    ),
-    Format(
-        name="atif",
-        read=_read_atif,
-        recognise=lambda record: (
-            str(record.get("schema_version")).startswith("ATIF")
-            or ("agent" in record and holds(record, "steps", "source", "step_id"))
-        ),
-        score=92,
-        summary="An ATIF trajectory, as Harbor writes it; `callgrade convert --to atif` writes one.",
-        hint="a schema_version of ATIF, or steps with a source, and an agent",
-    ),
-    Format(
-        name="crewai",
-        read=_read_crewai,
-        recognise=lambda record: record.keys() >= {*_TASK} or holds(record, "tasks_output", *_TASK),
-        score=87,
-        summary="A CrewOutput or TaskOutput of CrewAI, with the messages of its tasks.",
-        hint="raw with description and expected_output, or tasks_output with such tasks",
-    ),
-    Format(
-        name="smolagents",
-        read=_read_smolagents,
-        recognise=lambda record: holds(record, "steps", "step_number", "tool_calls"),
-        score=83,
-        summary="The steps of a smolagents agent's memory: a list of them, or `steps`.",
-        hint="steps with a step_number and tool_calls",
-    ),
-    Format(
-        name="assistants",
-        read=_read_assistants,
-        recognise=lambda record: (
-            "thread.run.step" in list_at(record, "steps/object", "data/object", "steps/data/object")
-        ),
-        score=89,
-        summary="The run steps of an OpenAI Assistants thread, with its messages and its run if they are known.",
-        hint="steps, or a page's data, of the object thread.run.step",
-    ),
-)

@@ -66,7 +66,19 @@ class Event(TypedDict, total=False):
 _ROLES: tuple[Literal["user"], Literal["assistant"], Literal["system"]] = ("user", "assistant", "system")
 
 
-def _read(record: Cursor) -> Trace:
+@Format(
+    score=90,
+    signs=("events[]",),
+    members={
+        "events": list[Event],
+        "tools": NotRequired[ToolsShape],
+        "output": NotRequired[Loose],
+        "output_schema": NotRequired[dict[str, Loose] | bool | None],
+    },
+    closed=True,
+)
+def callgrade(record: Cursor) -> Trace:
+    """Our own format, for writing by hand: `events`; `output` is what the run returned, `output_schema` its schema."""
     raw = record.members
     record.drop()
     record.out.close()  # our own form lists all that happened
@@ -107,22 +119,3 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
         raise InputError.at(f"{path}/to", "only an assistant writes to another agent")
     for tool in more or ():
         transcript.offer(tool, late=True)
-
-
-FORMATS = (
-    Format(
-        name="callgrade",
-        read=_read,
-        recognise=lambda record: isinstance(record.get("events"), list),
-        score=90,
-        summary="Our own format, for writing by hand: `events`; `output` is what the run returned, `output_schema` its schema.",
-        hint="events",
-        members={
-            "events": list[Event],
-            "tools": NotRequired[ToolsShape],
-            "output": NotRequired[Loose],
-            "output_schema": NotRequired[dict[str, Loose] | bool | None],
-        },
-        closed=True,
-    ),
-)

@@ -1,6 +1,6 @@
 """What the APIs of providers take and give: a conversation as sent, the reply as received, and the tools on offer.
 
-Most say where their parts stand, in a table, and are read by one reader. Chat Completions has no marker for a failed tool; the
+Most differ in where their parts stand, and are read by one reader. Chat Completions has no marker for a failed tool; the
 optional `is_error` on a tool message serves as one. Adjacent items of the Responses API, and calls right after an assistant's
 text, were made by one message.
 """
@@ -8,8 +8,6 @@ text, were made by one message.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
 
 from pydantic import JsonValue
 
@@ -17,7 +15,7 @@ from service.core.json.members import JsonObject, find_object, list_elements, li
 from service.core.trace import ToolDef
 from service.errors import InputError
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, holds, list_at, take_tools
+from service.intake.format import Format, Tools, list_at, take_tools
 from service.intake.messages import (
     Speaker,
     find_speaker,
@@ -31,39 +29,30 @@ from service.intake.texts import to_snake
 from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chat:
-    """Where an API's parts stand in a record."""
-
-    said: Mapping[str, Speaker]
-    """The members that hold messages, in order, each with who speaks where it is a bare text."""
-    reply: tuple[str, ...] = ()
-    """The members on the way to the message of the reply. `content`: the record itself is that message."""
-    tools: tuple[str, ...] = ("tools",)
-    strict: bool = False
-    """Whether a message of an unknown role is an error."""
+_SAID: Mapping[str, Speaker] = {"system": "system", "messages": "user"}
 
 
-def read_chat(record: Cursor, chat: Chat) -> Tools:
-    """Read a record of the API. Raises InputError: it has none of the members that could hold a message."""
-    holders = [name for name, speaker in chat.said.items() if speaker != "system"] + [*chat.reply[:1]]
+def read_chat(
+    record: Cursor, *reply: str, said: Mapping[str, Speaker] = _SAID, tools: str = "tools", strict: bool = False
+) -> Tools:
+    """Read a record of an API. Raises InputError: it has none of the members that could hold a message.
+
+    `reply`: the members on the way to the message of the reply; `content`: the record itself is that message. `said`: the
+    members that hold messages, in order, each with who speaks where it is a bare text. `strict`: an unknown role is an error.
+    """
+    holders = [name for name, speaker in said.items() if speaker != "system"] + [*reply[:1]]
     if not any(record.peek(name) is not None for name in holders):
         raise InputError.at("", f"expected at least one of {', '.join(holders)}")
-    read_said(record, chat.said, strict=chat.strict)
-    reply = Cursor(None, record.out)
-    if chat.reply == ("content",):
-        reply = record if record.peek("content") else reply
-    elif chat.reply:
-        reply = record
-        for name in chat.reply:
-            reply = reply.child(name, of="a message")
-    if reply:
-        reply.take_all("role", *(("type",) if reply is record else ()))
-        read_reply_message(reply)
-    if reply or "content" in record or not record.out.has_replied():
+    read_said(record, said, strict=strict)
+    found = record if reply and (reply != ("content",) or record.peek("content")) else Cursor(None, record.out)
+    for name in reply if reply != ("content",) else ():
+        found = found.child(name, of="a message")
+    if found:
+        found.take_all("role", *(("type",) if found is record else ()))
+        read_reply_message(found)
+    if found or "content" in record or not record.out.has_replied():
         record.out.end_reply(record.members, "")
-    return take_tools(record, *chat.tools)
+    return take_tools(record, tools)
 
 
 def read_said(record: Cursor, said: Mapping[str, Speaker], *, of: str = "a message", strict: bool = False) -> None:
@@ -78,10 +67,16 @@ def read_said(record: Cursor, said: Mapping[str, Speaker], *, of: str = "a messa
             read_messages(record.out, record.items(name, of=of), strict=strict)
 
 
-# Chat Completions and the Responses API
+_ITEMS: Mapping[str, Speaker] = {"instructions": "system", "input": "user", "output": "assistant", "items": "assistant"}
+"""Members of the Responses API."""
 
 
-def _read_openai(record: Cursor) -> Tools:
+@Format(score=40, signs=("messages[]", "choices[]", "chunks[]"))
+def openai(record: Cursor) -> Tools:
+    """A conversation in the form of Chat Completions: `messages`, then the reply in `choices` or, streamed, in `chunks`.
+
+    `sample`: which of several choices is read, from 0.
+    """
     if record.peek("messages") is None and not (record.peek("choices") or record.peek("chunks")):
         raise InputError.at("/messages", "required if there are no choices")
     read_said(record, {"messages": "user"}, strict=True)
@@ -97,18 +92,14 @@ def _read_openai(record: Cursor) -> Tools:
     return take_tools(record, "tools", "functions")
 
 
-def _read_responses(record: Cursor) -> Tools:
+@Format(score=30, signs=("output", "items", "input"))
+def openai_responses(record: Cursor) -> Tools:
+    """A conversation in the form of the Responses API: any of `input`, `output` and `items`, in this order."""
     if not any(name in record for name in ("input", "output", "items")):
         raise InputError.at("", "expected at least one of input, output and items")
     tools = list_objects(record.peek("tools"))  # a function has a name of its own; a hosted tool goes by its type
     record.out.hosted = [str(one.get("type")) for one in tools if not one.keys() & {"name", "function", "custom"}]
-    said: Mapping[str, Speaker] = {
-        "instructions": "system",
-        "input": "user",
-        "output": "assistant",
-        "items": "assistant",
-    }
-    read_said(record, said, of="an item")
+    read_said(record, _ITEMS, of="an item")
     status, reason = record.text("status"), record.child("incomplete_details").text("reason")
     if record.peek("error"):
         record.out.end_reply({"error": record.peek("error")}, "")
@@ -121,8 +112,6 @@ def _read_responses(record: Cursor) -> Tools:
 
 # Anthropic and Bedrock
 
-_ANTHROPIC = Chat(said={"system": "system", "messages": "user"}, reply=("content",), strict=True)
-_BEDROCK = Chat(said={"system": "system", "messages": "user"}, reply=("output", "message"), tools=())
 _ANTHROPIC_PARTS = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"}
 )
@@ -142,8 +131,26 @@ def _is_anthropic(record: JsonObject) -> bool:
     return not _ANTHROPIC_PARTS.isdisjoint(map(str, list_at(record, "messages/content/type")))
 
 
-def _read_bedrock(record: Cursor) -> Tools:
-    read_chat(record, _BEDROCK)
+@Format(
+    score=50,
+    recognise=_is_anthropic,
+    hint="messages with system, input_schema of tools or tool_use blocks, or the content of a reply",
+)
+def anthropic(record: Cursor) -> Tools:
+    """A conversation in the form of Anthropic's Messages: `messages`, then the reply's `content`."""
+    return read_chat(record, "content", strict=True)
+
+
+@Format(
+    score=78,
+    recognise=lambda record: (
+        "toolConfig" in record or "assistant" in list_at(record, "output/message/role") or _has_blocks(record)
+    ),
+    hint="toolConfig, or blocks such as toolUse and toolResult",
+)
+def bedrock(record: Cursor) -> Tools:
+    """A conversation in the form of Bedrock's Converse: a request, a reply or both."""
+    read_chat(record, "output", "message", tools="")
     listed = record.child("toolConfig").take("tools")
     specs: list[JsonValue] = []
     for tool in list_objects(listed):
@@ -166,7 +173,9 @@ def _has_blocks(record: JsonObject) -> bool:
 _HISTORY = ("automaticFunctionCallingHistory", "automatic_function_calling_history")
 
 
-def _read_gemini(record: Cursor) -> Tools:
+@Format(score=79, signs=("contents", "candidates[]"))
+def gemini(record: Cursor) -> Tools:
+    """A conversation in Gemini's form: `contents`, then the reply's `candidates`."""
     if "contents" not in record and not record.peek("candidates"):
         raise InputError.at("", "expected contents, candidates or both")
     config = record.child("config", of="the configuration")
@@ -243,102 +252,50 @@ def _lower(schema: JsonValue) -> JsonValue:
 
 # Ollama and Vercel's AI SDK
 
-_OLLAMA = Chat(said={"messages": "user"}, reply=("message",))
-_VERCEL = Chat(said={"system": "system", "messages": "user"})
 _VERCEL_PARTS = frozenset({"tool-call", "tool-result", "tool-error", "dynamic-tool", "step-start"})
 
 
-def _read_ollama(record: Cursor) -> Tools:
-    tools = read_chat(record, _OLLAMA)
+@Format(
+    score=88,
+    recognise=lambda record: isinstance(record.get("message"), dict) and isinstance(record.get("done"), bool),
+    hint="a message with done",
+)
+def ollama(record: Cursor) -> Tools:
+    """A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known."""
+    tools = read_chat(record, "message")
     if record.peek("done") is False:
         record.out.end_with(Ending("unfinished", "/done"))
     return tools
 
 
+@Format(
+    score=56,
+    signs=("messages: role toolInvocations", "messages/parts: type"),
+    recognise=lambda record: not _VERCEL_PARTS.isdisjoint(map(str, list_at(record, "messages/content/type"))),
+    hint="messages with parts such as tool-call and tool-result",
+)
+def vercel(record: Cursor) -> Tools:
+    """Messages of Vercel's AI SDK, with the tools if they are known."""
+    return read_chat(record)
+
+
 # Azure's evaluations
 
-_AZURE = Chat(said={"query": "user", "response": "assistant"}, tools=("tool_definitions",))
+_AZURE: Mapping[str, Speaker] = {"query": "user", "response": "assistant"}
 
 
-FORMATS = (
-    Format(
-        name="openai",
-        read=_read_openai,
-        recognise=lambda record: any(isinstance(record.get(name), list) for name in ("messages", "choices", "chunks")),
-        score=40,
-        summary="A conversation in the form of Chat Completions: `messages`, then the reply in `choices` or, streamed, in "
-        "`chunks`. `sample`: which of several choices is read, from 0.",
-        hint="messages, choices or chunks",
+@Format(
+    score=87,
+    recognise=lambda record: (
+        (
+            isinstance(record.get("query"), list)
+            or isinstance(record.get("response"), list)
+            or "tool_definitions" in record
+        )
+        and all(isinstance(record.get(name), (str, list)) for name in _AZURE)
     ),
-    Format(
-        name="openai_responses",
-        read=_read_responses,
-        recognise=lambda record: any(name in record for name in ("output", "items", "input")),
-        score=30,
-        summary="A conversation in the form of the Responses API: any of `input`, `output` and `items`, in this order.",
-        hint="input, output or items",
-    ),
-    Format(
-        name="anthropic",
-        read=partial(read_chat, chat=_ANTHROPIC),
-        recognise=_is_anthropic,
-        score=50,
-        summary="A conversation in the form of Anthropic's Messages: `messages`, then the reply's `content`.",
-        hint="messages with system, input_schema of tools or tool_use blocks, or the content of a reply",
-    ),
-    Format(
-        name="bedrock",
-        read=_read_bedrock,
-        recognise=lambda record: (
-            "toolConfig" in record or "assistant" in list_at(record, "output/message/role") or _has_blocks(record)
-        ),
-        score=78,
-        summary="A conversation in the form of Bedrock's Converse: a request, a reply or both.",
-        hint="toolConfig, or blocks such as toolUse and toolResult",
-    ),
-    Format(
-        name="gemini",
-        read=_read_gemini,
-        recognise=lambda record: (
-            isinstance(record.get("contents"), (list, str)) or isinstance(record.get("candidates"), list)
-        ),
-        score=79,
-        summary="A conversation in Gemini's form: `contents`, then the reply's `candidates`.",
-        hint="contents or candidates",
-    ),
-    Format(
-        name="ollama",
-        read=_read_ollama,
-        recognise=lambda record: isinstance(record.get("message"), dict) and isinstance(record.get("done"), bool),
-        score=88,
-        summary="A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known.",
-        hint="a message with done",
-    ),
-    Format(
-        name="vercel",
-        read=partial(read_chat, chat=_VERCEL),
-        recognise=lambda record: (
-            holds(record, "messages", "role", "toolInvocations")
-            or holds(record, "messages/parts", "type")
-            or not _VERCEL_PARTS.isdisjoint(map(str, list_at(record, "messages/content/type")))
-        ),
-        score=56,
-        summary="Messages of Vercel's AI SDK, with the tools if they are known.",
-        hint="messages with parts, or with tool-call and tool-result",
-    ),
-    Format(
-        name="azure",
-        read=partial(read_chat, chat=_AZURE),
-        recognise=lambda record: (
-            (
-                isinstance(record.get("query"), list)
-                or isinstance(record.get("response"), list)
-                or "tool_definitions" in record
-            )
-            and all(isinstance(record.get(name), (str, list)) for name in _AZURE.said)
-        ),
-        score=87,
-        summary="Azure AI evaluation's `query` and `response`, with `tool_definitions`.",
-        hint="query with response, of messages",
-    ),
+    hint="query with response, of messages",
 )
+def azure(record: Cursor) -> Tools:
+    """Azure AI evaluation's `query` and `response`, with `tool_definitions`."""
+    return read_chat(record, said=_AZURE, tools="tool_definitions")

@@ -1,29 +1,57 @@
-"""Runs and test cases of benchmarks and evaluation libraries, some with gold: tau-bench, tau2-bench, Inspect, DeepEval, ragas."""
+"""Cases of benchmarks and evaluation libraries, some with gold: tau-bench, tau2-bench, BFCL, Inspect, DeepEval, ragas."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import NotRequired, cast
 
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_object, find_text, list_elements, list_objects
-from service.core.trace import ToolResult
+from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
-from service.intake.build import Speech
+from service.intake.build import Speech, Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, split_list, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages, read_reply_message
 from service.intake.parts import take_call
-from service.intake.texts import read_result_content
+from service.intake.texts import (
+    THOUGHT,
+    build_tool_call,
+    drop_thoughts,
+    holds_calls,
+    looks_like_calls,
+    parse_calls,
+    parse_text,
+    read_result_content,
+)
+from service.intake.tools import read_tools
 from service.intake.unread_parts.endings import Ending
-
-# tau-bench (sierra-research/tau-bench), as its result files give it, `{task_id, trial, reward, info: {task: {actions, outputs}},
-# traj}`, or with everything inline: `{task_id, trial, messages, gold_actions, outputs, initial, gold, final}`. It signals a
-# failed call by a text that starts with "Error". The simulated user has the last word.
+from service.intake.unread_parts.leftovers import Rest
+from service.intake.unread_parts.suspects import list_possible_calls
 
 
-def _read_tau(record: Cursor) -> Tools:
+def _find_tau_gold(record: JsonObject) -> dict[str, JsonValue] | None:
+    task = find_object(find_object(record, "info"), "task")
+    actions = record.get("gold_actions", task.get("actions"))
+    outputs = record.get("outputs", task.get("outputs"))
+    state = record.get("gold")
+    if actions is None and outputs is None and state is None:
+        return None
+    listed = _pick(list_objects(actions), "name", "kwargs") if isinstance(actions, list) else actions
+    return {"format": "tau", "actions": listed, "outputs": outputs or [], "state": state}
+
+
+@Format(score=70, signs=("traj", "task_id messages"), gold=_find_tau_gold)
+def tau(record: Cursor) -> Tools:
+    """A tau-bench run: either `messages` or `traj`.
+
+    It is as result files give it, `{task_id, trial, reward, info: {task: {actions, outputs}}, traj}`, or with everything inline:
+    `{task_id, trial, messages, gold_actions, outputs, initial, gold, final}`. It signals a failed call by a text that starts with
+    "Error". The simulated user has the last word.
+    """
     chosen = next((name for name in ("messages", "traj") if name in record), None)
     task, trial = record.take("task_id"), record.take("trial")
     if chosen is None:
@@ -38,27 +66,38 @@ def _read_tau(record: Cursor) -> Tools:
     return take_tools(record, "tools")
 
 
-def _find_tau_gold(record: JsonObject) -> dict[str, JsonValue] | None:
-    task = find_object(find_object(record, "info"), "task")
-    actions = record.get("gold_actions", task.get("actions"))
-    outputs = record.get("outputs", task.get("outputs"))
-    state = record.get("gold")
-    if actions is None and outputs is None and state is None:
-        return None
-    listed = _pick(list_objects(actions), "name", "kwargs") if isinstance(actions, list) else actions
-    return {"format": "tau", "actions": listed, "outputs": outputs or [], "state": state}
-
-
 def _pick(actions: Iterable[JsonObject], *names: str) -> JsonValue:
     return [{name: action[name] for name in names if name in action} for action in actions]
 
 
-# tau2-bench: a file of results is a trace for each simulation, with the actions of its task as gold. Calls that the simulated
-# user made are not the agent's, and neither are their results. A tool's message names its call in `id` and says in `error`
-# whether it failed.
+def _find_tau2_gold(record: JsonObject) -> dict[str, JsonValue] | None:
+    criteria = find_object(find_object(record, "task"), "evaluation_criteria")
+    actions = criteria.get("actions")
+    if not isinstance(actions, list):
+        return None
+    own = [one for one in list_objects(actions) if one.get("requestor", "assistant") == "assistant"]
+    plain = _pick(own, "name", "arguments", "compare_args", "action_id")
+    return {"format": "tau", "actions": plain, "outputs": list_elements(criteria.get("communicate_info"))}
 
 
-def _read_tau2(record: Cursor) -> Tools:
+def _split_tau2(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
+    """Return the simulations of a file of results, each with its task; None if the record is none."""
+    if not isinstance(record.get("simulations"), list):
+        return None
+    tasks = {str(task.get("id")): dict(task) for task in list_objects(record.get("tasks"))}
+    return [
+        (f"/simulations/{index}", {**one, "task": tasks.get(str(one.get("task_id")))})
+        for index, one in enumerate(list_objects(record["simulations"]))
+    ]
+
+
+@Format(score=71, signs=("termination_reason task_id messages[]",), gold=_find_tau2_gold, split=_split_tau2)
+def tau2(record: Cursor) -> Tools:
+    """A simulation of tau2-bench; a file of results is a trace for each.
+
+    The actions of its task are the gold. Calls that the simulated user made are not the agent's, and neither are their results.
+    A tool's message names its call in `id` and says in `error` whether it failed.
+    """
     record.out.id = f"task-{record.take('task_id')}-trial-{record.take('trial') or 0}"
     record.take_all("task", "reward_info", "info", "timestamp", "start_time", "end_time")
     for message in record.items("messages", of="a message"):
@@ -90,33 +129,113 @@ def _read_tau2_message(message: Cursor) -> None:
     read_message(message, speaker)
 
 
-def _find_tau2_gold(record: JsonObject) -> dict[str, JsonValue] | None:
-    criteria = find_object(find_object(record, "task"), "evaluation_criteria")
-    actions = criteria.get("actions")
-    if not isinstance(actions, list):
-        return None
-    own = [one for one in list_objects(actions) if one.get("requestor", "assistant") == "assistant"]
-    plain = _pick(own, "name", "arguments", "compare_args", "action_id")
-    return {"format": "tau", "actions": plain, "outputs": list_elements(criteria.get("communicate_info"))}
+_KEY = ("possible_answer", "ground_truth")
 
 
-def _split_tau2(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
-    """Return the simulations of a file of results, each with its task; None if the record is none."""
-    if not isinstance(record.get("simulations"), list):
+def _find_bfcl_gold(record: JsonObject) -> dict[str, JsonValue] | None:
+    category = find_text(record, "category")  # in the "relevance" categories no key means that no function fits
+    if not record.keys() & set(_KEY) and "relevance" not in (category or ""):
         return None
-    tasks = {str(task.get("id")): dict(task) for task in list_objects(record.get("tasks"))}
-    return [
-        (f"/simulations/{index}", {**one, "task": tasks.get(str(one.get("task_id")))})
-        for index, one in enumerate(list_objects(record["simulations"]))
+    answer = record.get("possible_answer", record.get("ground_truth"))
+    dotted = record.get("underscore_to_dot") is True
+    answers: list[JsonValue] = [
+        {_show_name(name, dotted=dotted): one for name, one in call.items()} if isinstance(call, dict) else call
+        for call in list_elements(answer)
     ]
+    return {"format": "bfcl", "category": category, "possible_answer": None if answer is None else answers}
 
 
-# Inspect: a tool failed if its message has an `error`. Long texts may stand in `attachments`. The `output` repeats the last
-# message and says how it ended; a `limit` or an `error` says that the sample was stopped. The `events` say again what the
-# messages do, and what other agents did.
+@Format(score=60, signs=("question calls", "question result"), gold=_find_bfcl_gold)
+def bfcl(record: Cursor) -> Tools:
+    """A question of the Berkeley leaderboard with `functions`, an output and perhaps `possible_answer` (`ground_truth`).
+
+    `calls` is the decoded output, `[{name: {param: value}}]`. It is null if decoding failed; `result` is then the raw output: a
+    text is the answer, a list `[{name: "<JSON string>"}]` holds calls, some of which may not parse. Without `calls`, a text that
+    consists of calls in Python is read as calls. All calls are made by one message. `underscore_to_dot` says that the model could
+    not write "." in a name and was shown "_" instead: tools and gold are renamed to match. The leaderboard's own type names
+    ("dict", "float", "tuple") stay in the parameters.
+    """
+    if "calls" not in record and "result" not in record:
+        raise InputError.at("", "expected a BFCL output in calls or result")
+    if question := record.text("question"):
+        record.out.say("user", question)
+    asked = record.items("question", of="a message") if isinstance(record.peek("question"), list) else ()
+    grouped = (one.items(of="a message") if isinstance(one.raw, list) else (one,) for one in asked)  # by turn
+    read_messages(record.out, chain.from_iterable(grouped), strict=True)
+    decoded, calls, result = "calls" in record, record.take("calls"), record.take("result")
+    for value, path in ((calls, "/calls"), (result if isinstance(result, list) else None, "/result")):
+        if not isinstance(value, list) and value is not None:
+            raise InputError.at(path, "expected an array")
+        wrong = next((index for index, call in enumerate(value or ()) if not isinstance(call, dict)), None)
+        if wrong is not None:
+            raise InputError.at(f"{path}/{wrong}", "expected an object")
+    if isinstance(result, str) and not decoded:
+        _read_written(record.out, result)
+    else:
+        _read_decoded(record.out, calls, result)
+    record.take_all("category", *_KEY)
+    record.out.state = {}
+    name = "functions" if "functions" in record else "function"
+    listed = record.take(name)
+    listed = [listed] if isinstance(listed, dict) and "name" in listed else listed  # early files store a lone one bare
+    tools, dotted = read_tools(listed, path=f"/{name}"), record.flag("underscore_to_dot")
+    return tools and tuple([replace(tool, name=_show_name(tool.name, dotted=dotted)) for tool in tools])
 
 
-def _read_inspect(record: Cursor) -> Tools:
+def _read_written(out: Transcript, result: str) -> None:
+    """Add what a model wrote: as calls if it consists of them, otherwise as text."""
+    text = drop_thoughts(result)
+    calls = parse_calls(text)
+    out.say("assistant", text if calls is None else "")
+    unended = "".join([thought[1] for thought in THOUGHT.finditer(result) if not thought[2]])
+    if unended:
+        out.note_unread("text", "/result", "what follows a thought that does not end")
+    if (calls is None and holds_calls(text)) or holds_calls(unended):
+        out.note_unread("call", "/result", "a text that holds what looks like a call in Python")
+    for call in calls or ():
+        if call.arguments is None:
+            out.note_unread(
+                "call", "/result", f"a call of {call.name[:60]!r} whose arguments are not all named literals"
+            )
+        else:
+            out.call(build_tool_call(None, call.name, call.arguments), parallel=True)
+
+
+def _read_decoded(out: Transcript, calls: JsonValue, result: JsonValue) -> None:
+    if isinstance(result, str) and not calls:
+        out.say("assistant", result)
+        if calls is not None and (looks_like_calls(result) or any(list_possible_calls(parse_text(result), ""))):
+            out.note_unread("call", "/result", "a call in the output, which was decoded to none,")
+    elif calls is not None:
+        raw: list[JsonValue] = [{"name": call.name, "arguments": call.raw} for call in _list_decoded(result)]
+        out.leave(Rest(raw, "/result", "the output, beside what was decoded of it,", by_id=False))
+    for call in _list_decoded(result if calls is None else calls):
+        out.call(call)
+    out.close()  # the output is there, and may be empty
+
+
+def _list_decoded(output: JsonValue) -> list[ToolCall]:
+    return [build_tool_call(None, name, given) for call in list_objects(output) for name, given in call.items()]
+
+
+def _show_name(name: str, *, dotted: bool) -> str:
+    """Return a function's name as the model saw it."""
+    return name.replace(".", "_") if dotted else name
+
+
+@Format(
+    score=89,
+    signs=("epoch messages[]",),
+    members={"id": NotRequired[int | str | None]},
+    split=lambda record: split_list(record, ("samples",)) if holds(record, "samples", "epoch", "messages") else None,
+)
+def inspect_ai(record: Cursor) -> Tools:
+    """A sample of an Inspect log; a file with a whole log is a trace for each.
+
+    A tool failed if its message has an `error`. Long texts may stand in `attachments`. The `output` repeats the last message and
+    says how it ended; a `limit` or an `error` says that the sample was stopped. The `events` say again what the messages do, and
+    what other agents did.
+    """
     record.out.id = f"{record.take('id')}-epoch-{record.take('epoch')}"
     record.take_all("target", "input", "events_data")
     attached = find_object(record.members, "attachments")
@@ -151,16 +270,26 @@ def _attach(value: JsonValue, attached: Mapping[str, JsonValue]) -> JsonValue:
     return {name: _attach(item, attached) for name, item in value.items()} if isinstance(value, dict) else value
 
 
-# DeepEval, with members in camel or in snake case: one question and answer, or the `turns` of a conversation. The tools that
-# were called stand apart from the texts, with neither ids nor an order between them: they are read as calls of the reply,
-# before its text.
-
 _CALLED = ("toolsCalled", "tools_called", "mcpToolsCalled", "mcp_tools_called")
 _EXPECTED = ("expectedTools", "expected_tools")
 _ANSWER = ("actualOutput", "actual_output")
 
 
-def _read_deepeval(record: Cursor) -> Tools:
+@Format(
+    score=72,
+    signs=("turns: role content",),
+    recognise=lambda record: (
+        isinstance(record.get("input"), str) and not record.keys().isdisjoint((*_ANSWER, *_CALLED))
+    ),
+    hint="input with actualOutput or toolsCalled",
+    gold=lambda record: _find_gold_calls(record, _EXPECTED, "inputParameters", "input_parameters"),
+)
+def deepeval(record: Cursor) -> Tools:
+    """A DeepEval test case: a question with its answer, or turns, with the tools called.
+
+    Members are in camel or in snake case. The tools that were called stand apart from the texts, with neither ids nor an order
+    between them: they are read as calls of the reply, before its text.
+    """
     record.take_all(*_EXPECTED)
     if "turns" not in record:
         record.out.say("user", record.text("input"))
@@ -196,10 +325,16 @@ def _find_gold_calls(
     return None if raw is None else {"format": "calls", "calls": calls, **({"ordered": True} if ordered else {})}
 
 
-# ragas: messages are LangChain's without ids, so that a result belongs to the call before it, in order.
+@Format(
+    score=73,
+    signs=("user_input",),
+    gold=lambda record: _find_gold_calls(record, ("reference_tool_calls",), "args", ordered=True),
+)
+def ragas(record: Cursor) -> Tools:
+    """A ragas sample: a conversation in `user_input`, or a question with its `response`.
 
-
-def _read_ragas(record: Cursor) -> Tools:
+    Messages are LangChain's without ids, so that a result belongs to the call before it, in order.
+    """
     record.take("reference_tool_calls")
     if question := record.text("user_input"):
         record.out.say("user", question)
@@ -213,61 +348,3 @@ def _read_ragas(record: Cursor) -> Tools:
     if answer := record.text("response"):
         record.out.say("assistant", answer)
     return None
-
-
-FORMATS = (
-    Format(
-        name="tau",
-        read=_read_tau,
-        recognise=lambda record: "traj" in record or ("task_id" in record and "messages" in record),
-        score=70,
-        summary="A tau-bench run: either `messages` or `traj`.",
-        hint="traj, or messages with a task_id",
-        gold=_find_tau_gold,
-    ),
-    Format(
-        name="tau2",
-        read=_read_tau2,
-        recognise=lambda record: (
-            "termination_reason" in record and "task_id" in record and isinstance(record.get("messages"), list)
-        ),
-        score=71,
-        summary="A simulation of tau2-bench; a file of results is a trace for each.",
-        hint="messages with a task_id and a termination_reason",
-        gold=_find_tau2_gold,
-        split=_split_tau2,
-    ),
-    Format(
-        name="inspect_ai",
-        read=_read_inspect,
-        recognise=lambda record: "epoch" in record and isinstance(record.get("messages"), list),
-        score=89,
-        summary="A sample of an Inspect log; a file with a whole log is a trace for each.",
-        hint="messages with an epoch",
-        members={"id": NotRequired[int | str | None]},
-        split=lambda record: (
-            split_list(record, ("samples",)) if holds(record, "samples", "epoch", "messages") else None
-        ),
-    ),
-    Format(
-        name="deepeval",
-        read=_read_deepeval,
-        recognise=lambda record: (
-            holds(record, "turns", "role", "content")
-            or (isinstance(record.get("input"), str) and not record.keys().isdisjoint((*_ANSWER, *_CALLED)))
-        ),
-        score=72,
-        summary="A DeepEval test case: a question with its answer, or turns, with the tools called.",
-        hint="input with actualOutput or toolsCalled, or turns",
-        gold=lambda record: _find_gold_calls(record, _EXPECTED, "inputParameters", "input_parameters"),
-    ),
-    Format(
-        name="ragas",
-        read=_read_ragas,
-        recognise=lambda record: isinstance(record.get("user_input"), (str, list)),
-        score=73,
-        summary="A ragas sample: a conversation in `user_input`, or a question with its `response`.",
-        hint="user_input",
-        gold=lambda record: _find_gold_calls(record, ("reference_tool_calls",), "args", ordered=True),
-    ),
-)

@@ -11,15 +11,24 @@ from service.errors import InputError
 from service.intake.cursor import Cursor
 from service.intake.format import Exchange, Format, WrapperContents
 
-# LiteLLM's log of a call. A row of the spend logs may have the messages in `proxy_server_request`, the body sent to the proxy.
-
 _LITELLM_MEMBERS = frozenset({"litellm_call_id", "call_type", "model_parameters"})
 """Members that no other format has beside messages."""
 _ERRORS = ("error_str", "error_information")
 _EMPTY: tuple[JsonValue, ...] = (None, "", "{}", "[]", {}, [])
 
 
-def _read_litellm(record: Cursor) -> WrapperContents:
+@Format(
+    score=76,
+    recognise=lambda record: (
+        ("messages" in record or "proxy_server_request" in record) and bool(record.keys() & _LITELLM_MEMBERS)
+    ),
+    hint="messages with litellm_call_id, call_type or model_parameters",
+)
+def litellm(record: Cursor) -> WrapperContents:
+    """What LiteLLM passes to a logging callback, a row of its spend logs, or a line of a log bucket.
+
+    A row of the spend logs may have the messages in `proxy_server_request`, the body sent to the proxy.
+    """
     record.child("model_parameters").take("functions")
     inputs = ("messages", "proxy_server_request")
     given = record.locate(next((name for name in inputs if record.peek(name) not in _EMPTY), "messages"))
@@ -39,46 +48,46 @@ def _take_sample(record: Cursor) -> int | None:
     return sample if isinstance(sample, int) else None
 
 
-# A request and its response as a program logs them. The request may be the record itself. Also read: a line of a batch's
-# results (OpenAI's `response.body`, Anthropic's `result.message`), and Bedrock's invocation log.
-
-Ways = tuple[str, ...]
+_REQUESTS = ("request/body", "request", "input/inputBodyJson", "request_body")
+_RESPONSES = ("response/body", "response", "result/message", "output/outputBodyJson", "response_body")
 """Paths to the body of a request or a response, inner ones first."""
-_REQUESTS: Ways = ("request/body", "request", "input/inputBodyJson", "request_body")
-_RESPONSES: Ways = ("response/body", "response", "result/message", "output/outputBodyJson", "response_body")
-_OPERATION: tuple[Ways, Ways] = ("inputs",), ("output",)
+_OPERATION = ("inputs",), ("output",)
 """The same in a traced operation, which has an `op_name` (Weave)."""
 
 
-def _read_exchange(record: Cursor) -> WrapperContents:
+def _is_exchange(record: JsonObject) -> bool:
+    requests, responses = _OPERATION if "op_name" in record else (_REQUESTS, _RESPONSES)
+    paired = bool(find_object(record, "request") or "custom_id" in record or _find_body(record, requests)[0])
+    return (paired or _is_request(record)) and bool(_find_body(record, responses)[0])
+
+
+@Format(score=86, recognise=_is_exchange, hint="request with response, or a line of a batch's results")
+def exchange(record: Cursor) -> WrapperContents:
+    """The bodies of a request and its response, or of a response alone.
+
+    The request may be the record itself. Also read: a line of a batch's results (OpenAI's `response.body`, Anthropic's
+    `result.message`), and Bedrock's invocation log.
+    """
     raw = record.members
     requests, responses = _OPERATION if "op_name" in raw else (_REQUESTS, _RESPONSES)
-    reply, way = _find_body(raw, responses)
+    (reply, way), (request, request_way) = _find_body(raw, responses), _find_body(raw, requests)
     if not reply:
         raise InputError.at("", 'expected {"request": {...}, "response": {...}}, or a line of a batch\'s results')
-    request, request_way = _find_body(raw, requests)
-    sample, trace_id = _take_sample(record), as_text(raw.get("id"))
+    sample = _take_sample(record)
     for taken in filter(None, (way, request_way)):
-        first, _, inner = taken.partition("/")
-        (record.child(first, of="what holds a body") if inner else record).take(inner or first)
-    _leave_beside(record, ("request", "input"), request_way, responses)
-    _leave_beside(record, ("response", "result", "output"), way, responses)
+        record.locate(taken)
+    for name in ("request", "input", "response", "result", "output"):  # another reply may hold what the model said
+        if record.peek(name) and all(one.partition("/")[0] != name for one in (way, request_way)):
+            answers = any(one.startswith(name) and _find_body(raw, (one,))[0] for one in responses)
+            what = f"the member {name!r} of the trace, beside what is read,"
+            record.member(name).leave(what, holds="text" if answers else "other", by_id=False)
     if not request and _is_request(raw):  # then everything beside the messages is part of the request
         request = {name: record.take(name) for name in record.list_untaken()}
     exchange = Exchange((request, f"/{request_way}" if request_way else ""), (reply, f"/{way}"), sample=sample)
-    return WrapperContents([exchange], id=trace_id, notes=record.out)
+    return WrapperContents([exchange], id=as_text(raw.get("id")), notes=record.out)
 
 
-def _leave_beside(record: Cursor, names: tuple[str, ...], chosen: str, responses: Ways) -> None:
-    """Leave what stands beside the body that is read; another reply may hold what the model said."""
-    for name in names:
-        if record.peek(name) and chosen.partition("/")[0] != name:
-            reply = any(way.partition("/")[0] == name and _find_body(record.members, (way,))[0] for way in responses)
-            what = f"the member {name!r} of the trace, beside {chosen or 'nothing'!r},"
-            record.member(name).leave(what, holds="text" if reply else "other", by_id=False)
-
-
-def _find_body(record: JsonObject, ways: Ways) -> tuple[dict[str, JsonValue], str]:
+def _find_body(record: JsonObject, ways: tuple[str, ...]) -> tuple[dict[str, JsonValue], str]:
     """Return the object at the first path that leads to one, and the path; {} if none does."""
     for way in ways:
         here: Mapping[str, JsonValue] = record
@@ -89,34 +98,6 @@ def _find_body(record: JsonObject, ways: Ways) -> tuple[dict[str, JsonValue], st
     return {}, ""
 
 
-def _is_exchange(record: JsonObject) -> bool:
-    requests, responses = _OPERATION if "op_name" in record else (_REQUESTS, _RESPONSES)
-    paired = bool(find_object(record, "request") or "custom_id" in record or _find_body(record, requests)[0])
-    return (paired or _is_request(record)) and bool(_find_body(record, responses)[0])
-
-
 def _is_request(record: JsonObject) -> bool:
     """Whether a record is itself the request, with the reply beside its messages."""
     return isinstance(record.get("messages"), list) and not record.keys() & _LITELLM_MEMBERS
-
-
-FORMATS = (
-    Format(
-        name="exchange",
-        read=_read_exchange,
-        recognise=_is_exchange,
-        score=86,
-        summary="The bodies of a request and its response, or of a response alone.",
-        hint="request with response, or a line of a batch's results",
-    ),
-    Format(
-        name="litellm",
-        read=_read_litellm,
-        recognise=lambda record: (
-            ("messages" in record or "proxy_server_request" in record) and bool(record.keys() & _LITELLM_MEMBERS)
-        ),
-        score=76,
-        summary="What LiteLLM passes to a logging callback, a row of its spend logs, or a line of a log bucket.",
-        hint="messages with litellm_call_id, call_type or model_parameters",
-    ),
-)

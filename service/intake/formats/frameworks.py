@@ -11,20 +11,26 @@ from service.core.trace import ToolDef, ToolResult
 from service.errors import InputError
 from service.intake.build import Sink, Speech
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, holds, list_at, take_tools
+from service.intake.format import Format, Tools, list_at, take_tools
 from service.intake.messages import Speaker, find_speaker, name_speaker, read_input, read_message, read_messages
 from service.intake.parts import add_part, add_result, take_call
 from service.intake.texts import build_tool_call, read_result_content, read_structure
 from service.intake.unread_parts.endings import Ending
 
-# LangChain messages as `messages_to_dict`, `model_dump` or `dumpd` writes them, and LangGraph states.
-#
-# The state of a thread and a StateSnapshot have messages in `values`. A tool returned its ToolMessage's content; the
-# `artifact` is for the program, not the model. Calls that did not parse (`invalid_tool_calls`) are calls; those in
-# `additional_kwargs` and in content blocks repeat them, and are read only if there are no others.
 
+@Format(
+    score=54,
+    recognise=lambda record: any(map(_is_langchain, list_at(record, "messages", "values/messages"))),
+    hint="messages of the types human and ai, or with lc, also in values",
+)
+def langchain(record: Cursor) -> Tools:
+    """LangChain messages or a LangGraph state, with the tools if they are known.
 
-def _read_langchain(record: Cursor) -> Tools:
+    Messages are as `messages_to_dict`, `model_dump` or `dumpd` writes them; the state of a thread or a StateSnapshot has them in
+    `values`. A tool returned its ToolMessage's content; the `artifact` is for the program, not the model. Calls that did not
+    parse (`invalid_tool_calls`) are calls; those in `additional_kwargs` and in content blocks repeat them, and are read only if
+    there are no others.
+    """
     if ("messages" in record) == ("values" in record):
         raise InputError.at("", "expected either messages or a state's values that contain them")
     holder = record.child("values", of="the state") or record
@@ -58,11 +64,6 @@ def _is_langchain(message: JsonValue) -> bool:
     return message.get("type") in ("tool", "system") and "content" in message and "role" not in message
 
 
-# The history of a pydantic-ai agent, as `ModelMessagesTypeAdapter` dumps it: requests and responses made of parts.
-#
-# A return failed if its `outcome` is not success; so did a call answered by a `retry-prompt`. A retry-prompt that names
-# no tool comes from the framework, not the user. Tools of an MCP server go by their own names.
-
 _IDLE = frozenset(
     [
         *("instruction", "instruction-delta", "instruction-digest", "instruction-baseline"),
@@ -72,7 +73,14 @@ _IDLE = frozenset(
 """Kinds of parts that carry nothing that is scored."""
 
 
-def _read_pydantic_ai(record: Cursor) -> Tools:
+@Format(score=58, signs=("messages: kind parts",))
+def pydantic_ai(record: Cursor) -> Tools:
+    """The history of a pydantic-ai agent, with the tools if they are known.
+
+    It is as `ModelMessagesTypeAdapter` dumps it: requests and responses made of parts. A return failed if its `outcome` is not
+    success; so did a call answered by a `retry-prompt`. A retry-prompt that names no tool comes from the framework, not the user.
+    Tools of an MCP server go by their own names.
+    """
     last = ""
     for message in record.items("messages", of="a message"):
         instructions = message.text("instructions")
@@ -155,11 +163,6 @@ def _has_failed(part: Cursor) -> bool:
     return part.take("outcome") not in ("success", None)
 
 
-# Messages of AutoGen 0.4 and later: a TaskResult, a list of its messages and events, or what an agent's state keeps of them.
-#
-# A summary of tool calls repeats their results and is no answer of the model; so is a thought. Results belong to the calls
-# by their `call_id`.
-
 _KEPT = frozenset({"UserMessage", "AssistantMessage"})
 """Messages to and from a model, in an agent's state."""
 _SAID = _KEPT | {"TextMessage", "MultiModalMessage", "StructuredMessage", "StopMessage", "HandoffMessage"}
@@ -173,7 +176,21 @@ _REPEATED: Mapping[str, str] = {
 """Events that say nothing new to the user."""
 
 
-def _read_autogen(record: Cursor) -> Tools:
+@Format(
+    score=60,
+    recognise=lambda record: (
+        not _SAID.union(_RETURNED, _REPEATED, ["ToolCallRequestEvent"]).isdisjoint(
+            map(str, list_at(record, "messages/type", "llm_context/messages/type"))
+        )
+    ),
+    hint="messages with a source, of types such as TextMessage",
+)
+def autogen(record: Cursor) -> Tools:
+    """A TaskResult of AutoGen 0.4 or later, its messages and events, or the state of an agent.
+
+    A summary of tool calls repeats their results and is no answer of the model; so is a thought. Results belong to the calls by
+    their `call_id`.
+    """
     for message in (record.child("llm_context") or record).items("messages", of="a message"):
         kind, source = message.text("type"), message.text("source")
         calls = kind == "AssistantMessage" and isinstance(message.peek("content"), list)
@@ -198,13 +215,13 @@ def _read_autogen(record: Cursor) -> Tools:
     return None
 
 
-# LlamaIndex: `messages` made of blocks, or the `events` of a workflow: AgentOutput, ToolCall and ToolCallResult.
-#
-# An agent's output lists the calls that it makes; an event of a call repeats one, an event of a result answers it. Pieces of a
-# stream and the event of the end repeat outputs; an AgentInput has what the user said.
+@Format(score=91, signs=("messages/blocks: block_type", "events: tool_kwargs"))
+def llama_index(record: Cursor) -> Tools:
+    """Messages of LlamaIndex made of blocks, or the events of an agent's workflow.
 
-
-def _read_llama_index(record: Cursor) -> Tools:
+    An agent's output lists the calls that it makes; an event of a call repeats one, an event of a result answers it. Pieces of a
+    stream and the event of the end repeat outputs; an AgentInput has what the user said.
+    """
     for message in record.items("messages", of="a message"):
         _read_message(message)
     for event in record.items("events", of="an event"):
@@ -279,45 +296,3 @@ def _read_result(event: Cursor) -> None:
     result = ToolResult(text if content is None else content, returned.flag("is_error"))
     event.out.add_result(event.text("tool_id") or None, result, path=event.path, tool=event.text("tool_name"))
     event.take("tool_kwargs")
-
-
-FORMATS = (
-    Format(
-        name="langchain",
-        read=_read_langchain,
-        recognise=lambda record: any(map(_is_langchain, list_at(record, "messages", "values/messages"))),
-        score=54,
-        summary="LangChain messages or a LangGraph state, with the tools if they are known.",
-        hint="messages of the types human and ai, or with lc, also in values",
-    ),
-    Format(
-        name="pydantic_ai",
-        read=_read_pydantic_ai,
-        recognise=lambda record: holds(record, "messages", "kind", "parts"),
-        score=58,
-        summary="The history of a pydantic-ai agent, with the tools if they are known.",
-        hint="messages of the kinds request and response",
-    ),
-    Format(
-        name="autogen",
-        read=_read_autogen,
-        recognise=lambda record: (
-            not _SAID.union(_RETURNED, _REPEATED, ["ToolCallRequestEvent"]).isdisjoint(
-                map(str, list_at(record, "messages/type", "llm_context/messages/type"))
-            )
-        ),
-        score=60,
-        summary="A TaskResult of AutoGen 0.4 or later, its messages and events, or the state of an agent.",
-        hint="messages with a source, of types such as TextMessage",
-    ),
-    Format(
-        name="llama_index",
-        read=_read_llama_index,
-        recognise=lambda record: (
-            holds(record, "messages/blocks", "block_type") or holds(record, "events", "tool_kwargs")
-        ),
-        score=91,
-        summary="Messages of LlamaIndex made of blocks, or the events of an agent's workflow.",
-        hint="messages with blocks of a block_type, or events with tool_kwargs",
-    ),
-)

@@ -5,16 +5,11 @@ from __future__ import annotations
 from service.core.json.members import JsonObject, as_text, find_object, list_objects
 from service.core.trace import ToolResult
 from service.intake.cursor import Cursor
-from service.intake.format import Format, Tools, recognise_lines
+from service.intake.format import Format, Tools
 from service.intake.messages import find_speaker, read_message, read_messages
 from service.intake.parts import add_part
 from service.intake.texts import parse_text
 from service.intake.unread_parts.endings import Ending
-
-# A session of Claude Code: the lines of its JSONL file in `lines`, as a file of them is read.
-#
-# One message may stand in several lines. A line that stands twice, and calls that a replay repeats, count once. Lines of
-# sub-agents (`isSidechain`) belong to other traces.
 
 _ASIDE = frozenset(
     [
@@ -25,7 +20,19 @@ _ASIDE = frozenset(
 """Lines that are none of the conversation."""
 
 
-def _read_claude_code(record: Cursor) -> Tools:
+def _name_claude_code_session(line: JsonObject) -> str | None:
+    """Return the session that a line of a file belongs to, "" if that of the lines around it."""
+    named = as_text(line.get("sessionId")) if "type" in line and "messages" not in line else None
+    return "" if named is None and "leafUuid" in line else named
+
+
+@Format(score=95, hint="lines with a sessionId and a type", session=_name_claude_code_session)
+def claude_code(record: Cursor) -> Tools:
+    """A session of Claude Code: a file of its lines, or `lines`.
+
+    One message may stand in several lines. A line that stands twice, and calls that a replay repeats, count once. Lines of
+    sub-agents (`isSidechain`) belong to other traces.
+    """
     record.out.id = next(
         (name for line in list_objects(record.peek("lines")) if (name := as_text(line.get("sessionId")))), None
     )
@@ -72,21 +79,21 @@ def _read_line(line: Cursor, calls: set[str], *, goes_on: bool) -> None:
     calls |= made
 
 
-def _name_claude_code_session(line: JsonObject) -> str | None:
-    """Return the session that a line of a file belongs to, "" if that of the lines around it."""
-    named = as_text(line.get("sessionId")) if "type" in line and "messages" not in line else None
-    return "" if named is None and "leafUuid" in line else named
-
-
-# A rollout of Codex: the lines of its JSONL file in `lines`, as a file of them is read.
-#
-# Lines of the type `response_item` hold items of the Responses API; the others repeat them or say what they cost. A command
-# failed if its exit code is not 0.
-
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
 
-def _read_codex(record: Cursor) -> Tools:
+def _name_codex_session(line: JsonObject) -> str | None:
+    """Return the session that a line belongs to: a file holds one."""
+    return "rollout" if "payload" in line and "timestamp" in line and "type" in line else None
+
+
+@Format(score=94, hint="lines with a payload and a timestamp", session=_name_codex_session)
+def codex(record: Cursor) -> Tools:
+    """A rollout of Codex: a file of its lines, or `lines`.
+
+    Lines of the type `response_item` hold items of the Responses API; the others repeat them or say what they cost. A command
+    failed if its exit code is not 0.
+    """
     for line in record.list_nodes("lines"):
         payload, kind = line.child("payload", of="an item"), line.peek("type")
         if not payload:
@@ -112,30 +119,3 @@ def _read_output(payload: Cursor) -> None:
     content = parse_text(holder["output"]) if holder else returned
     result = ToolResult(content, isinstance(code, int) and code != 0)
     payload.out.add_result(payload.text("call_id") or None, result, path=payload.path)
-
-
-def _name_codex_session(line: JsonObject) -> str | None:
-    """Return the session that a line belongs to: a file holds one."""
-    return "rollout" if "payload" in line and "timestamp" in line and "type" in line else None
-
-
-FORMATS = (
-    Format(
-        name="claude_code",
-        read=_read_claude_code,
-        recognise=recognise_lines(_name_claude_code_session),
-        score=95,
-        summary="A session of Claude Code: a file of its lines, or `lines`.",
-        hint="lines with a sessionId and a type",
-        session=_name_claude_code_session,
-    ),
-    Format(
-        name="codex",
-        read=_read_codex,
-        recognise=recognise_lines(_name_codex_session),
-        score=94,
-        summary="A rollout of Codex: a file of its lines, or `lines`.",
-        hint="lines with a payload and a timestamp",
-        session=_name_codex_session,
-    ),
-)

@@ -40,7 +40,9 @@ from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.repeated_calls import KnownCalls
 
 
-def _read(record: Cursor) -> Trace:
+@Format(score=80, signs=("spans[]", "resourceSpans[]"), split=split_export)
+def spans(record: Cursor) -> Trace:
+    """OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say."""
     raw = record.members
     record.drop()
     spans = read_spans(raw.get("spans"), raw.get("resourceSpans"))
@@ -71,11 +73,8 @@ def _read(record: Cursor) -> Trace:
         record.out.say("assistant", answer)  # an argument of the last call
     stated = [span.get(name) for name in ("gen_ai.conversation.id", "session.id") for span in spans]
     stated += [span.trace for span in spans]
-    trace = record.out.build_trace(
-        cast("Record", raw),
-        trace_id=find_text(raw, "id") or next(filter(None, map(as_text, stated)), None),
-        tools=read_tools_on_offer(spans) if tools is None else tools,
-    )
+    record.out.id = find_text(raw, "id") or next(filter(None, map(as_text, stated)), None)
+    trace = record.out.build_trace(cast("Record", raw), tools=read_tools_on_offer(spans) if tools is None else tools)
     if tools is None:
         trace = _add_offers(trace, models, writer, agents)
     timed = [span for span in spans if span.timed]
@@ -207,16 +206,3 @@ def _sum_usage(duration: float | None, models: Sequence[Span]) -> ResourceUsage 
 
 def _is_amount(value: JsonValue) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
-
-
-FORMATS = (
-    Format(
-        name="spans",
-        read=_read,
-        recognise=lambda record: isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list),
-        score=80,
-        summary="OpenTelemetry spans: `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say.",
-        hint="spans or resourceSpans",
-        split=split_export,
-    ),
-)

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from pydantic import JsonValue
 
-from service.core.json.members import JsonObject, as_text, find_object, find_text, list_objects
+from service.core.json.members import JsonObject, as_text, find_text, list_objects
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolResult
 from service.errors import InputError
 from service.intake.cursor import Cursor, Located
-from service.intake.format import NOTHING, Exchange, Format, Tools, WrapperContents, holds, recognise_lines
+from service.intake.format import NOTHING, Exchange, Format, Tools, WrapperContents
 from service.intake.texts import build_tool_call, parse_text
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import clip, looks_like_call
@@ -59,8 +58,8 @@ _TOOLS = frozenset({"TOOL", "FUNCTION"})
 
 def read_store(record: Cursor, store: Store) -> WrapperContents:
     """Return what a trace of a store holds. Raises InputError: its entries are of several traces."""
-    path = next((path for path in store.entries if _list_nodes(record, path)), store.entries[0])
-    nodes = [one for node in _list_nodes(record, path) for one in _walk(node, store.below)]
+    path = next((path for path in store.entries if record.list_nodes(path)), store.entries[0])
+    nodes = [one for node in record.list_nodes(path) for one in _walk(node, store.below)]
     traces = {text: None for node in nodes if (text := as_text(node.peek(store.trace)))}
     if len(traces) > 1:
         raise InputError.at(f"/{path}", f"expected entries of one trace, not of {len(traces)}")
@@ -70,13 +69,6 @@ def read_store(record: Cursor, store: Store) -> WrapperContents:
         entries = [*_walk(record, store.below)]
     own = next((text for path in store.ids if (text := as_text(_peek(record, path)))), None)
     return read_entries(record, entries, store, own or next(iter(traces), None))
-
-
-def _list_nodes(record: Cursor, path: str) -> Sequence[Cursor]:
-    *way, name = path.split("/")
-    for one in way:
-        record = record.child(one)
-    return record.list_nodes(name)
 
 
 def _walk(entry: Cursor, below: str) -> Iterator[Cursor]:
@@ -162,6 +154,22 @@ _LANGFUSE = Store(
     error=("level",),
     failed="ERROR",
 )
+
+
+def _is_langfuse(record: JsonObject) -> bool:
+    of_span = {"spanId", "span_id", "attributes"}
+    return isinstance(record.get("observations"), list) or any(
+        "traceId" in one and "input" in one and not one.keys() & of_span
+        for one in (record, *list_objects(record.get("data")))
+    )
+
+
+@Format(score=83, recognise=_is_langfuse, hint="observations, or a traceId with input")
+def langfuse(record: Cursor) -> WrapperContents:
+    """A Langfuse trace with its observations, one observation, or a page of one trace's observations."""
+    return read_store(record, _LANGFUSE)
+
+
 _LANGSMITH = Store(
     entries=("runs",),
     below="child_runs",
@@ -174,6 +182,14 @@ _LANGSMITH = Store(
     start=("start_time", "dotted_order"),
     parent=("parent_run_id",),
 )
+
+
+@Format(score=84, signs=("run_type", "runs: run_type"))
+def langsmith(record: Cursor) -> WrapperContents:
+    """A LangSmith run, or all `runs` of a trace."""
+    return read_store(record, _LANGSMITH)
+
+
 _MLFLOW = Store(
     entries=("data/spans",),
     ids=("info/trace_id", "info/request_id"),
@@ -187,6 +203,17 @@ _MLFLOW = Store(
     failed="ERROR",
     whole=("info", "attributes"),
 )
+
+
+@Format(score=82, signs=("data: spans[]",))
+def mlflow(record: Cursor) -> WrapperContents:
+    """An MLflow trace, version 2 or 3."""
+    for span in record.list_nodes("data/spans"):
+        if looks_like_call(span.members):
+            record.out.note_unread("call", span.path, "a span that is a call")
+    return read_store(record, _MLFLOW)
+
+
 _OPIK = Store(
     entries=("spans",),
     ids=("trace_id", "id"),
@@ -195,6 +222,21 @@ _OPIK = Store(
     parent=("parent_span_id",),
     error=("error_info",),
 )
+
+
+@Format(
+    score=85,
+    recognise=lambda record: any(
+        "trace_id" in one and str(one.get("type")).upper() in _OPIK.kinds and "input" in one
+        for one in (record, *list_objects(record.get("spans")))
+    ),
+    hint="spans with a trace_id, a type such as llm, and an input",
+)
+def opik(record: Cursor) -> WrapperContents:
+    """An Opik trace with its spans, or one span."""
+    return read_store(record, _OPIK)
+
+
 _BRAINTRUST = Store(
     entries=("events",),
     ids=("root_span_id",),
@@ -205,6 +247,18 @@ _BRAINTRUST = Store(
     parent=("span_parents",),
     name=("span_attributes/name",),
 )
+
+
+@Format(score=91, signs=("span_attributes root_span_id", "events: span_attributes root_span_id"))
+def braintrust(record: Cursor) -> WrapperContents:
+    """Rows of a Braintrust log: one, or those of a trace in `events`."""
+    for row in record.list_nodes("events") or [record]:
+        if not row.child("span_attributes"):
+            row.leave("a row of an unknown type", keep=True)
+        row.take("expected")
+    return read_store(record, _BRAINTRUST)
+
+
 _AGENTS = Store(
     entries=("lines",),
     ids=(),
@@ -215,42 +269,25 @@ _AGENTS = Store(
     parent=("parent_id",),
     name=("span_data/name",),
 )
-
-
-def _read_mlflow(record: Cursor) -> WrapperContents:
-    for span in record.child("data").list_nodes("spans"):
-        if looks_like_call(span.members):
-            record.out.note_unread("call", span.path, "a span that is a call")
-    return read_store(record, _MLFLOW)
-
-
-def _read_braintrust(record: Cursor) -> WrapperContents:
-    for row in record.list_nodes("events") or [record]:
-        if not row.child("span_attributes"):
-            row.leave("a row of an unknown type", keep=True)
-        row.take("expected")
-    return read_store(record, _BRAINTRUST)
-
-
-def _is_langfuse(record: JsonObject) -> bool:
-    of_span = {"spanId", "span_id", "attributes"}
-    return isinstance(record.get("observations"), list) or any(
-        "traceId" in one and "input" in one and not one.keys() & of_span
-        for one in (record, *list_objects(record.get("data")))
-    )
-
-
-# The OpenAI Agents SDK: what its processors export, the trace and its spans. A span of the type `generation` holds an exchange
-# with a model. One of the type `response` holds only its id: where the trace has no other, the calls and results are those of
-# the `function` spans, and what the model said is missing.
-
 _IDLE_SPANS = frozenset(
     ["agent", "handoff", "guardrail", "custom", "mcp_tools", "task", "turn", "speech", "speech_group", "transcription"]
 )
 _NO_RESPONSE = "a response of which the trace holds only the id"
 
 
-def _read_agents(record: Cursor) -> Tools | WrapperContents:
+def _name_agents_trace(line: JsonObject) -> str | None:
+    if line.get("object") == "trace.span":
+        return find_text(line, "trace_id")
+    return find_text(line, "id") if line.get("object") == "trace" else None
+
+
+@Format(score=95, hint="lines whose object is trace or trace.span", session=_name_agents_trace)
+def openai_agents(record: Cursor) -> Tools | WrapperContents:
+    """A trace of the OpenAI Agents SDK: a file of its trace and spans, or `lines`.
+
+    A span of the type `generation` holds an exchange with a model. One of the type `response` holds only its id: where the trace
+    has no other, the calls and results are those of the `function` spans, and what the model said is missing.
+    """
     lines = record.list_nodes("lines")
     record.out.id = next((name for line in lines if (name := _name_agents_trace(line.members))), None)
     spans = [line for line in lines if line.peek("object") == "trace.span"]
@@ -273,68 +310,3 @@ def _read_agents(record: Cursor) -> Tools | WrapperContents:
         elif kind not in _IDLE_SPANS and not exchanges:
             body.leave("a span of an unknown type", holds="call")
     return read_entries(record, spans, _AGENTS, record.out.id) if exchanges else None
-
-
-def _name_agents_trace(line: JsonObject) -> str | None:
-    if line.get("object") == "trace.span":
-        return find_text(line, "trace_id")
-    return find_text(line, "id") if line.get("object") == "trace" else None
-
-
-FORMATS = (
-    Format(
-        name="langfuse",
-        read=partial(read_store, store=_LANGFUSE),
-        recognise=_is_langfuse,
-        score=83,
-        summary="A Langfuse trace with its observations, one observation, or a page of one trace's observations.",
-        hint="observations, or a traceId with input",
-    ),
-    Format(
-        name="langsmith",
-        read=partial(read_store, store=_LANGSMITH),
-        recognise=lambda record: "run_type" in record or holds(record, "runs", "run_type"),
-        score=84,
-        summary="A LangSmith run, or all `runs` of a trace.",
-        hint="a run_type, or runs that have one",
-    ),
-    Format(
-        name="mlflow",
-        read=_read_mlflow,
-        recognise=lambda record: isinstance(find_object(record, "data").get("spans"), list),
-        score=82,
-        summary="An MLflow trace, version 2 or 3.",
-        hint="spans below data",
-    ),
-    Format(
-        name="opik",
-        read=partial(read_store, store=_OPIK),
-        recognise=lambda record: any(
-            "trace_id" in one and str(one.get("type")).upper() in _OPIK.kinds and "input" in one
-            for one in (record, *list_objects(record.get("spans")))
-        ),
-        score=85,
-        summary="An Opik trace with its spans, or one span.",
-        hint="spans with a trace_id, a type such as llm, and an input",
-    ),
-    Format(
-        name="braintrust",
-        read=_read_braintrust,
-        recognise=lambda record: any(
-            find_object(row, "span_attributes") and "root_span_id" in row
-            for row in (record, *list_objects(record.get("events")))
-        ),
-        score=91,
-        summary="Rows of a Braintrust log: one, or those of a trace in `events`.",
-        hint="span_attributes with a root_span_id",
-    ),
-    Format(
-        name="openai_agents",
-        read=_read_agents,
-        recognise=recognise_lines(_name_agents_trace),
-        score=95,
-        summary="A trace of the OpenAI Agents SDK: a file of its trace and spans, or `lines`.",
-        hint="lines whose object is trace or trace.span",
-        session=_name_agents_trace,
-    ),
-)

@@ -3,8 +3,7 @@
 Attributes become a tree: `llm.tools.0.tool.name` stands at llm, tools, "0", tool, name. Some stores write such a tree
 themselves, so all forms read alike. Whatever a span lacks is None; attribute values are never changed.
 
-Jaeger, Zipkin, Tempo, and what AgentCore calls evaluators with: times are in microseconds in the first two; a tag `error` or a
-status tag says that a span failed; logs and annotations are events.
+Jaeger and Zipkin call attributes tags, and give times in microseconds; a tag `error` or a status tag says that a span failed.
 """
 
 from __future__ import annotations
@@ -21,9 +20,11 @@ from service.core.json.parsing import parse_or_none
 from service.errors import InputError, MalformedError
 from service.intake.texts import Tree, unflatten
 
-_ID_NAMES = ("spanId", "span_id", "id")
-_PARENT_NAMES = ("parentSpanId", "parent_span_id", "parent_id")
-_TRACE_NAMES = ("traceId", "trace_id")
+_ID_NAMES = ("spanId", "span_id", "id", "spanID")
+_PARENT_NAMES = ("parentSpanId", "parent_span_id", "parent_id", "parentId")
+_TRACE_NAMES = ("traceId", "trace_id", "traceID")
+_START_NAMES = ("startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano", "timestamp")
+_END_NAMES = ("endTimeUnixNano", "end_time", "endTime", "end_time_unix_nano")
 
 
 class SpanEvent(NamedTuple):
@@ -178,34 +179,47 @@ def _list_objects(raw: JsonValue, path: str) -> Iterator[tuple[str, JsonObject]]
 
 
 def _read_span(path: str, raw: JsonObject, before: int) -> Span:
-    ids = _with_context(raw)
-    tree = unflatten(_read_attributes(raw.get("attributes")))
+    ids, tagged = _with_context(raw), "tags" in raw and "attributes" not in raw
+    tree = unflatten(_read_attributes(raw.get("tags" if tagged else "attributes")))
     status = raw.get("status")
     outcome: JsonObject = status if isinstance(status, dict) else {"code": status}
     code = _pick_first(outcome, "code", "status_code") or raw.get("status_code")
-    started = _read_ns(_pick_first(raw, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano"))
-    start = before if started is None else started
-    ended = _read_ns(_pick_first(raw, "endTimeUnixNano", "end_time", "endTime", "end_time_unix_nano"))
+    failed = _is_error(code) or bool(look_up(tree, "error.type")) or look_up(tree, "tool.status") == "error"
+    said = _pick_first(outcome, "message", "description") or raw.get("status_message")
+    parents = [one.get("spanID") for one in list_objects(raw.get("references")) if one.get("refType") == "CHILD_OF"]
+    started, ended = _read_ns(_pick_first(raw, *_START_NAMES)), _read_ns(_pick_first(raw, *_END_NAMES))
+    start, took = before if started is None else started, raw.get("duration")
+    if tagged:
+        failed = failed or look_up(tree, "otel.status_code") == "ERROR" or tree.get("error") not in _NO_ERROR
+        said = said or look_up(tree, "otel.status_description")
+        ended = start + int(took * 1000) if isinstance(took, (int, float)) else ended
+    noted = (list(list_objects(raw.get(name))) for name in ("events", "logs", "annotations"))
+    events = next(filter(None, noted), list[JsonObject]())
     return Span(
         path=path,
-        name=as_text(raw.get("name")) or "",
+        name=as_text(_pick_first(raw, "name", "operationName")) or "",
         id=as_text(_pick_first(ids, *_ID_NAMES)),
-        parent=as_text(_pick_first(ids, *_PARENT_NAMES)),
+        parent=as_text(_pick_first(ids, *_PARENT_NAMES) or next(iter(parents), None)),
         trace=read_trace_id(raw),
         start=start,
         end=max(start, ended or start),
-        failed=_is_error(code) or bool(look_up(tree, "error.type")) or look_up(tree, "tool.status") == "error",
-        message=as_text(_pick_first(outcome, "message", "description") or raw.get("status_message")),
+        failed=failed,
+        message=as_text(said),
         attributes=tree,
-        events=tuple(
-            [
-                SpanEvent(as_text(event.get("name")) or "", _read_attributes(event.get("attributes")))
-                for event in list_objects(raw.get("events"))
-            ]
-        ),
+        events=tuple(map(_read_event, events)),
         timed=started is not None and ended is not None,
-        dropped=_count_dropped(raw) + _count_dropped(tree),
+        dropped=_count_dropped(raw) + _count_dropped(tree) + len(list_elements(raw.get("warnings"))),
     )
+
+
+_NO_ERROR: tuple[JsonValue, ...] = (None, False, "false", "")
+"""Values of the tag `error` of a span that did not fail."""
+
+
+def _read_event(raw: JsonObject) -> SpanEvent:
+    """Read an event, a log (its name is the field `event`), or an annotation (its value is the name)."""
+    attributes = _read_attributes(raw.get("attributes", raw.get("fields")))
+    return SpanEvent(as_text(_pick_first(raw, "name", "value") or attributes.get("event")) or "", attributes)
 
 
 _DROPPED = re.compile(r"dropped_?(?:attributes|events)(?:_?count)?", re.IGNORECASE)
@@ -256,7 +270,7 @@ def _read_ns(value: JsonValue) -> int | None:
 
 
 def _read_attributes(raw: JsonValue) -> JsonObject:
-    """Read attributes as an object, or as OTLP's `[{key, value: {stringValue | ...}}]`."""
+    """Read attributes as an object, or as `[{key, value}]`, with OTLP's values, `{stringValue | ...}`, or plain ones."""
     if isinstance(raw, dict):
         return raw
     return {key: _read_value(pair.get("value")) for pair in list_objects(raw) if (key := as_text(pair.get("key")))}
@@ -264,9 +278,9 @@ def _read_attributes(raw: JsonValue) -> JsonObject:
 
 def _read_value(raw: JsonValue) -> JsonValue:
     """Unwrap OTLP's typed value; 64-bit integers come as text."""
-    if not isinstance(raw, dict) or len(raw) != 1:
-        return None
-    ((kind, value),) = raw.items()
+    if not isinstance(raw, dict):
+        return raw
+    kind, value = next(iter(raw.items())) if len(raw) == 1 else ("", None)
     inner = value.get("values") if isinstance(value, dict) else None
     if kind == "arrayValue":
         return [_read_value(item) for item in inner] if isinstance(inner, list) else []
@@ -277,11 +291,8 @@ def _read_value(raw: JsonValue) -> JsonValue:
     return value
 
 
-Plain = dict[str, JsonValue]
-
-
 def split_export(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
-    """Return the spans in a document of another system, by trace, with pointers; None if it is none."""
+    """Return the spans in a document of AgentCore, Tempo or Jaeger, by trace, with pointers; None if it is none."""
     session = find_object(record, "evaluationInput").get("sessionSpans")
     if isinstance(session, list):
         return [("/evaluationInput/sessionSpans", {"spans": session})]
@@ -292,66 +303,7 @@ def split_export(record: JsonObject) -> list[tuple[str, JsonObject]] | None:
     if isinstance(inner, list):
         return [("/trace/resourceSpans", {"resourceSpans": inner})]
     traces = [one for one in list_objects(record.get("data")) if "spans" in one and "processes" in one]
-    if traces:
-        return [(f"/data/{place}", {"spans": [*_read_jaeger(one)]}) for place, one in enumerate(traces)]
-    zipkin = {"traceId", "id", "name"} <= record.keys() and bool(
-        record.keys() & {"tags", "localEndpoint", "annotations"}
-    )
-    return [("", {"spans": [_read_zipkin(record)]})] if zipkin else None
-
-
-def _read_jaeger(trace: JsonObject) -> Iterator[Plain]:
-    for span in list_objects(trace.get("spans")):
-        tags = _read_tags(span.get("tags"))
-        parents = [one for one in list_objects(span.get("references")) if one.get("refType") == "CHILD_OF"]
-        events: list[JsonValue] = []
-        for log in list_objects(span.get("logs")):
-            fields = _read_tags(log.get("fields"))
-            events.append({"name": fields.pop("event", ""), "attributes": fields})
-        lost = span.get("warnings")
-        yield {
-            "trace_id": span.get("traceID"),
-            "span_id": span.get("spanID"),
-            "parent_id": parents[0].get("spanID") if parents else None,
-            "name": span.get("operationName"),
-            **_read_times(span, "startTime"),
-            "status": _read_status(tags),
-            "attributes": tags,
-            "events": events,
-            "dropped_attributes_count": len(list_elements(lost)),
-        }
-
-
-def _read_tags(raw: JsonValue) -> Plain:
-    return {str(tag["key"]): tag.get("value") for tag in list_objects(raw) if "key" in tag}
-
-
-def _read_times(span: JsonObject, start_name: str) -> Plain:
-    """Return the start and the end in nanoseconds."""
-    start, took = span.get(start_name), span.get("duration")
-    if not isinstance(start, (int, float)):
-        return {}
-    end = start + (took if isinstance(took, (int, float)) else 0)
-    return {"start_time_unix_nano": int(start) * 1000, "end_time_unix_nano": int(end) * 1000}
-
-
-def _read_status(tags: Plain) -> Plain:
-    failed = tags.get("otel.status_code") == "ERROR" or tags.get("error") not in (None, False, "false", "")
-    return {"code": "ERROR" if failed else "UNSET", "description": tags.get("otel.status_description")}
-
-
-def _read_zipkin(span: JsonObject) -> Plain:
-    tags = dict(find_object(span, "tags"))
-    return {
-        "trace_id": span.get("traceId"),
-        "span_id": span.get("id"),
-        "parent_id": span.get("parentId"),
-        "name": span.get("name"),
-        **_read_times(span, "timestamp"),
-        "status": _read_status(tags),
-        "attributes": tags,
-        "events": [{"name": note.get("value")} for note in list_objects(span.get("annotations"))],
-    }
+    return [(f"/data/{place}", {"spans": one["spans"]}) for place, one in enumerate(traces)] or None
 
 
 def read_export(data: bytes) -> dict[str, JsonValue]:

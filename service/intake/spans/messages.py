@@ -17,8 +17,7 @@
 Agents of Pydantic AI repeat the whole conversation in `pydantic_ai.all_messages` or `all_messages_events`.
 
 The shared readers of messages read them, once what instrumentations put around them is taken off: OpenInference's
-`message`, LangChain's `kwargs`, events, lists under dotted keys. Content that the exporter left out or hid is not
-captured: missing telemetry never turns arguments into `{}`.
+`message`, LangChain's `kwargs`, events, lists under dotted keys. Content that the exporter left out or hid is not captured.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.messages import SPEAKERS, Speaker, name_speaker, read_message
-from service.intake.parts import ARGUMENTS, CALLS, RESULTS, TEXTS, THOUGHTS
+from service.intake.parts import CALLS, RESULTS, TEXTS, THOUGHTS
 from service.intake.spans.exports import Span, look_up, read_items, unflatten
 from service.intake.texts import read_result_content, to_snake
 from service.intake.tools import read_tools
@@ -50,6 +49,7 @@ HIDDEN = "__REDACTED__"
 """What OpenInference writes in place of content that it was told to hide."""
 
 _SPEAKERS: Mapping[str, Speaker] = {"choice": "assistant", "tool-response": "tool"}
+_FUNCTION = "function_call_arguments_json"
 _REPEATED = "tool-call"
 """Role of a smolagents message that repeats, in words, which calls were made."""
 _KNOWN = TEXTS | CALLS | RESULTS | THOUGHTS
@@ -113,6 +113,7 @@ def _unwrap(item: JsonObject) -> JsonObject:
 
 def _read_message(message: JsonObject, speaker: Speaker) -> SpanMessage:
     out = Transcript()
+    out.sparse = True  # missing telemetry never turns arguments into {}
     plain = _normalise(message, spoken=speaker != "tool")
     node = Cursor(plain, out, "", "a message")
     read_message(node, speaker)
@@ -149,10 +150,10 @@ def _normalise(message: JsonObject, *, spoken: bool) -> JsonObject:
         plain["content"] = [dict(part) for part in parts] if parts else content
     for name in ("tool_calls", "invalid_tool_calls"):
         if name in plain:
-            plain[name] = [_mark_missing(find_object(one, "tool_call") or one) for one in read_items(plain[name])]
+            plain[name] = [dict(find_object(one, "tool_call") or one) for one in read_items(plain[name])]
     if isinstance(message.get("function_call_name"), str):
-        arguments = message.get("function_call_arguments_json", HIDDEN)
-        plain["function_call"] = {"name": message["function_call_name"], "arguments": arguments}
+        given = {"arguments": message[_FUNCTION]} if _FUNCTION in message else {}
+        plain["function_call"] = {"name": message["function_call_name"], **given}
     return plain
 
 
@@ -165,15 +166,7 @@ def _name_part(part: JsonObject) -> JsonObject:
             part = {**inner, "type": name}
     if "type" not in part and isinstance(part.get("text") or part.get("content"), str):
         return {**part, "type": "text"}
-    return _mark_missing(part) if to_snake(read_type(part)) in CALLS else part
-
-
-def _mark_missing(call: JsonObject) -> dict[str, JsonValue]:
-    """Return a call that says so where its arguments are missing."""
-    inner = find_object(call, "function")
-    if inner:
-        return {**call, "function": {"arguments": HIDDEN, **inner}}
-    return dict(call) if any(name in call for name in ARGUMENTS) else {**call, "arguments": HIDDEN}
+    return part
 
 
 def _list_unread(left: Iterable[Leftover], message: JsonObject) -> Iterator[UnreadPart]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject
-from service.core.json.parsing import UnreadableError, parse, parse_or_none
+from service.core.json.parsing import parse_or_none
 from service.core.trace import ToolCall, ToolResult
 from service.intake.spans.exports import Span, get_leaf
 from service.intake.spans.messages import HIDDEN, drop_hidden, read_content
@@ -172,16 +172,10 @@ def _unwrap_output(content: JsonValue) -> tuple[JsonValue, bool, JsonValue]:
 
 def _read_content(raw: JsonValue, media: JsonValue) -> JsonValue:
     """Parse text declared as JSON, even a bare `0` or `false`; an event's text may spell blocks."""
-    if not isinstance(raw, str) or media is None:
-        return read_content(raw)
-    if media == "blocks":
-        return read_content(parse_or_none(raw) or raw)
-    if media != "application/json":
-        return read_content(raw)
-    try:
-        return parse(raw)
-    except UnreadableError:
-        return raw
+    spelt = parse_or_none(raw) if isinstance(raw, str) and media in ("application/json", "blocks") else None
+    if media == "application/json" and isinstance(raw, str):
+        return raw if spelt is None and raw.strip() != "null" else spelt
+    return read_content(spelt or raw)
 
 
 _MAX_TRIES = 64

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from service.core.json.members import JsonObject
@@ -58,13 +57,11 @@ def list_missing(reason: str, *, called: bool) -> tuple[UnreadKind, ...]:
     return ("call",) if _CALLING.search(name) and not called else ()
 
 
-def list_endings(raw: JsonObject, path: str) -> Iterator[Ending]:
-    """Iterate over the ending that an object states: an error first, else the first member that names a reason. One at most."""
+def find_ending(raw: JsonObject, path: str) -> Ending | None:
+    """Return the ending that an object states: an error, else the first member that names a reason; None if it states none."""
     if raw.get("error"):
-        yield Ending("error", f"{path}/error")
-        return
-    reasons = ((name, raw.get(name)) for name in ENDINGS)
-    yield from [Ending(value, f"{path}/{name}") for name, value in reasons if isinstance(value, str)][:1]
+        return Ending("error", f"{path}/error")
+    return next((Ending(value, f"{path}/{name}") for name in ENDINGS if isinstance(value := raw.get(name), str)), None)
 
 
 _HIDDEN = re.compile(

@@ -2,8 +2,8 @@
 
 Two kinds of evidence count. A **marked** call stands behind a mark that models are trained to call with (`<tool_call>`,
 `[TOOL_CALLS]`, `<|python_tag|>`, `<function=`). An **unmarked** call names a tool on offer with arguments that the tool
-takes, in any notation, and ends its text: a model stops after a call. Code that is quoted, and what a user asked to be
-shown, is an example and no call.
+takes, in any notation, and ends its text: a model stops after a call. Where no tools are listed, it is all of the text, in
+Python. Code that is quoted, and what a user asked to be shown, is an example and no call.
 """
 
 from __future__ import annotations
@@ -272,7 +272,8 @@ def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) ->
         return
     written = parse_calls(block) if python else None
     if written:
-        known = [call for call in written if call.name in offered.tools] or (written if calling else [])
+        unlisted = [call for call in written if calling or (not offered.known and call.arguments is not None)]
+        known = [call for call in written if call.name in offered.tools] or unlisted
         yield from (TextCall("Python", one.name, one.arguments, one.arguments is not None) for one in known)
     tag = _TOOL_TAG.fullmatch(block.strip())
     if tag and tag[1] in offered.tools:

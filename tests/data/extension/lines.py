@@ -7,7 +7,9 @@ from service.intake.format import Format, Tools, take_tools
 from service.intake.texts import build_tool_call
 
 
-def _read(record: Cursor) -> Tools:
+@Format(score=20, signs=("lines[]",))
+def lines(record: Cursor) -> Tools:
+    """Lines such as `user: Hi` and `call: look`."""
     for line in record.items("lines", of="a line"):
         who, _, what = str(line.raw).partition(": ")
         if who == "call":
@@ -15,15 +17,3 @@ def _read(record: Cursor) -> Tools:
         else:
             record.out.say("user" if who == "user" else "assistant", what)
     return take_tools(record, "tools")
-
-
-FORMATS = (
-    Format(
-        name="lines",
-        read=_read,
-        recognise=lambda record: isinstance(record.get("lines"), list),
-        score=20,
-        summary="Lines such as `user: Hi` and `call: look`.",
-        hint="lines",
-    ),
-)
