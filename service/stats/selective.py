@@ -18,6 +18,7 @@ from service.stats.tallies import Floats
 
 FIRST_TEST_SHARE = 1 / 10
 """The share of verdicts in the first test; with fewer, one unlucky label would end the sequence."""
+MAX_VERDICTS = 10_000
 Bools = NDArray[np.bool_]
 
 
@@ -63,6 +64,17 @@ def count_min_labels(share: float, error: float) -> int:
     29
     """
     return ceil(log(error) / log(share))
+
+
+def count_verdicts(rate: float, share: float, error: float) -> int | None:
+    """Count the verdicts, of which `rate` agree, that it takes to show such a share; None if `MAX_VERDICTS` do not.
+
+    >>> count_verdicts(1.0, 0.9, 0.05), count_verdicts(0.95, 0.9, 0.05), count_verdicts(0.9, 0.9, 0.05)
+    (29, 107, None)
+    """
+    sizes = np.arange(1.0, MAX_VERDICTS + 1)
+    enough = compute_lower_bounds(rate * sizes, sizes, error) >= share
+    return int(np.argmax(enough)) + 1 if enough.any() else None
 
 
 def compute_lower_bounds(agreeing: Floats, size: Floats, error: float) -> Floats:

@@ -17,6 +17,7 @@ from service.calibration.results import CalibrationReport, JudgeReport, Promise
 from service.calibration.run import calibrate
 from service.core.judging.fits.certificate import Guarantee
 from service.core.judging.fits.usefulness import Measure
+from service.stats.agreement import ConfusionTable
 from tests.calibration.label_sets import drawn
 from tests.calibration.test_guarantees import two_judges
 
@@ -97,6 +98,29 @@ def test_what_a_judge_is_for(
     fit = judge.fit.model_copy(update={"guarantee": fields.get("guarantee")})
     found = replace(judge, promises=promises, fit=fit, why=str(fields.get("why", "")))
     assert build_row(found)[1] == use
+    assert told in describe_use(found)
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        (
+            ConfusionTable(tp=40, fp=10, fn=0, tn=10),
+            "some 234 labels in all would promise 90% for its failures, 17% of items",
+        ),
+        (ConfusionTable(tp=30, fp=0, fn=0, tn=30), "some 61 labels in all would promise 90%."),
+        (
+            ConfusionTable(tp=20, fp=10, fn=10, tn=20),
+            "67% of its passes and 67% of its failures agree, so more labels bring no",
+        ),
+        (ConfusionTable(tp=20, fp=10), "67% of its passes agree, so more labels bring no promise of 90%"),
+    ],
+)
+def test_a_promise_that_is_missed_names_the_labels_that_could_bring_it(
+    judge: JudgeReport, table: ConfusionTable, told: str
+) -> None:
+    fit = judge.fit.model_copy(update={"guarantee": Guarantee(share=0.9)})
+    found = replace(judge, after=replace(judge.after, confusion=table), promises=(promise(0.9, 0.0),), fit=fit, why="")
     assert told in describe_use(found)
 
 

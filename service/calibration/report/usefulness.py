@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from math import ceil
+
+from service.calibration.options import GUARANTEE_ERROR, TESTED_ERROR_PART
 from service.calibration.report.wording import show_number, show_usd
 from service.calibration.results import CalibrationReport, JudgeReport, Promise
 from service.reporting.document import Section, Table
+from service.stats.selective import count_verdicts
 
 MIN_TO_DECIDE = 0.5
 """The share of items from which a judge that decides them alone may do so under its highest promise."""
@@ -83,7 +87,7 @@ def describe_use(judge: JudgeReport) -> str:
         agreed = "" if right is None else f" (of the held-out ones {right:.0%} agreed)"
         return (
             f"{shown}. No threshold promises, with 95 % confidence, that {low:.0%} of its verdicts agree{agreed}: have rates "
-            f"corrected by labels, and a person look before you act on a single verdict. {fit}"
+            f"corrected by labels, and a person look before you act on a single verdict. {_advise(judge, low)} {fit}"
         )
     used, terms = best.coverage.value or 0.0, best.guarantee
     passes = "no pass" if terms.passes_from is None else f"passes from raw {terms.passes_from:.2f}"
@@ -95,11 +99,20 @@ def describe_use(judge: JudgeReport) -> str:
 
 
 def _advise(judge: JudgeReport, share: float) -> str:
-    """Say whether more labels could bring a promise of this share, as often as the judge is right now."""
-    right = judge.after.of("accuracy").value
-    if right is not None and right <= share:
-        return f"It is right in {right:.0%}, so more labels bring no such promise: improve the judge, or leave --guarantee out."
-    return "Label more, ask for less, or leave --guarantee out."
+    """Say how many labels could bring a promise of this share, if the judge stays as often right on each side as it is."""
+    table = judge.after.confusion
+    sides = {"passes": (table.tp, table.tp + table.fp), "failures": (table.tn, table.tn + table.fn)}
+    rates = {name: right / size for name, (right, size) in sides.items() if size}
+    if len(rates) == len(sides) and min(rates.values()) > share:
+        sides, rates = {"verdicts": (table.tp + table.tn, table.n)}, {"verdicts": (table.tp + table.tn) / table.n}
+    counts = {name: count_verdicts(rate, share, GUARANTEE_ERROR * TESTED_ERROR_PART) for name, rate in rates.items()}
+    needed = {name: ceil(count * table.n / sides[name][1]) for name, count in counts.items() if count}
+    if not needed:
+        agreed = " and ".join([f"{rate:.0%} of its {name}" for name, rate in rates.items()])
+        return f"{agreed} agree, so more labels bring no promise of {share:.0%}: improve the judge."
+    name = min(needed, key=lambda one: needed[one])
+    of = "" if name == "verdicts" else f" for its {name}, {sides[name][1] / table.n:.0%} of items"
+    return f"If it stays as it is, some {max(needed[name], ceil(table.n) + 1)} labels in all would promise {share:.0%}{of}."
 
 
 def _describe_fit(judge: JudgeReport) -> str:
@@ -114,5 +127,5 @@ def _describe_fit(judge: JudgeReport) -> str:
         return f"Its fit promises {terms.share:.0%}."
     return (
         f"Its fit was to promise {terms.share:.0%}: no threshold does, so once installed it leaves every verdict to "
-        f"people. {_advise(judge, terms.share)}"
+        f"people. {_advise(judge, terms.share)} Or leave --guarantee out."
     )
