@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -95,7 +95,7 @@ class Spending:
                 return
 
     @contextmanager
-    def reserve(self, worst_usd: float | None) -> Iterator[Reservation]:
+    def reserve(self, worst_usd: float | None) -> Generator[Reservation]:
         """Reserve one call that costs at most `worst_usd` (None: unknown), until the block ends.
 
         The block settles it with what the reply reports, or raises the error that ended the call. Raises JudgeError
