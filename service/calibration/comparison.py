@@ -9,9 +9,9 @@ from service.calibration.figures import HeldOutItem, Resampling, measure_statist
 from service.calibration.labels import LabelledSet
 from service.calibration.predictions import Prediction, group_by_judge
 from service.calibration.results import CalibrationReport
-from service.core.judging.fits.usefulness import Measure
 from service.errors import InputError
 from service.stats.intervals import mcnemar
+from service.stats.rates import Measure
 from service.stats.tallies import Floats, TallyRows, brier, build_confusion_at
 
 COMPARED_FIGURES = ("accuracy", "kappa", "brier")

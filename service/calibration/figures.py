@@ -10,9 +10,10 @@ import numpy as np
 from pydantic import Field
 
 from service.calibration.labels import LabelledItem
-from service.core.judging.fits.usefulness import Measure
+from service.core.judging.fits.usefulness import Metric
 from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha
 from service.stats.intervals import DRAWS, SEED, StatisticsFunction, compute_intervals, wilson
+from service.stats.rates import Measure
 from service.stats.tallies import Floats, TallyRows, auroc, auroc_within, brier, build_confusion_at, ece
 
 EDGE = 0.025
@@ -176,9 +177,13 @@ def _replace_pointlike(name: str, measure: Measure, n: int) -> Measure:
     return Measure(measure.value, *wilson(measure.value * n, n)) if name == "accuracy" else Measure(measure.value)
 
 
-def round_measures(measures: Mapping[str, Measure]) -> dict[str, Measure]:
+def read_metrics(measures: Mapping[str, Measure]) -> dict[str, Metric]:
     """Return the figures as a fit stores them, rounded to six digits: finer than any interval can resolve."""
+
+    def shorten(value: float | None) -> float | None:
+        return None if value is None else round(value, 6)
+
     return {
-        name: Measure(*[None if value is None else round(value, 6) for value in (one.value, one.low, one.high)])
+        name: Metric(value=shorten(one.value), low=shorten(one.low), high=shorten(one.high))
         for name, one in measures.items()
     }

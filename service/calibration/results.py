@@ -12,10 +12,11 @@ from service.calibration.figures import Figures, HeldOutItem
 from service.calibration.fitting import CurvePoint
 from service.core.judging.fits.certificate import Guarantee
 from service.core.judging.fits.fit import Fit, Origin
-from service.core.judging.fits.usefulness import Measure, Use
+from service.core.judging.fits.usefulness import Use
+from service.stats.rates import Measure
 from service.stats.tallies import Bin
 
-REPORT_VERSION = 5
+REPORT_VERSION = 6
 UNDEFINED = Measure(None)
 
 

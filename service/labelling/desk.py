@@ -12,12 +12,12 @@ from pydantic import JsonValue
 
 from service.calibration.labelling import read_subject_trace
 from service.calibration.predictions import read_judged_set
-from service.core.judging.fits.usefulness import Measure
 from service.core.judging.judges import Judge, JudgeCheck
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, Problem
 from service.reading.request import RUBRIC
+from service.stats.rates import Measure
 from service.store.access.audit import Actor
 from service.store.database import Database
 from service.store.labelling.choice import LabelChoice, LabelChooser, LabelProgress

@@ -9,6 +9,15 @@ from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure with its 95 % interval; null where undefined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class InferredRate:
     """A rate in [0, 1] with its interval. `trust` in [0, 1] is the judge's weight (the lambda of PPI++); 0 means labels alone."""
 

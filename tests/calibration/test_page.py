@@ -16,8 +16,8 @@ from service.calibration.report.usefulness import build_row, describe_use
 from service.calibration.results import CalibrationReport, JudgeReport, Promise
 from service.calibration.run import calibrate
 from service.core.judging.fits.certificate import Guarantee
-from service.core.judging.fits.usefulness import Measure
 from service.stats.agreement import ConfusionTable
+from service.stats.rates import Measure
 from tests.calibration.label_sets import drawn
 from tests.calibration.test_guarantees import two_judges
 

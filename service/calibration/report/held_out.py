@@ -19,7 +19,7 @@ from service.calibration.figures import (
     Resampling,
     compute_human_figures,
     compute_judge_figures,
-    round_measures,
+    read_metrics,
 )
 from service.calibration.fitting import build_coverage_curve, explain_too_few
 from service.calibration.labelling import read_subject_trace
@@ -27,11 +27,11 @@ from service.calibration.labels import LabelledItem
 from service.calibration.options import ReportOptions
 from service.calibration.results import Disagreement, JudgeReport, Promise, Retest, ReviewBand
 from service.core.judging.fits.fit import Fit
-from service.core.judging.fits.usefulness import Discrimination, Measure
+from service.core.judging.fits.usefulness import Discrimination
 from service.errors import InputError
 from service.stats.corrected import code_groups
 from service.stats.intervals import DRAWS, SEED, bootstrap
-from service.stats.rates import RatePart
+from service.stats.rates import Measure, RatePart
 from service.stats.tallies import Floats, LabelTally, build_reliability, build_tally
 
 MAX_TEXT_CHARS = 400
@@ -100,8 +100,8 @@ def _build_fit(
         review_band=bench.served.band if guarantee is None else None,
         guarantee=guarantee,
         discrimination=found,
-        statistics=round_measures(after.measures),
-        humans=round_measures(humans.measures if humans else {}),
+        statistics=read_metrics(after.measures),
+        humans=read_metrics(humans.measures if humans else {}),
         data=sha256(json.dumps(answers, sort_keys=True, separators=(",", ":")).encode()).hexdigest(),
         seed=options.seed,
         libraries=list_libraries(),
@@ -216,7 +216,7 @@ def measure_discrimination(items: Sequence[HeldOutItem]) -> Discrimination:
     """Measure a judge on its held-out items. Draws and seed are fixed: no option of a run makes a judge useful."""
     labels, groups, raw = [one.label for one in items], [one.group for one in items], [one.raw for one in items]
     rows = [replace(one, value=one.raw, stratum="") for one in items]
-    metrics = round_measures(compute_judge_figures(rows, Resampling()).measures)
+    metrics = read_metrics(compute_judge_figures(rows, Resampling()).measures)
     p_value = compute_ranking_p(raw, labels, groups)
     found = Discrimination.model_construct(
         use="cannot tell",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.core.judging.fits.fit import Origin
-from service.core.judging.fits.usefulness import Measure
+from service.stats.rates import Measure
 
 FIGURE_NAMES = {
     "prevalence": "share that labels pass",

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from service.core.judging.fits.certificate import Certificate, Guarantee
 from service.core.judging.fits.maps import NOISE, Calibrator, Share
-from service.core.judging.fits.usefulness import Discrimination, Measure
+from service.core.judging.fits.usefulness import Discrimination, Metric
 from service.core.models.kinds import FrozenModel, Several, TaggedUnion
 from service.core.models.light import lazy, light
 
@@ -138,9 +138,9 @@ class Fit(FrozenModel):
     """Whether its judge tells passes from failures; None: it was not tested, and the fit does not apply."""
     certificates: Several[Certificate] = Field(default=(), exclude_if=not_)
     """Each look at labels that was to certify it, in order; the last one counts."""
-    statistics: dict[str, Measure] = Field(default_factory=dict[str, Measure])
+    statistics: dict[str, Metric] = Field(default_factory=dict[str, Metric])
     """Statistics by name, on items scored while held out."""
-    humans: dict[str, Measure] = Field(default_factory=dict[str, Measure])
+    humans: dict[str, Metric] = Field(default_factory=dict[str, Metric])
     """The same statistics for one human against another; empty if no item was labelled twice."""
     data: str = Field(pattern=r"^[0-9a-f]{64}$")
     """sha256 of the labelled set and the predictions, independent of their order."""

@@ -17,7 +17,6 @@ Only a useful fit is installed, is applied, or guarantees anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, inf
 from statistics import NormalDist
 from typing import Literal
@@ -46,9 +45,8 @@ MIN_CLASS_LABELS = 10
 interval of kappa is about as wide as kappa's own range, and says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A figure with its 95 % interval; None where undefined."""
+class Metric(FrozenModel):
+    """A statistic on items that were held out, with its 95 % interval; None where it is undefined."""
 
     value: float | None
     low: float | None = None
@@ -68,9 +66,9 @@ class Discrimination(FrozenModel):
     """Held-out labels that pass."""
     failing: int = Field(ge=0)
     groups: int = Field(ge=0)
-    auroc: Measure
-    balanced_accuracy: Measure
-    kappa: Measure
+    auroc: Metric
+    balanced_accuracy: Metric
+    kappa: Metric
     p_value: Share | None
     """The chance of an AUROC as high if labels had nothing to do with values; None for labels of one kind."""
 
