@@ -146,13 +146,16 @@ class ServiceMetrics:
         )
         reports = prometheus.Counter("callgrade_reports", "Reports given", ["rubric", "verdict"], registry=registry)
         unscored = prometheus.Counter(
-            "callgrade_unscored", "Outcomes that apply and have no score", ["kind", "cause"], registry=registry
+            "callgrade_unscored",
+            "What applies and has no score, and requests refused for that",
+            ["kind", "cause"],
+            registry=registry,
         )
         replies = prometheus.Counter(
             "callgrade_judge_replies", "Replies of judges that went into reports", ["cache"], registry=registry
         )
         self._cost = prometheus.Counter(
-            "callgrade_judge_cost_usd", "Paid for judges, as far as prices are known", registry=registry
+            "callgrade_judge_cost_usd", "Paid for judges by requests, not batches, as far as known", registry=registry
         )
         self._unpriced = prometheus.Counter(
             "callgrade_judge_unpriced_calls", "Requests to models without a known price", registry=registry
@@ -202,6 +205,10 @@ class ServiceMetrics:
             self._misses.inc(tally.asked)
         for (kind, cause), count in tally.unscored.items():
             self._unscored(kind, cause).inc(count)
+
+    def count_refusal(self, cause: str) -> None:
+        """Count a request without a report, because a judge had none and the request asked for that."""
+        self._unscored("errored", cause).inc()
 
     async def render_exposition(self) -> Response:
         """Render the metrics as Prometheus reads them."""

@@ -72,7 +72,7 @@ def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
         about = {"batch": job.id, "items": f"{done}: {counts.completed} with a report, {counts.failed} without"}
     cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
     most = "" if job.max_questions is None else f" of at most {job.max_questions}"
-    asking = f"{Cost.read(job)}{cap}; {job.questions}{most} questions; {job.cache_hits} answers from the cache"
+    asking = f"{Cost.read(job)}{cap}; {job.questions}{most} questions; {job.cache_hits} answers reused"
     never_run = counts.cancelled + counts.expired
     first, *rest = about.items()
     rows = [
@@ -205,7 +205,7 @@ def _describe_end(job: AnyJob) -> Iterator[str]:
 def fetch(client: BatchClient, batch_id: str, kind: Kind, *, output: Path | None, wait: bool) -> ExitCode:
     """Fetch results or errors, as JSON Lines in the order of the items; `wait`: once the batch has ended."""
     ended = (_follow(client, batch_id) if wait else client.find(batch_id)).ended
-    lines = (line + b"\n" for line in client.iter_lines(batch_id, kind, wait=False))
+    lines = (line + b"\n" for line in client.iter_lines(batch_id, kind, wait=ended))
     if output is None:
         sys.stdout.flush()
         sys.stdout.buffer.writelines(lines)

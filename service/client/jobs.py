@@ -157,15 +157,16 @@ class BatchClient(JobClient[Batch]):
     def iter_lines(
         self, batch_id: str, kind: Kind = "results", *, offset: int = 0, wait: bool = True
     ) -> Iterator[bytes]:
-        """Yield each outcome from an offset on as its line arrives, until the batch ends; `wait` False: those so far.
+        """Yield each outcome from an offset on as its line arrives, until the batch ends.
 
-        Reconnects if a connection breaks, and continues after the last line that arrived whole.
+        Reconnects if a connection breaks, and continues after the last line that arrived whole. `wait` False: those so far, also
+        behind an item that is not done; raises if the connection breaks among them.
         """
         attempt, path = 1, f"{self._path}/{batch_id}/{kind}"
         while True:
             line = b""
             try:
-                with self._connection.stream(path, params={"offset": str(offset)}) as answer:
+                with self._connection.stream(path, params={"offset": str(offset)} if wait else {}) as answer:
                     next_offset = answer.headers.get("x-callgrade-next-offset", "")
                     if not next_offset.isdigit():
                         raise ForeignError
@@ -177,7 +178,7 @@ class BatchClient(JobClient[Batch]):
             except CallgradeError as error:
                 offset = int(json.loads(line)["index"]) + 1 if line else offset
                 pause = self._connection.retries.find_wait(attempt, error)
-                if pause is None:
+                if pause is None or (line and not wait):
                     raise
                 attempt += 1
             else:

@@ -66,8 +66,8 @@ def judge_reports(
     """Judge whether the second of two runs has regressed, paired as in `compare_reports`. Pure.
 
     `names`: `passed` (the default), `score`, stages and criteria. `allow_undecided` leaves cases that are undecided for reasons
-    other than a fault out of the intervals, and forgives what is open in them. What code fails there has regressed all the same, and
-    a case that is missing, or in which nothing is left to check, is undecided all the same.
+    other than a fault out of the intervals, and forgives what is open in them. What code fails there has regressed all the same,
+    and a case that is missing, or in which nothing is left to check, is undecided all the same.
     InputError for a name that no case has, and as in `compare_reports`.
     """
     names = tuple(dict.fromkeys(names)) or (PASSED,)

@@ -98,10 +98,13 @@ def test_a_provider_that_stalls_is_left_at_the_deadline(provider, clock, score, 
     assert provider.counts == {model: IMPATIENT.attempts}
 
 
-def test_a_judge_that_is_down_fails_the_request_where_that_is_asked(provider, clock, score):
-    answer = score(application(provider, clock, "fault-500"), body(on_judge_error="error"))
+def test_a_judge_that_is_down_fails_the_request_where_that_is_asked(provider, clock, score, ask):
+    app = application(provider, clock, "fault-500")
+    answer = score(app, body(on_judge_error="error"))
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
     assert "provider_error" in answer.problem["detail"]
+    told = ask("GET", "/metrics", app=app).body.decode()
+    assert 'callgrade_unscored_total{cause="provider_error",kind="errored"} 1.0' in told
 
 
 def test_retry_after_is_the_pause_that_the_model_has(provider, clock, score):

@@ -91,7 +91,7 @@ def test_what_is_in_place_is_listed_with_how_it_has_held(run: Run, out: Path) ->
     }  # the predictions name another way to ask
     told = {row["since then"] for row in rows}
     assert told == {"2026-05-02: kappa 0.400 on 50 items, drifted: kappa below (1 check)", "not checked"}
-    assert "Installed calibrations" in run("calibrate", "fits").out
+    assert "Installed: result_groundedness" in run("calibrate", "fits").out
 
 
 def test_a_second_run_into_a_folder_leaves_no_fit_of_the_first(run: Run, out: Path) -> None:

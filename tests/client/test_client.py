@@ -119,6 +119,20 @@ def test_outcomes_go_on_behind_the_last_whole_line(missing: int):
     assert [one.rpartition("=")[2] for one in script.asked] == ["0", "2", "3"]
 
 
+def test_without_waiting_all_that_is_done_comes_and_a_break_is_told():
+    heads = {"x-callgrade-next-offset": "0"}  # the first item is not done
+    answers = [Answer(lines(3, 5), headers=heads), Answer(lines(3, 5) + b"{", headers=heads)]
+    with scripted(lambda _, n: answers[n]) as script:
+
+        def fetch() -> Any:
+            return perform(script.url, lambda client: client.batches.iter_outcomes("b", wait=False), Waits(), CALM)
+
+        assert [one["index"] for one in fetch()] == [3, 4]
+        with pytest.raises(UnreachableError):
+            fetch()
+    assert "offset" not in "".join(script.asked)
+
+
 def test_a_batch_from_the_first_item_to_the_last_result(tmp_path: Path):
     items = [{**REQUEST, "custom_id": f"c{n}"} for n in range(3)]
     with served(tmp_path, Provider()) as there, Client(there.url, there.key) as client:

@@ -215,6 +215,8 @@ def test_what_cannot_go_on_stays_as_it_is(batches: Batches, database: Database) 
         batches.resume("t", spent)
     with pytest.raises(InputError, match="expected a higher limit"):
         batches.resume("t", capped)
+    with pytest.raises(InputError, match="expected a higher limit"):
+        batches.resume("t", capped, budget_usd=0.9, max_questions=7)
     assert {batches.find("t", one).status for one in (free, capped, spent)} == {"paused_provider", "paused_budget"}
 
 

@@ -27,9 +27,7 @@ from service.core.plan import Plan
 from service.core.report import ENGINE, Report
 from service.core.rubric import Rubric
 from service.engine import Engine, report_json
-from service.errors import (
-    UnknownRubricError,
-)
+from service.errors import JudgeDownError, UnknownRubricError
 from service.reading.request import ScoreRequest, read_request
 from service.reading.strict_json import Limits, parse_strictly
 from service.reporting.breaks import count_report
@@ -200,9 +198,13 @@ class ScoringRoutes:
         return WaitingRequest(request, self.engine.plan(request) if request.sandbox is None else None)
 
     async def _finish(self, waiting: WaitingRequest, tenant: str) -> Report:
-        if waiting.plan is None:
-            return await self.engine.answer_async(waiting.request, tenant=tenant)
-        return await self.engine.finish(waiting.request, waiting.plan, tenant=tenant)
+        try:
+            if waiting.plan is None:
+                return await self.engine.answer_async(waiting.request, tenant=tenant)
+            return await self.engine.finish(waiting.request, waiting.plan, tenant=tenant)
+        except JudgeDownError as error:
+            self.metrics.count_refusal(error.cause)
+            raise
 
     def _record_report(self, request: ScoreRequest, report: Report) -> ScoredRequest:
         """Count a report, write it once, and draft what is stored of it."""

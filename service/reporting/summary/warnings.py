@@ -19,7 +19,14 @@ MAX_NAMED = 20
 """How many slices a message names."""
 
 WarningCode = Literal[
-    "few_no_call", "few_cases", "mixed_rubrics", "mixed_scopes", "unread_calls", "unknown_tag", "too_many_values"
+    "few_no_call",
+    "few_cases",
+    "mixed_rubrics",
+    "mixed_scopes",
+    "uncalibrated",
+    "unread_calls",
+    "unknown_tag",
+    "too_many_values",
 ]
 
 
@@ -45,6 +52,7 @@ def find_warnings(samples: Sequence[Sample], rubrics: Sequence[str], tags: Itera
     if unread:
         message = f"{unread} reports have calls that could not be read; no rate of tools or of decisions counts them"
         yield SetWarning("unread_calls", message)
+    yield from _find_uncalibrated(samples)
     for tag in tags:
         values = Counter([one.report.tags[tag] for one in samples if tag in one.report.tags])
         few = [f"{tag}={value}" for value, count in sorted(values.items()) if count < MIN_CASES]
@@ -62,3 +70,11 @@ def find_warnings(samples: Sequence[Sample], rubrics: Sequence[str], tags: Itera
     if deciding and share < MIN_NO_CALL_SHARE:
         message = f"{share:.1%} of expectations are of no call; over-calling shows only if {MIN_NO_CALL_SHARE:.0%} do"
         yield SetWarning("few_no_call", message)
+
+
+def _find_uncalibrated(samples: Iterable[Sample]) -> Iterator[SetWarning]:
+    counts = [sample.report.calibration for sample in samples]
+    uncalibrated, calibrated = sum(one.uncalibrated for one in counts), sum(one.calibrated for one in counts)
+    if uncalibrated:
+        of = f"{uncalibrated} of {uncalibrated + calibrated} judged outcomes are uncalibrated"
+        yield SetWarning("uncalibrated", f"{of}: no fit says how far their judge agrees with people")

@@ -239,10 +239,11 @@ class Jobs(ABC, Generic[J]):
                 raise InputError.at("/budget_usd", f"expected more than the ${spent:.6f} already spent")
             if isinstance(most, int) and most <= job.questions:
                 raise InputError.at("/max_questions", f"expected more than the {job.questions} already asked")
-            if job.status == "paused_budget" and not limits and (budget is not None or most is not None):
+            raised = (budget_usd or 0.0) > (job.budget_usd or 0.0) or (max_questions or 0) > (job.max_questions or 0)
+            if job.status == "paused_budget" and not raised and (budget is not None or most is not None):
                 where = "/budget_usd" if budget is not None else "/max_questions"
                 raise InputError.at(
-                    where, "expected a higher limit: what is left of this one pays for no further question"
+                    where, "expected a higher limit: what is left of this one pays for no more questions"
                 )
             _update(connection, job_id, status="in_progress", **limits)
             later = sa.update(CHUNKS).where(CHUNKS.c.batch == job_id, CHUNKS.c.state == "ready", CHUNKS.c.due_at > 0)

@@ -8,7 +8,7 @@ from service.calibration.report.wording import show_number
 from service.cli import options
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
-from service.cli.screen import pluralize, print_table, say
+from service.cli.screen import pluralize, print_json, print_table, say
 from service.core.judging.fits.fit import Fit
 from service.fits.files import AgingFits, describe_state, read_fits
 from service.fits.manager import FitCheck, read_checks
@@ -31,7 +31,10 @@ def main(output_format: options.TableOrJson = "table") -> int:
     ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
     states = [describe_state(fit, judges, models=[model] if model else (), route=route) for fit in ordered]
     rows = [_build_fit_row(fit, state, checks.get(fit.id, ())) for fit, state in zip(ordered, states, strict=True)]
-    print_table(HEAD, rows, title="Installed calibrations", form=output_format)
+    if output_format == "json":
+        print_json([dict(zip(HEAD, row, strict=True)) for row in rows])
+    for row in rows if output_format == "table" else ():
+        print_table(("", ""), list(zip(HEAD, row, strict=True))[1:], title=f"Installed: {row[0]}")
     return ExitCode.PASSED
 
 

@@ -25,6 +25,9 @@ from service.reading.request import check_request, read_request_trace
 from service.reading.trace_files import scan_records
 from service.wiring import build_limits
 
+MAX_NAMED = 5
+"""How many items are named whose labels are evenly split."""
+
 
 def main(
     files: Annotated[list[Path], Argument(metavar="FILE...", help="Exports of annotation tools, or tables.")],
@@ -62,8 +65,11 @@ def main(
     found = import_labels(_list_rows(files, layout), mapped, _read_traces(traces or ()))
     say("read as: " + ", ".join(f"{tool} ({pluralize(count, 'record')})" for tool, count in found.tools.items()))
     say(f"labels: {found.verdicts['pass']} pass, {found.verdicts['fail']} fail")
-    if ties := sum(_is_tie(one) for one in found.human):
-        say(f"{pluralize(ties, 'item')} with as many passes as fails: the first label counts, or one with `decides`")
+    if ties := [str(one["id"]) for one in found.human if _is_tie(one)]:
+        names = ", ".join(ties[:MAX_NAMED]) + (", ..." if len(ties) > MAX_NAMED else "")
+        say(
+            f"{pluralize(len(ties), 'item')} with as many passes as fails, whose first label counts unless one decides: {names}"
+        )
     for why, count in found.left_out.most_common():
         say(f"left out: {pluralize(count, 'label')}, {why}")
     _write(out, found.human, "human")
