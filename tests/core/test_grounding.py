@@ -27,7 +27,6 @@ from service.intake.reading import read_trace
 from service.reading.packaged_files import read_yaml
 from tests.benchmarks.grounding.rows import DATA
 
-TODAY = date(2024, 5, 15)
 RESULT = "/steps/0/result/content"
 
 
@@ -66,7 +65,7 @@ def render(reading: Reading) -> str:
     ("text", "want"), [pytest.param(*row, id=row[0][:40]) for row in load("readings.yaml")["rows"]]
 )
 def test_values_are_read(text: str, want: dict[str, str]) -> None:
-    found = {one.text: [render(reading) for reading in one.readings] for one in find_values(text, TODAY)}
+    found = {one.text: [render(reading) for reading in one.readings] for one in find_values(text)}
     assert {
         value: told for value, told in want.items() if not {*told.split(" or ")} <= {*found.get(value, [])}
     } == {}, found
@@ -97,7 +96,7 @@ def test_an_amount_that_is_zero_in_its_unit_has_an_origin(text: str) -> None:
 
 @given(TEXTS)
 def test_any_text_is_read_in_order_without_overlap(text: str) -> None:
-    found = find_values(text, TODAY)
+    found = find_values(text)
     assert all(text[one.start : one.end] == one.text and one.readings for one in found)
     assert all(one.end <= other.start for one, other in pairwise(found))
 
@@ -110,7 +109,7 @@ LONG = [
 @pytest.mark.parametrize("piece", LONG)
 def test_long_texts_are_read_up_to_a_cap(piece: str) -> None:
     """A pattern that went back over its text would not come to the end of these."""
-    found = find_values(piece * (2 * MAX_TEXT_CHARS // len(piece)), TODAY)
+    found = find_values(piece * (2 * MAX_TEXT_CHARS // len(piece)))
     assert len(found) <= MAX_MENTIONS
     assert all(one.end <= MAX_TEXT_CHARS for one in found)
 

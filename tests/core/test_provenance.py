@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from service import score
 from service.core.grounding.arguments import MAX_ARGUMENTS, PROVED, CallReader, Located
-from service.core.grounding.history import History, find_reference_date
+from service.core.grounding.history import History
 from service.core.trace import ToolDef, Trace
 from service.intake.reading import read_trace
 from service.reading.packaged_files import read_yaml
@@ -75,22 +75,6 @@ def test_there_is_nothing_to_locate(events: list[Any], cause: str):
     report = scored(events)
     found = [o for step in report.steps for o in step.outcomes.values()] or [report.criteria[0].outcomes[0].outcome]
     assert [outcome.cause for outcome in found] == [cause]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("The current time is 2024-05-15 15:00:00 EST.", "2024-05-15"),
-        ("Today is May 15, 2024.", "2024-05-15"),
-        ("You know 2024-05-15.", None),
-        ("Today is 2024-05-15. Now it is 2024-05-16.", None),
-        ("Today is May 15.", None),
-    ],
-)
-def test_the_date_of_the_trace(text: str, found: str | None):
-    trace = read_trace({"format": "callgrade", "events": [{"system": text}, {"user": "Hi"}]})
-    day = find_reference_date(trace)
-    assert (day.isoformat() if day else None) == found
 
 
 WORD = st.text("abcdef0123456789-_ .@$%/:", max_size=12)

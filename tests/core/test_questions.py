@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.core.grounding.origins import Grounded
 from service.core.judging.focus import PartName
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.questions import (
@@ -44,7 +45,17 @@ def laden(text: str) -> tuple[Trace, Ask]:
         Step(n, 1, call, ToolResult([text, {text: text}], is_error=True), 2 + n) for n, call in enumerate(calls)
     )
     trace = Trace(text, "callgrade", tools, messages, steps, text, 1)
-    return trace, Ask("it", judge_of(), 1, text, 1, "/steps/1/call", text, {text: [text]}, {text: text})
+    return trace, Ask(
+        "it",
+        judge_of(),
+        1,
+        text,
+        1,
+        "/steps/1/call",
+        text,
+        {text: [text]},
+        (Grounded(text, "/messages/0/text", "nowhere"),),
+    )
 
 
 def check_assembly(question: Question) -> None:

@@ -68,9 +68,9 @@ def replays(shared_data: Path, recorded: Provider) -> Mapping[str, Replay]:
     items = {item.id: item for item in labels.items}
     replies = read_replies(shared_data)
     return {
-        report.model: Replay(
-            report.model,
-            next(fit for fit in run.fits if fit.model == report.model),
+        report.fit.model: Replay(
+            report.fit.model,
+            next(fit for fit in run.fits if fit.model == report.fit.model),
             {one.id: one.passed for one in report.items},
             share([items[one.id] for one in report.items], one_in=12),
             replies,

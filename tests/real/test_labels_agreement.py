@@ -94,7 +94,7 @@ def test_a_run_from_labels_to_report(spans: JudgedSet) -> None:
     run = calibrate(spans.labels, spans.predictions, options)
     (jury,) = run.juries
     best = next(judge for judge in run.judges if judge.name == jury.best)
-    assert (best.method, best.fitted, best.held_out, best.fitted_groups) == ("isotonic", 696, 696, 174)
+    assert (best.fit.method, best.fit.labels, best.after.n, best.fit.groups) == ("isotonic", 696, 696, 174)
     own, after = best.own.of("ece").value, best.after.of("ece").value
     assert own is not None
     assert after is not None

@@ -72,7 +72,7 @@ def _leave_unasked(ask: Ask) -> Skipped:
     if ask.gap is not None:
         return ask.gap
     if ask.words or ask.findings:
-        return GroundedSkip("out_of_scope", JUDGES_OFF, ask.findings, open=True, grounding=ask.grounding)
+        return GroundedSkip("out_of_scope", JUDGES_OFF, ask.findings, open=True, grounding=ask.grounding or ())
     return GroundedSkip("out_of_scope", JUDGES_OFF, grounding=ask.grounding) if ask.grounding else OUT_OF_SCOPE
 
 

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from service.core.critics import AnyOf, Critic, Exact
 from service.core.expectations.templates import BoundMatcher, Shape, Template
-from service.core.grounding.parameters import find_parameter
+from service.core.grounding.arguments import find_parameter
 from service.core.trace import ToolDef
 
 _CLOSED = frozenset({"enum", "const", "pattern", "format", "$ref", "anyOf", "oneOf", "allOf"})

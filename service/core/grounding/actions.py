@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
-from service.core.grounding.action_words import TOLD, list_actions, list_verb_objects, only_reads
-from service.core.grounding.reading.languages import guess_language
+from service.core.grounding.fields import split_name
+from service.core.grounding.reading.languages import DATA, LANGUAGES, Words, guess_language, list_words
 from service.core.trace import Step, ToolDef
 
 MAX_STATEMENTS = 100
@@ -35,74 +35,38 @@ class OwnAction(NamedTuple):
     named: bool
 
 
-_ADVERBS = r"(?:(?:now|just|also|already|successfully|gone[ ]ahead[ ]and|went[ ]ahead[ ]and|so|since)[ ]){0,2}"
-_PRONOUNS = (
-    r"(?:(?:le|te|lo|la|les|los|las|se|os|me|vous|vous[ ]l['\u2019]|l['\u2019]|lui|leur|t['\u2019]|y|en|ya|bien|aussi|donc)[ ]?)"
-    r"{0,3}"
-)
-_FORMS = {
-    "en": (
-        rf"\b(?:I|we)(?:[ ]have|['\u2019]ve)?[ ]{_ADVERBS}(?P<verb>{{V}})\b",
-        (
-            r"\b(?:(?:has|have|['\u2019]s)[ ](?:now[ ]|just[ ]|already[ ]|also[ ])?been|(?:is|are)(?:[ ]now|[ ]all)?)[ ]"
-            rf"{_ADVERBS}(?P<verb>{{V}})\b|(?:^|[.!\n:][ ]*|[ ]\d[.)][ ])(?P<verb2>{{V}})\b"
-        ),
-    ),
-    "de": (
-        (
-            r"\b(?:ich|wir)[ ](?:habe|haben|hab)\b[^.!?\n;:]{0,120}?[ ](?P<verb>{V})\b"
-            r"|\b(?:habe|haben|hab)[ ](?:ich|wir)\b[^.!?\n;:]{0,120}?[ ](?P<verb2>{V})\b"
-        ),
-        r"\b(?:wurde|wurden|ist|sind)\b[^.!?\n;:]{0,100}?[ ](?P<verb>{V})\b",
-    ),
-    "es": (
-        rf"(?<!\w)(?:ya[ ])?{_PRONOUNS}(?:he|hemos)[ ](?P<verb>{{V}})\b",
-        (
-            r"\b(?:ha|han)[ ]sido[ ](?P<verb>{V})s?\b|\bse[ ](?:ha|han)[ ](?P<verb2>{V})s?\b"
-            r"|\b(?:está|están|queda|quedan|quedó)[ ](?P<verb3>{V})s?\b"
-        ),
-    ),
-    "fr": (
-        rf"\b(?:j['\u2019]ai|je[ ]{_PRONOUNS}ai|nous[ ]avons)[ ](?:bien[ ]|déjà[ ]|aussi[ ])?(?P<verb>{{V}})e?s?\b",
-        (
-            r"\b(?:a|ont)[ ](?:bien[ ]|déjà[ ])?été[ ](?:bien[ ])?(?P<verb>{V})e?s?\b"
-            r"|\b(?:est|sont)[ ](?:bien[ ]|maintenant[ ]|désormais[ ])?(?P<verb2>{V})e?s?\b"
-        ),
-    ),
-}
-"""By language: how one tells of one's own deed, and how one tells of it without saying who did it."""
+def _read_verbs() -> tuple[dict[str, dict[str, frozenset[str]]], dict[str, frozenset[str]]]:
+    """Read by language the past forms that tell of an action, and all English verbs, each with the actions that it may be."""
+    told: dict[str, dict[str, frozenset[str]]] = {language: {} for language in LANGUAGES}
+    named: dict[str, frozenset[str]] = {}
+    irregular = list_words("verbs", "irregular")
+    for line in cast("str", DATA["actions"]).splitlines():
+        action, *forms = line.split("|")
+        for language, words in zip(LANGUAGES, forms, strict=True):
+            for word in words.split():
+                found = [told[language]] if language != "en" or word.endswith("ed") or word in irregular else []
+                for verbs in [*found, *([named] if language == "en" else [])]:
+                    verbs[word] = verbs.get(word, frozenset()) | {action.strip()}
+    return told, named
+
+
+TOLD, _NAMED = _read_verbs()
+SELF_MADE = list_words("verbs", "self_made")
+"""Actions whose verbs tell as often of a text, a list or a thought: they prove nothing."""
+_READING, _SAME_FORMS = list_words("verbs", "reading"), list_words("verbs", "same_forms")
+_NO_STATEMENT = {language: list_words("no_statement", language) for language in LANGUAGES}
+_NOTHING_DONE = list_words("verbs", "after")
 
 _SUBJECT = re.compile(r"\b(?:I|we)(?:['\u2019]ve|[ ]have)?[ ](?P<rest>[^.!?;\n]{1,200})")
 _PERFECT = re.compile(r"(?:has|have|['\u2019]s|wurden?|han?|ont|a)\b", re.IGNORECASE)
 """What opens a statement of a thing done that is no description of how things are (`the card is turned over`)."""
-_SAME_FORMS = frozenset({"set", "put"})
-"""Verbs whose participle is their imperative too."""
 _PASSIVE = re.compile(r"\b(?:was|were|is|are|been|be|being|which|that|who)\b")
-_NO_STATEMENT = {
-    "en": "if once when whenever until before unless had should would will could can may might not never no none nothing neither "
-    "whether cannot without failed tried unable to shall let want wants asked yet previously earlier ago",
-    "de": "hätte wenn falls sobald bis bevor sollte würde werde wird könnte kann nicht nie kein keine keinen nichts ob "
-    "ohne noch soll sollen möchten",
-    "es": "hubiera si cuando hasta antes debería podría puede puedo no nunca ningún ninguna nada sin aún todavía quiere",
-    "fr": "aurais si quand lorsque jusqu avant devrait pourrait peut peux pas ne n jamais aucun aucune rien sans encore voulez",
-}
-_DISCLAIMERS = {language: frozenset(words.split()) for language, words in _NO_STATEMENT.items()}
 _WORD = re.compile(r"[^\W_]+(?:['\u2019]t\b)?")
 _SENTENCE_END = re.compile(r"[!?\n]|\.(?=\s|$)|:\s*\n")
+_CLAUSE = re.compile(r"[,;:\u2014\u2013]| (?:and|but|und|aber|y|pero|et|mais) ")
 _QUOTES = re.compile(r"[\"“”«»„‟]")
-
-_ADMITS = re.compile(
-    r"\b(?:fail\w*|error\w*|unable|cannot|can only|unsuccessful\w*|went wrong|ran into|declined|rejected|refused|denied|timed out"
-    r"|sorry|unfortunately|problem|issue|not|never|no|none|nobody|nothing|\w+n['\u2019]t|offline|unavailable|tried|attempt\w*"
-    r"|leider|fehlgeschlagen|nicht|kein\w*|fehler|abgelehnt|gescheitert|lo siento|lamentablemente|falló|rechazad\w+|tampoco|sin"
-    r"|désolé\w*|malheureusement|échou\w+|échec|pas|aucun\w*|refusé\w*|impossible)\b",
-    re.IGNORECASE,
-)
-_NO_FAULT = re.compile(r"\b(?:no|without(?: any)?|zero) (?:error|failure|problem|issue)s?\b", re.IGNORECASE)
-_COMPLETION = re.compile(
-    r"\b(?:done|complete[ds]?|success\w*|booked|sent|refunded|cancell?ed|updated|created|scheduled|confirmed|processed"
-    r"|erledigt|listo|hecho|c['\u2019]est fait)\b",
-    re.IGNORECASE,
+_FAILURE, _NO_FAILURE, _COMPLETION = (
+    re.compile(rf"\b(?:{cast('str', DATA[name])})\b", re.IGNORECASE) for name in ("failure", "no_failure", "completion")
 )
 
 
@@ -112,7 +76,7 @@ def admits_failure(text: str) -> bool:
     >>> admits_failure("It could not be sent."), admits_failure("Done, no errors.")
     (True, False)
     """
-    return _ADMITS.search(_NO_FAULT.sub("", text)) is not None
+    return _FAILURE.search(_NO_FAILURE.sub("", text)) is not None
 
 
 def find_completion(text: str) -> re.Match[str] | None:
@@ -124,69 +88,88 @@ def find_completion(text: str) -> re.Match[str] | None:
     return _COMPLETION.search(text)
 
 
+@lru_cache(maxsize=256)
+def list_verb_forms(action: str) -> frozenset[str]:
+    """Return every word for an action, in all languages."""
+    return frozenset(
+        [word for words in (*TOLD.values(), _NAMED) for word, actions in words.items() if action in actions]
+    )
+
+
+@lru_cache(maxsize=4096)
+def list_actions(name: str) -> frozenset[str]:
+    """Return the actions of a tool, judging by the verbs in its name.
+
+    >>> sorted(list_actions("cancel_pending_order")), sorted(list_actions("getUser"))
+    (['cancel', 'order'], [])
+    """
+    return frozenset([action for word in split_name(name) for action in _NAMED.get(word, ())])
+
+
+def only_reads(name: str, tool: ToolDef | None) -> bool:
+    """Whether a tool changes nothing: its `readOnlyHint` decides, or else whether its name begins with a reading verb."""
+    hint = tool.annotations.get("readOnlyHint") if tool is not None and tool.annotations else None
+    return hint if isinstance(hint, bool) else not _READING.isdisjoint(split_name(name)[:1])
+
+
+def has_changed_something(steps: Sequence[Step], tools: Mapping[str, ToolDef]) -> bool:
+    """Whether a call that may have changed something did not fail."""
+    acting = [step for step in steps if not only_reads(step.call.name, tools.get(step.call.name))]
+    return any(step.result is None or not step.result.is_error for step in acting)
+
+
 def find_own_actions(text: str, tools: Sequence[ToolDef], steps: Sequence[Step]) -> list[OwnAction]:
     """Return the statements of things done that a tool on offer could have done, in order. `steps`: the calls before the text."""
-    if not tools:
-        return []
-    language = guess_language(text)
-    by_action: dict[str, list[str]] = {}
-    for tool in tools:
-        for action in () if only_reads(tool.name, tool) else list_actions(tool.name):
-            by_action.setdefault(action, []).append(tool.name)
-    readers = {tool.name for tool in tools if only_reads(tool.name, tool)}
+    acting = [tool.name for tool in tools if not only_reads(tool.name, tool)]
+    readers = {tool.name for tool in tools}.difference(acting)
+    language = guess_language(text) if acting else ""
     found: list[OwnAction] = []
-    for own, start, end, verb in _iter_statements(text, language) if len(readers) < len(tools) else ():
+    for own, start, end, verb in _iter_statements(text, language) if acting else ():
         actions = TOLD[language].get(verb, frozenset())
-        able = tuple(dict.fromkeys([name for action in sorted(actions) for name in by_action.get(action, ())]))
+        able = [(name, action) for name in acting for action in sorted(list_actions(name) & actions)]
+        able = tuple(dict.fromkeys([name for name, _ in sorted(able, key=lambda one: one[1])]))
         first, last = _find_sentence(text, start, end)
         general = not own and (not able or verb in _SAME_FORMS) and not _PERFECT.match(text, start)
         if not general and not _is_no_statement(text, first, start, end, last, language):
-            calls = tuple(
-                [
-                    step
-                    for step in steps
-                    if step.call.name in able
-                    or (step.call.name not in readers and list_actions(step.call.name) & actions)
-                ]
-            )
-            words = set(_WORD.findall(text[first:last].lower()))
-            named = any(
-                list_verb_objects(name) & {word.removesuffix("s") if len(word) > 3 else word for word in words}
-                for name in able
-            )
-            found.append(
-                OwnAction(
-                    text[start:end], start, end, first, last, own, actions, able, calls, _find_state(calls), named
-                )
-            )
+            calls = [step for step in steps if step.call.name not in readers and list_actions(step.call.name) & actions]
+            objects = {one for name in able for one in _list_objects(name)}
+            named = not objects.isdisjoint(map(_drop_plural, _WORD.findall(text[first:last].lower())))
+            state = _find_state(calls)
+            said = text[start:end]
+            found.append(OwnAction(said, start, end, first, last, own, actions, able, tuple(calls), state, named))
         if len(found) == MAX_STATEMENTS:
             break
     return found
 
 
+def _list_objects(name: str) -> set[str]:
+    """List what a tool acts on, judging by its name: its words without the first verb."""
+    words = split_name(name)
+    first = next((word for word in words if word in _NAMED), "")
+    return {_drop_plural(word) for word in words if word != first}
+
+
+def _drop_plural(word: str) -> str:
+    return word.removesuffix("s") if len(word) > 3 else word
+
+
 def _iter_statements(text: str, language: str) -> Iterator[tuple[bool, int, int, str]]:
     found: dict[int, tuple[bool, int, int, str]] = {}
-    for own, pattern in zip((True, False), _compile(language), strict=True):
-        for match in pattern.finditer(text):
-            verb = next(value for name, value in match.groupdict().items() if name.startswith("verb") and value)
-            found.setdefault(match.end(), (own, match.start(), match.end(), verb.lower()))
+    for own, name in ((True, "own"), (False, "other")):
+        for match in _compile(cast("Words", DATA[name])[language], language).finditer(text):
+            found.setdefault(match.end(), (own, match.start(), match.end(), match[str(match.lastgroup)].lower()))
     for subject in _SUBJECT.finditer(text) if language == "en" else ():
-        for match in _compile_further(language).finditer(text, *subject.span("rest")):
+        for match in _compile(cast("str", DATA["further"]), language).finditer(text, *subject.span("rest")):
             if not _PASSIVE.search(text, subject.start(), match.start()):
                 found.setdefault(match.end(), (True, match.start("verb"), match.end(), match["verb"].lower()))
     return iter([found[end] for end in sorted(found)])
 
 
-@lru_cache(maxsize=4)
-def _compile(language: str) -> tuple[re.Pattern[str], ...]:
+@lru_cache(maxsize=16)
+def _compile(form: str, language: str) -> re.Pattern[str]:
     verbs = "|".join(sorted(TOLD[language], key=len, reverse=True))
-    return tuple([re.compile(form.replace("{V}", verbs), re.IGNORECASE) for form in _FORMS[language]])
-
-
-@lru_cache(maxsize=4)
-def _compile_further(language: str) -> re.Pattern[str]:
-    verbs = "|".join(sorted(TOLD[language], key=len, reverse=True))
-    return re.compile(rf"(?:,[ ]|[ ]and[ ])(?:then[ ]|also[ ]|just[ ])?(?P<verb>{verbs})(?=[ ])", re.IGNORECASE)
+    pattern = form.replace("{V}", verbs).replace("{A}", cast("str", DATA["adverbs"]))
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def _find_sentence(text: str, start: int, end: int) -> tuple[int, int]:
@@ -197,41 +180,18 @@ def _find_sentence(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _is_no_statement(text: str, first: int, start: int, end: int, last: int, language: str) -> bool:
     """Whether a sentence asks, offers, denies, quotes or makes conditional what its words seem to state."""
-    before = re.split(r"[,;:\u2014\u2013]| (?:and|but|und|aber|y|pero|et|mais) ", text[first:start].lower())
-    words = set(_WORD.findall(before[-1])) | set(_WORD.findall(text[start:end].lower()))
-    opening = set(_WORD.findall(text[first:start].lower())[:1])
-    after = set(_WORD.findall(text[end : end + 24].lower())[:2])
-    if any(word.endswith(("'t", "\u2019t")) for word in words | opening):
+    before = text[first:start].lower()
+    words = {*_WORD.findall(_CLAUSE.split(before)[-1]), *_WORD.findall(text[start:end].lower())}
+    words.update(_WORD.findall(before)[:1])
+    if any(word.endswith(("'t", "\u2019t")) for word in words) or _NO_STATEMENT[language] & words:
         return True
-    if _DISCLAIMERS[language] & (words | opening) or after & {
-        "no",
-        "none",
-        "nothing",
-        "by",
-        "yet",
-        "nichts",
-        "nada",
-        "rien",
-        "von",
-        "por",
-        "par",
-    }:
+    if not _NOTHING_DONE.isdisjoint(_WORD.findall(text[end : end + 24].lower())[:2]):
         return True
-    return text[first:last].rstrip().endswith("?") or len(_QUOTES.findall(text[first:start])) % 2 == 1
+    return text[first:last].rstrip().endswith("?") or len(_QUOTES.findall(before)) % 2 == 1
 
 
 def _find_state(calls: Sequence[Step]) -> State:
     if not calls:
         return "never_called"
-    if all(step.result is not None and step.result.is_error for step in calls):
-        return "failed"
-    return "done" if any(step.result is not None and not step.result.is_error for step in calls) else "pending"
-
-
-def has_changed_something(steps: Sequence[Step], tools: Mapping[str, ToolDef]) -> bool:
-    """Whether a call that may have changed something did not fail."""
-    return any(
-        not only_reads(step.call.name, tools.get(step.call.name))
-        and not (step.result is not None and step.result.is_error)
-        for step in steps
-    )
+    failed = [step.result.is_error for step in calls if step.result is not None]
+    return "done" if not all(failed) else "failed" if len(failed) == len(calls) else "pending"

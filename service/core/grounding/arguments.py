@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
 from service.core.grounding.derive import Deriver
-from service.core.grounding.facts import split_plain
+from service.core.grounding.facts import Fact, split_plain
 from service.core.grounding.fields import (
     MONEY_WORDS,
     Beside,
@@ -20,17 +20,15 @@ from service.core.grounding.fields import (
     tells_minor,
 )
 from service.core.grounding.history import LEADING_ZEROS, STRONG, History, SpokenText
-from service.core.grounding.known import Near
 from service.core.grounding.origins import Grounded, Origin
-from service.core.grounding.parameters import CallParameter, find_parameter
-from service.core.grounding.reading.languages import split_words
+from service.core.grounding.reading.languages import list_words
 from service.core.grounding.reading.mentions import Reading, normalize_code
-from service.core.grounding.reading.moments import read_joined_day
-from service.core.grounding.reading.units import get_minor_factor
+from service.core.grounding.reading.moments import read_iso_day
+from service.core.grounding.reading.units import Unit, get_minor_factor
 from service.core.grounding.reading.values import find_values
 from service.core.grounding.slips import list_digits
 from service.core.grounding.steps import Derivation, build_scene, find_derivation
-from service.core.json.values import format_value
+from service.core.json.values import equals, format_value
 from service.core.json.walk import Leaf, list_leaves
 from service.core.results.structure import has_media
 from service.core.trace import Step, ToolDef
@@ -47,19 +45,67 @@ SUSPECTED = "suspected_argument"
 PROVED = frozenset({NOWHERE, MAGNITUDE})
 """The codes of what is wrong whatever a judge might say."""
 
-_NAMED = split_words("id ids uuid guid identifier email phone sku serial iban")
-_NUMBERED = split_words(
-    "account order invoice tracking confirmation booking reservation ticket card customer user member flight policy "
-    "case claim reference transaction shipment passport phone"
-)
-_SELF_MADE = split_words("idempotency nonce correlation client trace span request session password secret salt seed")
+_NAMED = list_words("arguments", "identifiers")
+_NUMBERED = list_words("arguments", "numbered")
+_SELF_MADE = list_words("arguments", "self_made")
 """Words in the names of values that a caller makes up by design."""
-_GENERIC_HOSTS = split_words("email mail example test domain company")
-_MAKES = split_words("create add register generate new signup insert make")
+_GENERIC_HOSTS = list_words("arguments", "hosts")
+_MAKES = list_words("arguments", "makes")
 _WHOLE = re.compile(r"[\w.@:+#/-]{3,128}")
 _MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _TINY = 3
 _CHARS_OF_A_LOOK = 64
+_MAX_DEPTH = 16
+
+
+class CallParameter(NamedTuple):
+    """A parameter: its name (for array items, that of the array) and its schema, {} if unknown."""
+
+    name: str
+    schema: Mapping[str, JsonValue]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the name."""
+        return split_name(self.name)
+
+    def gives(self, value: JsonValue) -> str | None:
+        """Return how the schema itself gives a value: `const`, `default` or `enum`; None if it does not."""
+        for name in ("const", "default"):
+            if name in self.schema and equals(self.schema[name], value):
+                return name
+        options = self.schema.get("enum")
+        return "enum" if isinstance(options, list) and any(equals(option, value) for option in options) else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the schema lists its values."""
+        return isinstance(self.schema.get("enum"), list) or "const" in self.schema
+
+
+def find_parameter(tool: ToolDef | None, keys: tuple[str, ...]) -> CallParameter:
+    """Find the parameter that a path of names leads to. References are not followed: what they hide is unknown.
+
+    >>> tool = ToolDef("t", parameters={"properties": {"a": {"items": {"properties": {"b": {"enum": [1]}}}}}})
+    >>> find_parameter(tool, ("a", "b")).gives(1), find_parameter(tool, ("c",)).schema
+    ('enum', {})
+    """
+    here: JsonValue = cast("JsonValue", tool.parameters) if tool is not None else None
+    for key in keys[:_MAX_DEPTH]:
+        properties = _find_items(here).get("properties")
+        here = properties.get(key) if isinstance(properties, dict) else None
+    return CallParameter(keys[-1] if keys else "", _find_items(here))
+
+
+def _find_items(node: JsonValue) -> Mapping[str, JsonValue]:
+    for _ in range(4):
+        if not isinstance(node, Mapping):
+            return {}
+        items = node.get("items")
+        if not isinstance(items, Mapping):
+            return node
+        node = cast("JsonValue", items)
+    return {}
 
 
 class Located(NamedTuple):
@@ -121,7 +167,7 @@ class _Argument:
     def _locate_identifier(self, value: str) -> Located:
         code = normalize_code(value)
         near = self._prefer(self._known.find(Reading("code", code), limit=16))
-        if near is not None and near.fact.source in STRONG:
+        if near is not None and near.source in STRONG:
             return self._build_near(near)
         spoken = self._find_spoken(LEADING_ZEROS.sub("", code)) if len(code) > _TINY else None
         if spoken is not None and spoken.source in STRONG:
@@ -135,12 +181,12 @@ class _Argument:
         return self._build("nowhere", code=NOWHERE, note=f"{self._text} is in no message and no result before the call")
 
     def _find_doubt(
-        self, value: str, code: str, near: Near | None, spoken: SpokenText | None
+        self, value: str, code: str, near: Fact | None, spoken: SpokenText | None
     ) -> tuple[str, tuple[str, ...]] | None:
         """Return why an identifier that nobody gave may have a source after all, with its pointer; None if nothing does."""
         if self._known.full:
             return "not all of the trace was read", ()
-        own = near.fact.pointer if near is not None else spoken.pointer if spoken is not None else None
+        own = near.pointer if near is not None else spoken.pointer if spoken is not None else None
         if own is not None:
             return f"{self._text} stands only in {self._reader.history.name_writer(own)}", (own,)
         digits = re.sub(r"\D", "", value)
@@ -165,36 +211,31 @@ class _Argument:
     def _find_piece(self, piece: str) -> str | None:
         readings = [Reading("code", piece)]
         if piece.isdecimal():
-            day = read_joined_day(piece)
+            day = read_iso_day(f"{piece[:4]}-{piece[4:6]}-{piece[6:]}") if len(piece) == 8 else None
             readings += [Reading("number", float(piece)), *([Reading("day", day)] if day else [])]
         near = self._prefer([near for reading in readings for near in self._known.find(reading, limit=16)])
-        if near is not None and near.fact.source in STRONG:
-            return near.fact.pointer
+        if near is not None and near.source in STRONG:
+            return near.pointer
         spoken = self._find_spoken(piece) if len(piece) > _TINY else None
         return spoken.pointer if spoken is not None and spoken.source in STRONG else None
 
     def _locate_number(self, value: float) -> Located:
-        words = set(self._parameter.words)
-        told = tells_minor(self._tool) and bool(MONEY_WORDS & words)
-        unit = read_field(
-            self._parameter.name,
-            read_beside(self._step.call.arguments or {}),
-            minor_told=told or self._parameter.says_minor,
-        )
-        factor, shift, dimension = (
-            (1.0, 0.0, "") if unit.unit is None else (unit.unit.factor, unit.unit.shift, unit.unit.dimension)
-        )
-        reading = Reading("number", value * factor + shift, dimension, 0.0, "", value)
+        parameter, words = self._parameter, set(self._parameter.words)
+        told = tells_minor(self._tool)
+        beside = read_beside(self._step.call.arguments or {})
+        minor_told = (told and bool(MONEY_WORDS & words)) or says_minor(str(parameter.schema.get("description")))
+        field = read_field(parameter.name, beside, minor_told=minor_told)
+        unit = field.unit or Unit("", 1.0)
+        bare = Reading("number", value, "", 0.0, "", value)
+        reading = bare._replace(value=value * unit.factor + unit.shift, dimension=unit.dimension)
         near = self._prefer(self._known.find(reading, limit=16))
-        if near is None and dimension:
-            near = self._prefer(self._known.find(Reading("number", value, "", 0.0, "", value), limit=16))
-            near = None if unit.minor else near
-        if near is not None and near.fact.source in STRONG:
+        if near is None and unit.dimension and not field.minor:
+            near = self._prefer(self._known.find(bare, limit=16))
+        if near is not None and near.source in STRONG:
             return self._build_near(near)
-        named = read_field(self._parameter.name, Beside(), minor_told=False).minor
-        unclear = not named and (unit.minor or tells_minor(self._tool) or self._reader.counts_cents)
-        major = dimension == "money" and not unit.minor
-        moved = self._find_moved(reading, minor=unit.minor, major=major, unclear=unclear)
+        named = read_field(parameter.name, Beside(), minor_told=False).minor
+        unclear = not named and (field.minor or told or self._reader.counts_cents)
+        moved = self._find_moved(reading, unclear=unclear)
         if moved is not None:
             return moved
         derived = self._derive((reading,))
@@ -204,19 +245,20 @@ class _Argument:
         if other is not None:
             note = f"no one gave {self._text}, where results give {other.text!r} by that name"
             return self._build("nowhere", (other.pointer,), code=SUSPECTED, note=note)
-        return self._build_near(near) if near is not None else self._build("nowhere")
+        return self._build_near(near)
 
     def _derive(self, readings: Sequence[Reading]) -> Derivation | None:
         """Return the step that leads to a value, within a column or record."""
         deriver = self._reader.deriver.move(self._known)
-        steps = [] if deriver.exhausted or not readings else build_scene(self._known).list_steps()
+        steps = [] if deriver.exhausted or not readings else build_scene(self._known).steps
         deriver.spend(len(steps))
         found = next(filter(None, map(deriver.derive, readings)), None) or find_derivation(readings, steps)
         return None if found is None or found.by_chance else found
 
-    def _find_moved(self, reading: Reading, *, minor: bool, major: bool, unclear: bool) -> Located | None:
+    def _find_moved(self, reading: Reading, *, unclear: bool) -> Located | None:
         """Find the user's amount that has these digits with the decimal point elsewhere."""
-        if not (minor or major or MONEY_WORDS & set(self._parameter.words)) or not reading.number:
+        known_unit = reading.dimension == "money"
+        if not (known_unit or MONEY_WORDS & set(self._parameter.words)) or not reading.number:
             return None
         said = self._known.list_said()
         money = [fact for fact in said if fact.reading.dimension == "money"]
@@ -225,13 +267,13 @@ class _Argument:
             like = list_digits(f"{abs(fact.reading.number):.10g}").strip("0")
             if like != digits or (not money and len(digits) < 2):
                 continue
-            if not minor and not major and abs(reading.number) == abs(fact.reading.number) * 100:
+            if not known_unit and abs(reading.number) == abs(fact.reading.number) * 100:
                 return self._build("given", (fact.pointer,), "minor units, perhaps")
             if get_minor_factor(fact.reading.currency) == 1 and reading.written == fact.reading.number:
                 return self._build("given", (fact.pointer,))
             shares = any(one.reading.dimension == "share" for one in said)
             alone = bool(money) and len({one.reading.number for one in money}) == 1 and not shares
-            sure = alone and (minor or major) and not unclear
+            sure = alone and known_unit and not unclear
             note = f"the user said {fact.text}, the argument is {self._text}"
             return self._build("nowhere", (fact.pointer,), code=MAGNITUDE if sure else SUSPECTED, note=note)
         return None
@@ -244,8 +286,8 @@ class _Argument:
         near = self._prefer([near for reading in readings for near in self._known.find(reading)])
         if near is None:
             named = self._known.find_named(split_plain(text), STRONG)
-            near = Near(named[0], "same") if named else None
-        if near is not None and near.fact.source in STRONG:
+            near = named[0] if named else None
+        if near is not None and near.source in STRONG:
             return self._build_near(near)
         spoken = self._find_spoken(normalize_code(text)) if _TINY < len(text) < 1_000 else None
         if spoken is not None and spoken.source in STRONG:
@@ -256,19 +298,18 @@ class _Argument:
         words = split_plain(text)
         if 1 < len(words) <= 4 and all(map(self._known.has_word, words)):
             return self._build("given", (), "concatenation")
-        return self._build_near(near) if near is not None else self._build("nowhere")
+        return self._build_near(near)
 
-    def _prefer(self, near: Sequence[Near]) -> Near | None:
+    def _prefer(self, near: Sequence[Fact]) -> Fact | None:
         """Return the best source of a value; a part of a longer code is none."""
         order = {"user": 0, "result": 1, "error": 2, "system": 3}
-        return min(
-            [one for one in near if one.how != "part"], key=lambda one: order.get(one.fact.source, 9), default=None
-        )
+        return min([one for one in near if one.how != "part"], key=lambda one: order.get(one.source, 9), default=None)
 
-    def _build_near(self, near: Near) -> Located:
-        held = near.fact.source in ("result", "error")
+    def _build_near(self, near: Fact | None) -> Located:
+        if near is None:
+            return self._build("nowhere")
         how = None if near.how == "same" else near.how
-        return self._build("found" if held else "given", (near.fact.pointer,), how)
+        return self._build("found" if near.source in ("result", "error") else "given", (near.pointer,), how)
 
     def _build(
         self,
@@ -291,11 +332,6 @@ def is_identifier(value: str, parameter: CallParameter, tool_name: str) -> bool:
     ...     is_identifier("JFK", CallParameter("origin", {}), "f"),
     ... )
     (True, False)
-    >>> (
-    ...     is_identifier("gpt-4", CallParameter("model", {}), "f"),
-    ...     is_identifier("k-1", CallParameter("idempotency_key", {}), "f"),
-    ... )
-    (False, False)
     """
     words = parameter.words
     if not _WHOLE.fullmatch(value) or parameter.is_closed or _SELF_MADE & set(words):

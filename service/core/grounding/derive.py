@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, cast
 
-from pydantic import JsonValue
-
+from service.core.grounding.facts import build_member_pointer
 from service.core.grounding.fields import apply_unit, read_field, split_name
 from service.core.grounding.known import KnownFacts
-from service.core.grounding.reading.languages import split_words
+from service.core.grounding.reading.languages import list_words
 from service.core.grounding.reading.mentions import Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 from service.core.grounding.steps import POSITION, Derivation
@@ -25,7 +24,6 @@ MAX_PAIRED = 40
 """Groups of more values than this are only added up and averaged: among so many pairs anything fits."""
 _MAX_COLUMNS = 500
 _MAX_GIVEN = 24
-_MAX_COUNTED = 1_000
 
 
 class _Number(NamedTuple):
@@ -36,9 +34,7 @@ class _Number(NamedTuple):
     pointer: str
 
 
-_NO_AMOUNTS = split_words(
-    "id ids phone zip postcode code no number year month last4 card ref lat lon lng page rank pos"
-)
+_NO_AMOUNTS = list_words("fields", "no_amounts")
 """Words in the names of numbers that nobody adds up."""
 
 
@@ -67,16 +63,17 @@ class Deriver:
         """The numbers of one field of many records, and those of a record: by dimension, in the order of the trace."""
         store = self._known.store
         columns: dict[str, dict[str, list[_Number]]] = defaultdict(lambda: defaultdict(list))
-        for (name, beside, told), values in store.fields.items():
+        every = [(told, *one) for (told, names) in store.fields.items() for one in names.items()]
+        for (beside, told), name, cells in every:
             unit = read_field(name, beside, minor_told=told).unit
-            for value, places in values.items() if _NO_AMOUNTS.isdisjoint(split_name(name)) else ():
-                dimension, size = apply_unit(unit, value)
-                for place in places:
-                    holder, key, _ = store.held[place]
-                    number = _Number(place, size, holder.enter(key).pointer)
-                    outer, _, member = holder.record.rpartition("/")
+            for cell in cells.values() if _NO_AMOUNTS.isdisjoint(split_name(name)) else ():
+                dimension, size = apply_unit(unit, float(cell.value))
+                for place in cell.places:
+                    site, key = store.sites[place], store.members[place]
+                    number = _Number(place, size, build_member_pointer(site.pointer, key))
+                    outer, _, member = site.record.rpartition("/")
                     outer = "" if member.isdecimal() or outer.count("/") < 4 else outer
-                    for group in filter(None, (POSITION.sub("/*", number.pointer), holder.record, outer)):
+                    for group in filter(None, (POSITION.sub("/*", number.pointer), site.record, outer)):
                         columns[dimension][group].append(number)
         for group in [group for groups in columns.values() for group in groups.values()]:
             group.sort()
@@ -86,26 +83,21 @@ class Deriver:
     def _given(self) -> list[_Number]:
         """The small whole numbers that somebody gave and that results count: nights, pieces, people."""
         store = self._known.store
-        places = [n for n, (holder, _, _) in enumerate(store.held) if holder.source in ("user", "argument")]
+        places = [n for n, site in enumerate(store.sites) if site.source in ("user", "argument")]
         facts = [(n, fact) for n in places for fact in store.build(n)[:1] if fact.reading.dimension in ("", "time")]
         sizes = [(n, fact.reading.number / (DAY_S if fact.reading.dimension else 1), fact) for n, fact in facts]
         return [_Number(n, size, fact.pointer) for n, size, fact in sizes if 1 < size <= 400 and size == size // 1]
 
     @lazy
     def _counts(self) -> list[_Number]:
-        """How many records lists have, and how many of those share a value."""
-        held = [(place, *self._known.store.held[place]) for place in self._known.store.tables]
-        return [
-            _Number(place, n, site.pointer)
-            for place, site, _, items in held
-            for n in _iter_counts(cast("Sequence[JsonValue]", items))
-        ]
+        """How many records lists have."""
+        return [_Number(place, n, pointer) for place, pointer, n in self._known.store.tables]
 
     @lazy
     def _days(self) -> list[_Number]:
         """The days of the trace, as ordinals."""
         store = self._known.store
-        places = {place for groups in store.keys.days.values() for places in groups for place in places}
+        places = {place for cells in store.keys.days.list_groups() for cell in cells for place in cell.places}
         stated = [(place, fact.pointer, fact.reading.value) for place in sorted(places) for fact in store.build(place)]
         dates = [(place, pointer, day.date) for place, pointer, day in stated if isinstance(day, Day)]
         return [_Number(place, date.toordinal(), pointer) for place, pointer, date in dates if date is not None]
@@ -116,9 +108,6 @@ class Deriver:
 
     def derive(self, reading: Reading) -> Derivation | None:
         """Return one step that leads to a reading, or None."""
-        if reading.kind == "weekday":
-            pointers = [one for day, one in self._list_days().items() if (day - 1) % 7 == reading.value]
-            return Derivation("weekday", tuple(filter(None, pointers[:1]))) if pointers else None
         if reading.kind != "number" or self.exhausted:
             return None
         size, spread = abs(reading.number), reading.tolerance * 1.001 + abs(reading.number) * 1e-6
@@ -129,8 +118,8 @@ class Deriver:
         wanted = [(reading.dimension, size, spread)]
         if reading.dimension == "money" and reading.written and reading.number:  # of amounts that name no unit
             wanted += [("", abs(reading.written), spread / reading.factor), ("", size * 100, spread * 100)]
-        totals = ((*one, total) for one in wanted for total in self._iter_totals(one[0]))
-        found = next((made for _, target, far, (total, made) in totals if abs(abs(total) - target) <= far), None)
+        totals = ((target, far, total) for dim, target, far in wanted for total in self._iter_totals(dim, dim))
+        found = next((one for target, far, one in totals if abs(abs(one.reading.number) - target) <= far), None)
         if found is None and reading.dimension == "time":
             found = self._find_span(size, spread)
         pair = self._find_pair(wanted) if found is None else None
@@ -150,20 +139,21 @@ class Deriver:
                     return found._replace(by_chance=tried * spread > max(target, spread))
         return None
 
-    def _iter_totals(self, dimension: str) -> Iterator[tuple[float, Derivation]]:
-        for column in map(self._cut, islice(self._groups[dimension].values(), _MAX_COLUMNS)):
-            self._steps += 2 + len(column)
-            if column[1:]:
-                total, pointers = sum(one.value for one in column), tuple([one.pointer for one in column[:8]])
-                yield total, Derivation("sum", pointers)
-                yield total / len(column), Derivation("mean", pointers)
+    def _iter_totals(self, dimension: str, meant: str) -> Iterator[Derivation]:
+        """Yield the sums and means of the groups of a dimension, as numbers of the dimension that they are meant in."""
+        for group in map(self._cut, islice(self._groups[dimension].values(), _MAX_COLUMNS)):
+            self._steps += 2 + len(group)
+            if group[1:]:
+                total, pointers = sum(one.value for one in group), tuple([one.pointer for one in group[:8]])
+                yield Derivation("sum", pointers, Reading("number", total, meant))
+                yield Derivation("mean", pointers, Reading("number", total / len(group), meant))
 
-    def list_totals(self, dimension: str) -> Iterator[tuple[float, Derivation]]:
+    def iter_totals(self, dimension: str) -> Iterator[Derivation]:
         """Yield the sums, means and counts that a text may have meant."""
         for one in dict.fromkeys((dimension, "", "share")):
-            yield from self._iter_totals(one)
+            yield from self._iter_totals(one, dimension)
         for one in self._cut(self._counts) if not dimension else ():
-            yield one.value, Derivation("count", (one.pointer,))
+            yield Derivation("count", (one.pointer,), Reading("number", float(one.value)))
 
     def _find_scaled(self, reading: Reading, target: float, spread: float) -> Derivation | None:
         """Find a held number that a given one multiplies or divides: a price by the nights that the user asked for."""
@@ -174,25 +164,21 @@ class Deriver:
                 size = target * share
                 held = Reading("number", size, reading.dimension, spread * share, reading.currency, size)
                 near = self._known.find(held, limit=1)
-                if near and near[0].fact.pointer != pointer:
-                    return Derivation(how, (near[0].fact.pointer, pointer))
+                if near and near[0].pointer != pointer:
+                    return Derivation(how, (near[0].pointer, pointer))
         return None
-
-    def _list_days(self) -> dict[int, str]:
-        """Return the known days by number, with their pointers; today has none."""
-        today = {} if self._known.today is None else {self._known.today.toordinal(): ""}
-        return {int(one.value): one.pointer for one in reversed(self._cut(self._days))} | today
 
     def _find_span(self, target: float, spread: float) -> Derivation | None:
         """Find two days, or two times, that are this far apart."""
-        days, times = self._list_days(), self._known.list_moments("time")
+        days = {int(one.value): one.pointer for one in reversed(self._cut(self._days))}
+        times = self._known.list_moments("time")
         self._steps += len(days) + len(times) + 1
         whole = round(target / DAY_S)
         near = abs(target - whole * DAY_S) <= max(spread, 1) and len(days) <= _MAX_COLUMNS
         for n in filter(None, (whole, whole - 1, whole + 1)) if near else ():
             for one, pointer in sorted(days.items()):
                 if one + n in days:
-                    return Derivation("days between", tuple(filter(None, (pointer, days[one + n]))))
+                    return Derivation("days between", (pointer, days[one + n]))
         seconds = {cast("Time", fact.reading.value).seconds: fact.pointer for fact in times}
         for one, pointer in seconds.items() if target and len(times) <= _MAX_COLUMNS else ():
             other = round(one + target) % DAY_S
@@ -209,19 +195,3 @@ def _find_pair_in(group: Sequence[_Number], target: float, spread: float) -> Der
             if at < len(order) and order[at][0] <= rest + spread and order[at][1] != n:
                 return Derivation(how, (group[n].pointer, group[order[at][1]].pointer))
     return None
-
-
-def _iter_counts(items: Sequence[JsonValue]) -> Iterator[int]:
-    """Yield how many records there are, how many of them share a value and how many do not, and how many values there are."""
-    yield len(items)
-    kinds: dict[tuple[str, JsonValue], int] = defaultdict(int)
-    for item in items[:_MAX_COUNTED]:
-        for name, value in cast("Mapping[str, JsonValue]", item).items() if isinstance(item, dict) else [("", item)]:
-            if value is None or isinstance(value, bool | str):
-                kinds[name, value] += 1
-    distinct: dict[str, int] = defaultdict(int)
-    for (name, _), count in kinds.items():
-        distinct[name] += 1
-        yield count
-        yield len(items) - count
-    yield from distinct.values()

@@ -5,38 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.grounding.reading.languages import SCALES, split_words
+from service.core.grounding.reading.languages import DATA, SCALES, Words, list_words
 from service.core.grounding.reading.units import CURRENCIES, MINOR_WORDS, UNITS, Unit, find_unit, get_minor_factor
 from service.core.trace import ToolDef
 
-MONEY_WORDS = split_words(
-    "price amount amounts total totals balance cost costs fee fees fare fares payment charge charges refund "
-    "refunded budget salary subtotal spend debit credit due paid tax taxes net gross rent deposit tip discount "
-    "shipping income revenue wage"
-)
+MONEY_WORDS = list_words("fields", "money")
 """Words in the names of fields that hold amounts of money."""
-_MINOR = MINOR_WORDS | {"minor", "ct", "cts", "subunits"}
-_MINOR_PHRASE = re.compile(
-    r"\b(?:in|are|is|as|amounts?:?|integer|of)[ ](?:\w+[ ])?(?:cents|pence|centimes|rappen|øre)\b"
-    r"|\bsmallest[ ](?:currency[ ]|monetary[ ])?units?\b"
-    r"|\bminor(?:[ ]currency)?[ ]units?\b|\bcent-?beträge\b|\bin[ ]cent\b|\bcéntimos\b|\ben[ ]centimes\b|\(cents\)",
-    re.IGNORECASE,
+_MINOR = MINOR_WORDS | list_words("fields", "minor")
+_MINOR_PHRASE = re.compile(cast("str", DATA["minor_phrase"]), re.IGNORECASE)
+_CURRENCY_NAMES, _UNIT_NAMES, _EXPONENT_NAMES = (
+    tuple(cast("Words", DATA["beside"])[name].split()) for name in ("currency", "unit", "exponent")
 )
-_CURRENCY_NAMES = ("currency", "currency_code", "currencyCode", "cur", "ccy", "waehrung", "moneda", "devise")
-_UNIT_NAMES = ("unit", "units", "uom", "einheit", "unidad", "unité")
-_EXPONENT_NAMES = ("exponent", "decimals", "precision", "scale", "minor_unit_exponent")
-_GENERIC = split_words("value amount number quantity reading level size")
-_AMBIGUOUS = split_words("in t a an d v w b l kn nm mb fl ans mes mille f fr cents m2 hp std o")
+_GENERIC = list_words("fields", "generic")
+_AMBIGUOUS = list_words("fields", "ambiguous")
 """Spellings of units that in the names of fields usually mean something else."""
-_LAST = {name: name for name in ("ms", "m", "s", "g", "h", "t", "l")} | {
-    "c": "°C", "f": "°F", "kmh": "km/h", "kph": "km/h", "w": "W", "v": "V", "bytes": "B", "mb": "MB", "kb": "KB", "gb": "GB"
-}  # fmt: skip
+_LAST = {name: unit for unit, names in cast("Words", DATA["last"]).items() for name in names.split()}
 """Spellings that count as units only as the last of several words."""
-_SHARE = split_words("pct percent percentage prozent")
+_SHARE = list_words("fields", "share")
 _JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -104,6 +93,7 @@ def _find_text(members: Mapping[str, JsonValue], names: tuple[str, ...]) -> str:
     return next((value[:40] for name in names if isinstance(value := members.get(name), str)), "")
 
 
+@lru_cache(maxsize=8192)  # all records of a list have the same fields
 def read_field(name: str, beside: Beside, *, minor_told: bool) -> FieldUnit:
     """Return the unit of a field's numbers. `minor_told`: the tool says that amounts are in cents or the like.
 
@@ -114,11 +104,6 @@ def read_field(name: str, beside: Beside, *, minor_told: bool) -> FieldUnit:
     >>> read_field("value", Beside("", "hours"), minor_told=False).unit
     Unit(dimension='time', factor=3600.0, shift=0.0, currency='')
     """
-    return _read(name, beside, minor_told)
-
-
-@lru_cache(maxsize=8192)  # all records of a list have the same fields
-def _read(name: str, beside: Beside, minor_told: bool) -> FieldUnit:  # noqa: FBT001
     words = split_name(name)
     code = next((word.upper() for word in words if len(word) == 3 and word.upper() in CURRENCIES), "")
     is_amount = bool(MONEY_WORDS & set(words))
@@ -126,7 +111,7 @@ def _read(name: str, beside: Beside, minor_told: bool) -> FieldUnit:  # noqa: FB
         code = CURRENCIES.get(beside.currency.upper(), "")
     scale = float(SCALES.get(words[-1], 1)) if words[1:] and (words[-1] not in _LETTERS or is_amount or code) else 1.0
     if scale != 1:
-        measured = _read(" ".join(words[:-1]), beside, minor_told).unit or Unit("", 1.0)
+        measured = read_field(" ".join(words[:-1]), beside, minor_told=minor_told).unit or Unit("", 1.0)
         return FieldUnit(measured._replace(factor=measured.factor * scale))
     if beside.exponent and (is_amount or _GENERIC & set(words)):
         return FieldUnit(Unit("money", 10.0**-beside.exponent, 0.0, code), minor=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from service.core.grounding.derive import Deriver
-from service.core.grounding.facts import split_plain
-from service.core.grounding.known import KnownFacts, Near
+from service.core.grounding.facts import Fact, split_plain
+from service.core.grounding.known import KnownFacts
 from service.core.grounding.nearest import list_nearest
 from service.core.grounding.origins import Grounded
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
-from service.core.grounding.reading.moments import Day
 from service.core.grounding.reading.values import find_values
 from service.core.grounding.steps import Derivation, Surroundings, find_derivation
 
@@ -43,43 +43,48 @@ def ground_text(
 
     `said`: its values, if they have been read.
     """
-    mentions = _join_codes(text, find_values(text, known.today) if said is None else said, known)
+    mentions = _join_codes(text, find_values(text) if said is None else said, known)
     deriver = deriver or Deriver(known)
-    spans = {(mention.start, mention.end) for mention in mentions}
-    named = [each for each in _list_named(text, mentions, known) if (each[0].start, each[0].end) not in spans]
-    held: list[tuple[Mention, Sequence[Near]]] = [*named]
+    named = _list_named(text, mentions, known)
+    starts = [one.start for one, _ in named]
+    held: list[tuple[Mention, Sequence[Fact]]] = [*named]
     rest: list[Mention] = []
     for mention in mentions:
-        near = next((near for one in mention.readings if (near := known.find(one))), None) or next(
-            (near for one, near in named if one.start <= mention.start and mention.end <= one.end), None
-        )
+        near = next((near for one in mention.readings if (near := known.find(one))), None)
+        if near is None and (at := bisect_right(starts, mention.start)) and mention.end <= named[at - 1][0].end:
+            near = named[at - 1][1]
         if near:
             held.append((mention, near))
         else:
             rest.append(mention)
     result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in held]
-    scenes = map(Surroundings(text, pointer, held, rest, known).look_around, rest) if rest else ()
-    for mention, scene in zip(rest, scenes, strict=True):
-        steps = [] if deriver.exhausted else scene.list_steps()
-        deriver.spend(len(steps))
-        origin, place = _derive(mention, steps, deriver), (mention.start, mention.end)
-        if origin is not None and not origin.by_chance:
-            found = Grounded(mention.text, pointer, "derived", origin.sources, origin.how, (), *place)
-        elif mention.ordinal or _is_general(mention, mentions):
-            found = Grounded(mention.text, pointer, "general", (), None, (), *place)
-        elif known.full or deriver.exhausted:
-            found = Grounded(mention.text, pointer, "not_looked_for", (), None, (), *place)
-        else:
-            nearest = list_nearest(mention, scene, steps, known, deriver)
-            found = Grounded(mention.text, pointer, "nowhere", (), None, nearest, *place)
-        result.append(Placed(mention, found, may_be_derived=origin is not None))
+    if rest:
+        around = Surroundings(text, pointer, held, rest, known)
+        result += [_ground_rest(mention, pointer, around, known, deriver) for mention in rest]
     return sorted(result, key=lambda one: one.mention.start)
 
 
-def _build_found(mention: Mention, pointer: str, near: Sequence[Near]) -> Grounded:
-    held = near[0].fact.source in ("result", "error")
+def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: KnownFacts, deriver: Deriver) -> Placed:
+    """Say of a value that nothing holds where it comes from."""
+    steps, records = around.look_around(mention) if not deriver.exhausted else ([], ())
+    deriver.spend(len(steps))
+    origin, place = _derive(mention, steps, deriver), (mention.start, mention.end)
+    if origin is not None and not origin.by_chance:
+        found = Grounded(mention.text, pointer, "derived", origin.sources, origin.how, (), *place)
+    elif mention.ordinal or _is_general(mention):
+        found = Grounded(mention.text, pointer, "general", (), None, (), *place)
+    elif known.full or deriver.exhausted:
+        found = Grounded(mention.text, pointer, "not_looked_for", (), None, (), *place)
+    else:
+        nearest = list_nearest(mention, records, steps, known, deriver)
+        found = Grounded(mention.text, pointer, "nowhere", (), None, nearest, *place)
+    return Placed(mention, found, may_be_derived=origin is not None)
+
+
+def _build_found(mention: Mention, pointer: str, near: Sequence[Fact]) -> Grounded:
+    held = near[0].source in ("result", "error")
     how = near[0].how if near[0].how != "same" else None
-    sources = tuple(dict.fromkeys([one.fact.pointer for one in near]))
+    sources = tuple(dict.fromkeys([one.pointer for one in near]))
     return Grounded(mention.text, pointer, "found" if held else "given", sources, how, (), mention.start, mention.end)
 
 
@@ -91,12 +96,8 @@ def _derive(mention: Mention, steps: Sequence[Derivation], deriver: Deriver) -> 
     return found
 
 
-def _is_general(mention: Mention, mentions: Iterable[Mention]) -> bool:
+def _is_general(mention: Mention) -> bool:
     reading = mention.readings[0]
-    if reading.kind == "weekday":
-        days = [other.readings[0].value for other in mentions if other.kind == "day"]
-        dates = [day.date for day in days if isinstance(day, Day)]
-        return any(day is not None and day.weekday() == reading.number for day in dates)
     return reading.kind == "number" and abs(reading.number) in _GENERAL.get(reading.dimension, ())
 
 
@@ -122,9 +123,11 @@ _LETTERS_BEFORE = re.compile(r"([^\W\d_]{1,4})[ \u00a0./-]$")
 def _join_from(text: str, mention: Mention, known: KnownFacts) -> Mention | None:
     before = _LETTERS_BEFORE.search(text[max(0, mention.start - 6) : mention.start])
     starts = [mention.start, *([mention.start - len(before.group())] if before else [])]
-    is_whole = known.has_code(normalize_code(mention.text))
+    code = normalize_code(mention.text)
+    is_whole = known.has_code(code)
     for start in starts:
-        if is_whole and not known.goes_on(normalize_code(text[start : mention.end]), whole=start != mention.start):
+        head = normalize_code(text[start : mention.end]) if start != mention.start else code
+        if is_whole and not known.goes_on(head, whole=start != mention.start):
             continue
         ends = [*reversed(list(_list_ends(text, mention.end))), *([mention.end] if start != mention.start else [])]
         codes = {end: _read_joined(text[start:end], known) for end in ends}
@@ -160,28 +163,30 @@ def _list_ends(text: str, end: int) -> Iterator[int]:
 _NAME_WORD = re.compile(r"[^\W_]+")
 
 
-def _list_named(text: str, mentions: Sequence[Mention], known: KnownFacts) -> list[tuple[Mention, list[Near]]]:
+def _list_named(text: str, mentions: Sequence[Mention], known: KnownFacts) -> list[tuple[Mention, list[Fact]]]:
     """List the names of results that stand in a text, so that it can be seen where."""
-    sizes, names = known.store.keys.name_sizes, known.store.keys.names
-    taken = {m.start for m in mentions}
-    spans = [match.span() for match in _NAME_WORD.finditer(text)]
-    low = text.lower()
-    plain = [low[a:b] for a, b in spans] if text.isascii() else ["".join(split_plain(text[a:b])) for a, b in spans]
-    found: list[tuple[Mention, list[Near]]] = []
-    looked_up: dict[str, list[Near]] = {}
-    skip_until = 0
+    sizes, names = known.store.keys.name_sizes, known.store.keys.names.cells
+    taken, spans = {one.start for one in mentions}, {(one.start, one.end) for one in mentions}
+    words = [*_NAME_WORD.finditer(text)]
+    plain = [word.lower() if word.isascii() else "".join(split_plain(word)) for word in [match[0] for match in words]]
+    found: list[tuple[Mention, list[Fact]]] = []
+    looked_up: dict[str, list[Fact]] = {}
+    end = 0
     for n in [n for n, word in enumerate(plain) if word in sizes]:
-        start = spans[n][0]
-        for size in sorted(sizes[plain[n]], reverse=True) if start >= skip_until else ():
+        start = words[n].start()
+        for size in sorted(sizes[plain[n]], reverse=True) if start >= end else ():
             name = "".join(plain[n : n + size])
-            if name in names and (size > 1 or (len(name) > 2 and start not in taken)):
-                if name not in looked_up:
-                    looked_up[name] = [
-                        Near(fact, "same") for fact in known.find_named(plain[n : n + size], ("result",))
-                    ]
-                if looked_up[name]:
-                    skip_until = spans[min(n + size, len(spans)) - 1][1]
-                    code = Reading("code", normalize_code(text[start:skip_until]))
-                    found.append((Mention(text[start:skip_until], start, skip_until, (code,)), looked_up[name]))
-                    break
+            if name not in names or (size == 1 and (len(name) <= 2 or start in taken)):
+                continue
+            last = words[min(n + size, len(words)) - 1].end()
+            if (start, last) in spans:
+                end = last
+                break
+            if name not in looked_up:
+                looked_up[name] = known.find_named(plain[n : n + size], ("result",))
+            if looked_up[name]:
+                end = last
+                code = Reading("code", normalize_code(text[start:end]))
+                found.append((Mention(text[start:end], start, end, (code,)), looked_up[name]))
+                break
     return found

@@ -1,4 +1,4 @@
-"""A trace as a history: what was known before each of its messages, and on which day it says that it takes place."""
+"""A trace as a history: what was known before each of its messages."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from service.core.grounding.facts import Source, has_digit, split_plain
-from service.core.grounding.fields import split_name
-from service.core.grounding.known import KnownFacts, Orders
-from service.core.grounding.reading.languages import list_number_words, split_words
+from service.core.grounding.facts import Source
+from service.core.grounding.known import KnownFacts
+from service.core.grounding.reading.languages import list_number_words
 from service.core.grounding.reading.mentions import Mention, normalize_code
-from service.core.grounding.reading.moments import Day
 from service.core.grounding.reading.values import find_values
 from service.core.grounding.store import FactStore
 from service.core.json.walk import list_leaves
@@ -50,11 +47,6 @@ class History:
         return self._bodies[step.index]
 
     @lazy
-    def today(self) -> date | None:
-        """The day on which the trace says that it takes place."""
-        return find_reference_date(self.trace)
-
-    @lazy
     def writers(self) -> dict[int, str | None]:
         """The steps that returned, word for word, what another agent wrote: a model's output, which gives nothing. By writer."""
         if not self.trace.has_several_agents():
@@ -70,9 +62,9 @@ class History:
     @lazy
     def store(self) -> FactStore:
         """All values of the trace."""
-        store = FactStore(self.today)
+        store = FactStore()
         for n, tool in enumerate(self.trace.tools or ()):
-            for path, mentions in _read_descriptions(tool, self.today):
+            for path, mentions in _read_descriptions(tool):
                 store.add_said("", mentions, f"/tools/{n}{path}", "description")
         last = max([len(self.trace.messages) - 1, *[step.message for step in self.trace.steps]])
         for n, step in self._iter_events():
@@ -81,12 +73,13 @@ class History:
                 source = "agent" if step.index in self.writers else failed
                 store.add_step(step, self.tools.get(step.call.name), source, self.list_bodies(step))
                 continue
-            self._marks.append(len(store.held))
-            if n < len(self.trace.messages):
-                message, source = self.trace.messages[n], cast("Source", self.trace.messages[n].role)
-                self.mentions.append(find_values(message.text, self.today))
-                if n < last:  # nothing is looked up after it
-                    store.add_said(message.text, self.mentions[n], f"/messages/{n}/text", source)
+            self._marks.append(len(store.cells))
+            message = self.trace.messages[n] if n < len(self.trace.messages) else None
+            self.mentions.append(find_values(message.text) if message is not None else [])
+            if message is None or n >= last:  # nothing is looked up after it
+                store.add_said("", (), f"/messages/{n}/text", "user")
+            else:
+                store.add_said(message.text, self.mentions[n], f"/messages/{n}/text", cast("Source", message.role))
         return store
 
     def _iter_events(self) -> Iterator[tuple[int, Step | None]]:
@@ -99,12 +92,8 @@ class History:
 
     def know(self, message: int) -> KnownFacts:
         """Return what is known before a message."""
-        store = self.store
-        return KnownFacts(store, self._marks[message], self._orders)
-
-    @lazy
-    def _orders(self) -> Orders:
-        return Orders(self.store)
+        store = self.store  # it makes the marks
+        return KnownFacts(store, self._marks[message])
 
     @lazy
     def spoken(self) -> SpokenTexts:
@@ -136,13 +125,12 @@ class History:
 _Described = Sequence[tuple[str, list[Mention]]]
 
 
-def _read_descriptions(tool: ToolDef, today: date | None) -> _Described:
-    """Return the values in a tool's texts with their pointers, read once for all traces of one day."""
-    kept = cast("tuple[date | None, _Described] | None", tool.memo.get("values of texts"))
-    if kept is None or kept[0] != today:
-        read = [(text.path, find_values(text.text, today)) for text in tool.texts[1:]]
-        kept = tool.memo["values of texts"] = (today, [one for one in read if one[1]])
-    return kept[1]
+def _read_descriptions(tool: ToolDef) -> _Described:
+    """Return the values in a tool's texts with their pointers, read once for all traces."""
+    if "values of texts" not in tool.memo:
+        read = [(text.path, find_values(text.text)) for text in tool.texts[1:]]
+        tool.memo["values of texts"] = [one for one in read if one[1]]
+    return cast("_Described", tool.memo["values of texts"])
 
 
 _SPOKEN = {"oh": "0", "dot": ".", "at": "@", "dash": "-", "hyphen": "-"} | {
@@ -203,40 +191,3 @@ class SpokenTexts:
 def _compile_pieces(code: str) -> re.Pattern[str]:
     inner = r"[\W_]*".join(re.escape(c) for c in code)
     return re.compile(rf"(?<![a-z0-9])0*{inner}(?![a-z0-9])")
-
-
-_NOW = (
-    *("current date", "current time", "current day", "current datetime", "today", "now", "date is", "time is", "it is"),
-    *("heute", "hoy", "aujourd hui"),
-)
-_NOW_NAMES = split_words("currentdate currenttime currentdatetime now today")
-_REACH = 40
-_MAX_CHARS = 20_000
-_MAX_LEAVES = 50
-
-
-def find_reference_date(trace: Trace) -> date | None:
-    """Find the day on which the trace says it takes place; None if it gives none or several.
-
-    Sources are what user and system say (`The current time is 2024-05-15 15:00`), and fields like `current_date` in results.
-    """
-    stated: set[date] = set()
-    for text in [message.text for message in trace.messages if message.role in ("user", "system")]:
-        said = " ".join(split_plain(text[:_MAX_CHARS]))
-        if not any(word in said for word in _NOW):
-            continue
-        for start, day in _list_days(text):
-            words = f" {' '.join(split_plain(text[max(0, start - _REACH) : start].rsplit('. ', 1)[-1]))} "
-            stated |= {day} if any(f" {word} " in words for word in _NOW) else set()
-    for content in [step.result.content for step in trace.steps if step.result is not None]:
-        for leaf in list_leaves(content, limit=_MAX_LEAVES):
-            if isinstance(leaf.value, str) and "".join(split_name(leaf.key)) in _NOW_NAMES:
-                stated |= {day for _, day in _list_days(leaf.value)}
-    return stated.pop() if len(stated) == 1 else None
-
-
-def _list_days(text: str) -> Iterator[tuple[int, date]]:
-    for mention in find_values(text[:_MAX_CHARS]) if has_digit(text) else ():
-        value = mention.readings[0].value
-        if isinstance(value, Day) and value.date is not None:
-            yield mention.start, value.date

@@ -13,7 +13,7 @@ from service.core.grounding.origins import Nearest
 from service.core.grounding.reading.mentions import Kind, Mention, Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 from service.core.grounding.slips import is_slip, list_digits
-from service.core.grounding.steps import Amount, Derivation, Scene, iter_steps
+from service.core.grounding.steps import Amount, Derivation, iter_steps
 
 MAX_NEAREST = 3
 _MAX_CANDIDATES = 200
@@ -36,13 +36,13 @@ class _Candidate(NamedTuple):
 
 
 def list_nearest(
-    mention: Mention, scene: Scene, steps: Sequence[Derivation], known: KnownFacts, deriver: Deriver
+    mention: Mention, records: Sequence[str], steps: Sequence[Derivation], known: KnownFacts, deriver: Deriver
 ) -> tuple[Nearest, ...]:
     """Return the three values of its kind that cost least: by spelling, size and unit, and by whether their record is named."""
     costs: list[tuple[float, str, _Candidate]] = []
-    for one in (*_iter_held(mention, known), *_iter_made(mention, scene, steps, known, deriver)):
+    for one in (*_iter_held(mention, known), *_iter_made(mention, steps, known, deriver)):
         spelling, size, unit = min(_compare(mention, reading, one.reading, one.text) for reading in mention.readings)
-        named = one.record and any(one.record.startswith(each) or each.startswith(one.record) for each in scene.records)
+        named = one.record and any(one.record.startswith(each) or each.startswith(one.record) for each in records)
         cost = _SPELLING * spelling + _SIZE * size + _UNIT * unit + _DERIVED * (one.how is not None)
         costs.append((cost + _ELSEWHERE * (not named), one.pointer, one))
     kept: dict[str, Nearest] = {}
@@ -67,38 +67,25 @@ def _iter_held(mention: Mention, known: KnownFacts) -> Iterator[_Candidate]:
         facts += [fact for _, fact in known.list_code_slips(reading.value)]
     for fact in facts:
         if fact.reading.kind != "code" or fact.whole:
-            yield _Candidate(fact.reading, fact.text, fact.pointer, fact.place.record)
+            yield _Candidate(fact.reading, fact.text, fact.pointer, fact.site.record)
 
 
 def _iter_made(
-    mention: Mention, scene: Scene, steps: Sequence[Derivation], known: KnownFacts, deriver: Deriver
+    mention: Mention, steps: Sequence[Derivation], known: KnownFacts, deriver: Deriver
 ) -> Iterator[_Candidate]:
     """Yield what may be made of what the trace holds: by a step from what stands around, of a column, of any two times."""
-    kinds = {reading.kind for reading in mention.readings}
-    dimension = mention.dimension
-    days = (
-        [Amount(fact.reading, fact.pointer) for fact in known.list_moments("day")[:MAX_NEAREST]]
-        if "weekday" in kinds
-        else []
-    )
-    for one in (*scene.inside, *scene.before, *scene.beside, *days) if "weekday" in kinds else ():
-        if isinstance(one.reading.value, Day) and (day := one.reading.value.date):
-            yield _Candidate(Reading("weekday", float(day.weekday())), f"{day:%A}", one.pointer, "", "weekday")
-    times = (
-        [Amount(fact.reading, fact.pointer) for fact in known.list_moments("time")[:_MAX_TIMES]]
-        if dimension == "time"
-        else []
-    )
-    between = [step for one, other in combinations(times, 2) for step in iter_steps(one, other)]
-    for step in (*steps, *between):
-        value = step.reading.value
-        if step.reading.kind in kinds and isinstance(value, float):
-            yield _Candidate(step.reading, f"{value:.10g}", step.sources[0], "", step.how)
-        elif step.reading.kind in kinds and isinstance(value, Time):
+    kinds, dimension = {reading.kind for reading in mention.readings}, mention.dimension
+    times = known.list_moments("time")[:_MAX_TIMES] if dimension == "time" else []
+    pairs = combinations([Amount(fact.reading, fact.pointer) for fact in times], 2)
+    between = [step for one, other in pairs for step in iter_steps(one, other)]
+    totals = deriver.iter_totals(dimension) if mention.kind == "number" else ()
+    for how, sources, reading, _ in (*steps, *between, *totals):
+        value = reading.value
+        if reading.kind in kinds and isinstance(value, float):
+            yield _Candidate(reading, f"{value:.10g}", sources[0], "", how)
+        elif reading.kind in kinds and isinstance(value, Time):
             text = f"{value.seconds // 3_600:02}:{value.seconds // 60 % 60:02}"
-            yield _Candidate(step.reading, text, step.sources[0], "", step.how)
-    for total, origin in deriver.list_totals(dimension) if mention.kind == "number" else ():
-        yield _Candidate(Reading("number", total, dimension), f"{total:.10g}", origin.sources[0], "", origin.how)
+            yield _Candidate(reading, text, sources[0], "", how)
 
 
 def _compare(mention: Mention, reading: Reading, other: Reading, text: str) -> tuple[float, float, float]:

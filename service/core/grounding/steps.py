@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
-from service.core.grounding.known import LOOSE, KnownFacts, Near
+from service.core.grounding.facts import Fact
+from service.core.grounding.known import LOOSE, KnownFacts
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 
@@ -20,7 +21,6 @@ _MAX_CHARS = 500
 _MAX_RECORDS = 3
 _MAX_CHANCE = 4.0
 """How many steps may be expected to lead to a value by chance, if the first that does is to count."""
-_COUNTED = ("number", "day", "time")
 
 
 class Derivation(NamedTuple):
@@ -122,31 +122,17 @@ def find_derivation(readings: Sequence[Reading], steps: Sequence[Derivation]) ->
 
 
 class Scene(NamedTuple):
-    """What stands around a value: in its sentence, before that, and beside it in the records that the sentence names."""
+    """What the values around one make, those of its sentence first, and the records that the sentence names."""
 
-    inside: Sequence[Amount]
-    before: Sequence[Amount]
-    beside: Sequence[Amount]
-    totals: Sequence[Derivation]
+    steps: list[Derivation]
     records: Sequence[str]
-
-    def list_steps(self) -> list[Derivation]:
-        """List what the values around make: those of the sentence first."""
-        pairs = [*combinations(self.inside, 2), *product(self.inside, (*self.before, *self.beside))]
-        pairs += [*combinations(self.before, 2), *combinations(self.beside, 2), *product(self.before, self.beside)]
-        found = [Derivation("unit", (one.pointer,), one.reading) for one in self.inside if one.reading.dimension]
-        found += [step for one, other in pairs if one.pointer != other.pointer for step in iter_steps(one, other)]
-        for group in (self.inside, self.before):
-            parts = [part for n in range(3, len(group) + 1) for part in (group[-n:], group[:n])]
-            found += [step for part in parts for step in iter_totals(part)]
-        return [*found, *self.totals]
 
 
 _SENTENCE = re.compile(r"\n|[.!?;](?=\s)")
 POSITION = re.compile(r"/\d+(?=/|$)")
 
 
-Found = tuple[Mention, Sequence[Near]]
+Found = tuple[Mention, Sequence[Fact]]
 
 
 class Surroundings:
@@ -163,7 +149,7 @@ class Surroundings:
         self._starts = [one.start for one, _, _ in self._found]
         columns: dict[tuple[str, str], dict[str, Amount]] = defaultdict(dict)
         for one, near, amount in self._found:
-            if near and near[0].fact.source == "result" and one.kind == amount.reading.kind == "number":
+            if near and near[0].source == "result" and one.kind == amount.reading.kind == "number":
                 column = POSITION.sub("/*", amount.pointer), amount.reading.dimension
                 columns[column][amount.pointer] = amount
         self._totals = [step for column in columns.values() for step in iter_totals([*column.values()])]
@@ -176,13 +162,13 @@ class Surroundings:
         first, before = (ends[-1] if ends else low), (ends[-2] if ends[1:] else low)
         end = _SENTENCE.search(self._text, mention.end, mention.end + _MAX_CHARS)
         inside = self._list_between(mention, first, end.start() if end else mention.end + _MAX_CHARS)
-        named = [near[0].fact for _, near, _ in inside if 0 < len(near) <= 2 and near[0].fact.source == "result"]
-        records = [*dict.fromkeys(fact.place.record for fact in named if fact.place.record)]
+        named = [near[0] for _, near, _ in inside if 0 < len(near) <= 2 and near[0].source == "result"]
+        records = [*dict.fromkeys(fact.site.record for fact in named if fact.site.record)]
         earlier = [amount for _, _, amount in self._list_between(mention, before, first)]
-        amounts = [amount for _, _, amount in inside if amount.reading.kind in _COUNTED]
+        amounts = [amount for _, _, amount in inside if amount.reading.kind != "code"]
         return build_scene(self._known, amounts, earlier, self._totals, records)
 
-    def _list_between(self, mention: Mention, low: int, high: int) -> list[tuple[Mention, Sequence[Near], Amount]]:
+    def _list_between(self, mention: Mention, low: int, high: int) -> list[tuple[Mention, Sequence[Fact], Amount]]:
         """List the values of a stretch, but for the one in question: the nearest to it, in their order."""
         found = self._found[bisect_left(self._starts, low) : bisect_left(self._starts, high)]
         near = sorted([one for one in found if one[0] != mention], key=lambda one: abs(one[0].start - mention.start))
@@ -196,16 +182,19 @@ def build_scene(
     totals: Sequence[Derivation] = (),
     records: Sequence[str] = (),
 ) -> Scene:
-    """Build a scene with what the user gave, and the numbers of the records that are named, or of the only one there is."""
-    named = records[:_MAX_RECORDS] or known.only_record
-    facts = [fact for record in named for fact in known.list_record(record)]
-    beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind in _COUNTED]
-    given = [Amount(fact.reading, fact.pointer) for fact in known.list_said()[:_MAX_RECORDS]]
-    return Scene(inside, [*before, *given], beside[:MAX_AROUND], totals, records)
+    """List what values make with what the user gave, and with the numbers of the records that are named, or of the only one."""
+    facts = [fact for record in records[:_MAX_RECORDS] or known.only_record for fact in known.list_record(record)]
+    beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind != "code"][:MAX_AROUND]
+    before = [*before, *[Amount(fact.reading, fact.pointer) for fact in known.list_said()[:_MAX_RECORDS]]]
+    pairs = [*combinations(inside, 2), *product(inside, (*before, *beside))]
+    pairs += [*combinations(before, 2), *combinations(beside, 2), *product(before, beside)]
+    found = [Derivation("unit", (one.pointer,), one.reading) for one in inside if one.reading.dimension]
+    found += [step for one, other in pairs if one.pointer != other.pointer for step in iter_steps(one, other)]
+    return Scene([*found, *totals], records)
 
 
-def _read_held(mention: Mention, near: Sequence[Near]) -> Amount:
+def _read_held(mention: Mention, near: Sequence[Fact]) -> Amount:
     """Return what holds a value as an amount, in the unit that the text states where the field names none."""
-    fact = near[0].fact
+    fact = near[0]
     bare = fact.reading.kind == "number" and not fact.reading.dimension and mention.dimension
     return Amount(mention.readings[0] if bare else fact.reading, fact.pointer)

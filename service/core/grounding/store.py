@@ -6,21 +6,23 @@ A place is the number of a value in the order of the trace, so that what stood b
 from __future__ import annotations
 
 import re
+from array import array
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from datetime import date
-from typing import TypeVar, cast
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar, cast
 
 from pydantic import JsonValue
 
 from service.core.grounding.facts import (
     PLAIN_NUMBER,
     Fact,
+    Key,
+    Part,
     Site,
     Source,
+    build_member_pointer,
     is_code,
     list_names,
-    list_readings,
     read_number,
     read_parts,
     split_plain,
@@ -28,6 +30,7 @@ from service.core.grounding.facts import (
 from service.core.grounding.fields import Beside, apply_unit, read_beside, read_field, tells_minor
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import Day, Time
+from service.core.grounding.slips import SlipIndex, list_digits
 from service.core.models.light import lazy
 from service.core.results.structure import (
     ResultBody,
@@ -43,43 +46,77 @@ MAX_FACTS = 100_000
 """The most values of one trace that are indexed. Beyond it nothing is called `nowhere`."""
 MAX_READ_CHARS = 64_000
 MAX_DEPTH = 64
+MAX_SLIP_CHARS = 64
 _LONG_NUMBER = 10_000_000
 """A number from this on may be written in pieces, or be a moment."""
 _OPENING = frozenset({"{", "[", '"'})
 _WORD = re.compile(r"[^\W_]")
 
-Places = list[int]
-"""Where one distinct value stands, in order."""
-Key = TypeVar("Key", bound=Hashable)
-Index = dict[Key, list[Places]]
+
+class Cell:
+    """A distinct value, of one field if it is a number: where it stands, in order, and how it may be read."""
+
+    __slots__ = ("parts", "places", "value")
+
+    def __init__(self, value: str | float, parts: Sequence[Part] | None = None) -> None:
+        self.value, self.parts = value, parts
+        self.places = array("l")  # no objects for the garbage collector to look through
 
 
-Held = tuple[Site, "str | int | None", JsonValue]
-"""The site of what holds a value, its key or position there, and the value."""
+T = TypeVar("T", bound=Hashable)
+
+
+class Index(Generic[T]):
+    """Values by what they say: mostly one each, which then makes no list."""
+
+    def __init__(self) -> None:
+        self.cells: dict[T, Cell | list[Cell]] = {}
+
+    def add(self, key: T, cell: Cell) -> None:
+        """Add a value, once."""
+        held = self.cells.get(key)
+        if held is None:
+            self.cells[key] = cell
+        elif isinstance(held, Cell):
+            self.cells[key] = held if held is cell else [held, cell]
+        elif held[-1] is not cell:
+            held.append(cell)
+
+    def get(self, key: T) -> Sequence[Cell]:
+        """Return the values that say this."""
+        held = self.cells.get(key, ())
+        return (held,) if isinstance(held, Cell) else held
+
+    def list_groups(self) -> list[Sequence[Cell]]:
+        """List the values that say each thing."""
+        return [*map(self.get, self.cells)]
 
 
 class FactStore:
     """The values of a trace. Add everything first: the keys are made when the first is looked up."""
 
-    def __init__(self, today: date | None = None) -> None:
-        """`today`: what `tomorrow` and `next Friday` count from, in texts that people wrote."""
-        self.today = today
-        self.held: list[Held] = []
-        """By place."""
-        self.tables: list[int] = []
-        """The places of lists."""
-        self.fields: dict[tuple[str, Beside, bool], dict[float, Places]] = defaultdict(dict)
-        """The numbers of each field, by what tells their unit."""
-        self._texts: dict[str, Places] = {}
-        self._plain: dict[str, Places] = {}
-        """Of these, the texts that hold nothing else."""
-        self._built: dict[int, list[Fact]] = {}
-        self._mentioned: dict[tuple[Reading, ...], Places] = {}
-        """The values of texts that somebody wrote, by how they may be read."""
-        self._said: list[int] = []
-        """The places of texts that somebody wrote."""
+    def __init__(self) -> None:
+        self.sites: list[Site] = []
+        """By place, where the holder of a value stands."""
+        self.members: list[Key] = []
+        """By place, the key or position of a value in its holder."""
+        self.cells: list[Cell] = []
+        """By place, the value."""
+        self.tables: list[tuple[int, str, int]] = []
+        """Of each list the place before it, its pointer, and how many items it has."""
+        self.fields: dict[tuple[Beside, bool], dict[str, dict[str | float, Cell]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )
+        """The numbers of each field, by what tells their unit and by its name."""
+        self._texts: dict[str, Cell] = {}
+        self._structured: dict[str, Cell] = {}
+        """Texts that hold other values."""
+        self._said: list[Cell] = []
+        """Texts that somebody wrote."""
+        self._mentioned: dict[tuple[str, tuple[Reading, ...]], Cell] = {}
+        """The values of those, by what they are and how they may be read."""
         self._plain_keys: set[str] = set()
-        """FactKeys that are no values themselves."""
+        """Keys that are no values themselves."""
 
     def add_step(self, step: Step, tool: ToolDef | None, source: Source, bodies: Iterable[ResultBody]) -> None:
         """Add a call's arguments and what it returned. `bodies`: the texts in that."""
@@ -105,19 +142,24 @@ class FactStore:
 
     def add_value(self, value: JsonValue, site: Site, bodies: Collection[str] = ()) -> None:
         """Add every leaf of a JSON value. `bodies`: the pointers of texts that are what a tool returned."""
-        if isinstance(value, dict | list) and site.pointer.count("/") >= MAX_DEPTH:
-            return
-        if isinstance(value, dict):
-            if not self._plain_keys.issuperset(value):
-                self._add_keys_that_are_values(value, site)
-            holder = Site(site.pointer, site.source, "", site.pointer, read_beside(value), site.minor_told)
-            self._add_members(holder, value.items(), bodies)
-        elif isinstance(value, list):
-            self.tables.append(len(self.held))
-            self.held.append((site, None, value))
-            self._add_members(site, enumerate(value), bodies)
+        if isinstance(value, dict | list):
+            self._add_container(site, None, value, bodies)
         else:
             self._add_members(site, ((None, value),), bodies)
+
+    def _add_container(
+        self, outer: Site, key: Key, value: dict[str, JsonValue] | list[JsonValue], bodies: Collection[str]
+    ) -> None:
+        if isinstance(value, list):
+            site = outer.enter(key)
+            self.tables.append((len(self.cells) - 1, site.pointer, len(value)))
+            self._add_members(site, enumerate(value), bodies)
+            return
+        pointer = build_member_pointer(outer.pointer, key)
+        site = Site(pointer, outer.source, "", pointer, read_beside(value), outer.minor_told)
+        if not self._plain_keys.issuperset(value):
+            self._add_keys_that_are_values(value, site)
+        self._add_members(site, value.items(), bodies)
 
     def _add_keys_that_are_values(self, members: Mapping[str, JsonValue], site: Site) -> None:
         """Add keys such as that of `{"2025-02-10": ...}`."""
@@ -127,170 +169,208 @@ class FactStore:
             else:
                 self._add_text(Site(site.enter(key).pointer, site.source), None, key, ())
 
-    def _add_members(
-        self, holder: Site, members: Iterable[tuple[str | int | None, JsonValue]], bodies: Collection[str]
-    ) -> None:
-        held, plain, name = self.held, self._plain if not bodies else {}, holder.name
+    def _add_members(self, holder: Site, members: Iterable[tuple[Key, JsonValue]], bodies: Collection[str]) -> None:
+        known, name, cells, told = self._texts if not bodies else {}, holder.name, self.cells, holder.minor_told
+        add_site, add_member, add_cell = self.sites.append, self.members.append, cells.append
+        fields = self.fields[holder.beside, False]
         for key, member in members:
-            kind = type(member)
-            if kind is str:
-                places = plain.get(cast("str", member))
-                if places is None:
-                    self._add_text(holder, key, cast("str", member), bodies)
-                elif len(held) < MAX_FACTS:
-                    places.append(len(held))
-                    held.append((holder, key, member))
-            elif kind is int or kind is float:
-                if len(held) < MAX_FACTS:
-                    self._add_number(holder, key if type(key) is str else name, cast("float", member))
-                    held.append((holder, key, member))
-            elif kind is dict or kind is list:
-                self.add_value(member, holder.enter(key), bodies)
+            if len(cells) >= MAX_FACTS:
+                return
+            if type(member) is str:
+                cell = known.get(member)
+                if cell is None and not bodies and member[:1].isalpha() and "\n" not in member:  # most texts
+                    cell = known[member] = Cell(member)
+                elif cell is None:
+                    self._add_text(holder, key, member, bodies)
+                    continue
+            elif type(member) is int or type(member) is float:
+                minor = told and member == member // 1
+                values = (fields if not minor else self.fields[holder.beside, True])[key if type(key) is str else name]
+                cell = values.get(member)
+                if cell is None:
+                    cell = values[member] = Cell(member)
+            else:
+                if (type(member) is dict or type(member) is list) and holder.pointer.count("/") < MAX_DEPTH:
+                    self._add_container(holder, key, member, bodies)
+                continue
+            cell.places.append(len(cells))
+            add_site(holder)
+            add_member(key)
+            add_cell(cell)
 
-    def _add_number(self, holder: Site, name: str, value: float) -> None:
-        told = holder.minor_told and value == value // 1
-        values = self.fields[name, holder.beside, told]
-        if value in values:
-            values[value].append(len(self.held))
-        else:
-            values[value] = [len(self.held)]
+    def _hold(self, holder: Site, key: Key, cell: Cell) -> None:
+        cell.places.append(len(self.cells))
+        self.sites.append(holder)
+        self.members.append(key)
+        self.cells.append(cell)
 
-    def _add_text(self, holder: Site, key: str | int | None, text: str, bodies: Collection[str]) -> None:
+    def _add_text(self, holder: Site, key: Key, text: str, bodies: Collection[str]) -> None:
         structured = text[:1] in _OPENING or text[:1].isspace() or "\n" in text
         if bodies and holder.enter(key).pointer in bodies:
             self._add_passages(read_text(text), holder.enter(key))
         elif structured:
             self._add_passages(read_leaf(text), holder.enter(key))
-        places = self._hold_text(holder, key, text)
-        if places is not None and not structured:
-            self._plain[text] = places
+        self._hold_text(holder, key, text, structured=structured)
 
-    def _hold_text(self, holder: Site, key: str | int | None, text: str) -> Places | None:
-        """Keep a text where something else than blanks and marks is in it; return its places unless it is a number, too."""
-        if len(self.held) >= MAX_FACTS or not _WORD.search(text):
-            return None
-        places = self._texts.setdefault(text, [])
+    def _hold_text(self, holder: Site, key: Key, text: str, *, structured: bool = False) -> None:
+        """Hold a text where something else than blanks and marks is in it."""
+        if len(self.cells) >= MAX_FACTS or not _WORD.search(text):
+            return
         number = PLAIN_NUMBER.fullmatch(text)
-        if number is not None:
-            self._add_number(holder, key if isinstance(key, str) else holder.name, float(number[1]))
-        places.append(len(self.held))
-        self.held.append((holder, key, text))
-        return places if number is None else None
+        if number is None:
+            texts = self._structured if structured else self._texts
+            cell = texts.get(text) or texts.setdefault(text, Cell(text))
+        else:
+            value, name = float(number[1]), key if isinstance(key, str) else holder.name
+            told = holder.minor_told and value == value // 1
+            cells = self.fields[holder.beside, told][name]
+            cell = cells.get(text) or cells.setdefault(text, Cell(text))
+        self._hold(holder, key, cell)
 
     def add_said(self, text: str, mentions: Iterable[Mention], pointer: str, source: Source) -> None:
         """Add a text that somebody wrote, as its words and its values."""
         site = Site(pointer, source)
-        self._said.append(len(self.held))
-        self._built[len(self.held)] = []
-        self.held.append((site, None, text))
-        for mention in mentions:
-            if len(self.held) >= MAX_FACTS:
+        self._said.append(Cell(text, ()))
+        self._hold(site, None, self._said[-1])
+        for one in mentions:
+            if len(self.cells) >= MAX_FACTS:
                 return
-            readings = list_readings(mention, self.today)
-            self._built[len(self.held)] = [Fact(reading, site, mention.text, whole=False) for reading in readings]
-            self._mentioned.setdefault(readings, []).append(len(self.held))
-            self.held.append((site, None, mention.text))
+            cell = self._mentioned.get((one.text, one.readings))
+            if cell is None:
+                parts = [Part(reading, one.text, whole=False) for reading in one.readings]
+                cell = self._mentioned[one.text, one.readings] = Cell(one.text, parts)
+            self._hold(site, None, cell)
+
+    def read(self, cell: Cell) -> Sequence[Part]:
+        """Return what one value may be, likeliest first but for codes; of a number, the number itself first."""
+        if cell.parts is None:
+            text = cell.value if isinstance(cell.value, str) else repr(cell.value)
+            found = read_parts(text) if isinstance(cell.value, str) else ()
+            if not isinstance(cell.value, str) or PLAIN_NUMBER.fullmatch(text):
+                site, key, number = self.sites[cell.places[0]], self.members[cell.places[0]], float(cell.value)
+                field = key if isinstance(key, str) else site.name
+                parts = read_number(number, text.strip(), field, site.beside, told=site.minor_told)
+                found = [*found, *parts[: 1 if found else None]]
+            cell.parts = found
+        return cell.parts
 
     def build(self, place: int) -> list[Fact]:
-        """Return the facts that one value is, likeliest first but for codes; of a number, the number itself first."""
-        found = self._built.get(place)
-        if found is None:
-            holder, key, value = self.held[place]
-            site = holder.enter(key)
-            if isinstance(value, str):
-                found = [
-                    Fact(reading, site, text, whole=whole) for reading, text, whole in read_parts(value, self.today)
-                ]
-                number = PLAIN_NUMBER.fullmatch(value)
-                found += list(read_number(float(number[1]), number[1], site))[:1] if number is not None else ()
-            elif isinstance(value, int | float):
-                found = list(read_number(float(value), repr(value), site))
-            else:
-                found = []
-            self._built[place] = found
-        return found
+        """Return the facts that stand at a place."""
+        site, key = self.sites[place], self.members[place]
+        return [Fact(*part, site, key) for part in self.read(self.cells[place])]
 
     @lazy
     def keys(self) -> FactKeys:
         """The keys of everything that was added."""
         keys = FactKeys()
-        for text, places in self._texts.items():
-            keys.add([part.reading for part in read_parts(text, self.today)], places)
+        for cell in self._mentioned.values():
+            keys.add(cell, self.read(cell))
+        for text, cell in (*self._texts.items(), *self._structured.items()):
+            keys.add(cell, self.read(cell))
             for words in list_names(text):
-                keys.names["".join(words)].append(places)
+                keys.names.add("".join(words), cell)
                 keys.name_sizes[words[0]].add(len(words))
-        for readings, places in self._mentioned.items():
-            keys.add(readings, places)
-        for (name, beside, told), values in self.fields.items():
-            unit = read_field(name, beside, minor_told=told).unit
-            for value, places in values.items():
-                dimension, size = apply_unit(unit, value)
-                keys.add_size(dimension, size, value, places)
-                if abs(value) >= _LONG_NUMBER:
-                    keys.add([fact.reading for fact in self.build(places[0])[1:]], places)
+        for (beside, told), names in self.fields.items():
+            for name, cells in names.items():
+                unit = read_field(name, beside, minor_told=told).unit
+                for value, cell in cells.items():
+                    if isinstance(value, str):
+                        keys.add(cell, self.read(cell))
+                        continue
+                    keys.add_size(*apply_unit(unit, value), value, cell)
+                    if abs(value) >= _LONG_NUMBER:
+                        keys.add(cell, self.read(cell)[1:])
         return keys
+
+    @lazy
+    def digits(self) -> Index[str]:
+        """Numbers by their digits, with and without zeros at the end."""
+        found = Index[str]()
+        for cell in dict.fromkeys(self.cells):
+            for digits in {list_digits(part.text) for part in self.read(cell) if part.reading.kind == "number"}:
+                found.add(digits, cell)
+                found.add(digits.rstrip("0"), cell)
+        return found
+
+    @lazy
+    def digit_slips(self) -> SlipIndex:
+        """Digits of numbers by what is a slip away."""
+        return SlipIndex(self.digits.cells)
 
     @lazy
     def words(self) -> dict[str, list[int]]:
         """By word, the first place of a text that has it and, if any, the first of a result."""
         found: dict[str, list[int]] = {}
-        for place in sorted([*[places[0] for places in self._texts.values()], *self._said]):
-            holder, _, text = self.held[place]
-            returned = holder.source in ("result", "error")
-            for word in split_plain(str(text)[:MAX_READ_CHARS]):
+        texts = [*self._texts.values(), *self._structured.values(), *self._said]
+        for place in sorted([cell.places[0] for cell in texts]):
+            returned = self.sites[place].source in ("result", "error")
+            for word in split_plain(str(self.cells[place].value)[:MAX_READ_CHARS]):
                 first = found.setdefault(word, [place])
                 if returned and len(first) == 1:
                     first.append(place)
         return found
 
     @lazy
-    def records(self) -> dict[str, Places]:
+    def records(self) -> dict[str, list[int]]:
         """By the pointer of an object, the places of its members."""
-        found: dict[str, Places] = defaultdict(list)
-        for place, (holder, _, _) in enumerate(self.held):
-            found[holder.record].append(place)
+        found: dict[str, list[int]] = defaultdict(list)
+        for place, site in enumerate(self.sites):
+            found[site.record].append(place)
         return found
+
+    @lazy
+    def said(self) -> list[tuple[int, Fact]]:
+        """The numbers in what users wrote, with their places."""
+        places = [place for place, site in enumerate(self.sites) if site.source == "user"]
+        return [(n, fact) for n in places for fact in self.build(n) if fact.reading.kind == "number"]
 
 
 class FactKeys:
-    """Where values stand, by what they say."""
+    """Values by what they say; orders of the keys, and what is a slip away from them, are made when they are asked for."""
 
     def __init__(self) -> None:
-        self.codes: Index[str] = defaultdict(list)
-        self.names: Index[str] = defaultdict(list)
-        """Short texts by their words, joined."""
+        self.codes, self.names = Index[str](), Index[str]()
+        """Codes; and short texts by their words, joined."""
         self.name_sizes: dict[str, set[int]] = defaultdict(set)
         """By the first word of a name, how many words the names have that begin with it."""
-        self.days: Index[tuple[int, int]] = defaultdict(list)
-        """By month and day."""
-        self.times: Index[int] = defaultdict(list)
-        """By minute."""
-        self.sizes: dict[str, Index[float]] = defaultdict(lambda: defaultdict(list))
-        """By dimension, the numbers in their base unit."""
-        self.written: Index[float] = defaultdict(list)
-        """All numbers that have a unit, as they are without it."""
+        self.days, self.times = Index[tuple[int, int]](), Index[int]()
+        """By month and day; by minute."""
+        self.sizes: dict[str | None, Index[float]] = defaultdict(Index)
+        """By dimension, the numbers in their base unit; by None, all that have a unit, as they are without it."""
+        self._orders: dict[str | None, list[float]] = {}
 
-    def add(self, readings: Iterable[Reading], places: Places) -> None:
-        """Add a value by each of its readings."""
-        for reading in readings:
+    def add(self, cell: Cell, parts: Iterable[Part]) -> None:
+        """Add a value in the ways in which it may be read."""
+        for reading, *_ in parts:
             value = reading.value
             if isinstance(value, str):
-                self.codes[value].append(places)
+                self.codes.add(value, cell)
             elif isinstance(value, Day):
-                self.days[value.month, value.day].append(places)
+                self.days.add((value.month, value.day), cell)
             elif isinstance(value, Time):
-                self.times[value.seconds // 60].append(places)
-            elif reading.kind == "number":
-                self.add_size(reading.dimension, value, reading.written, places)
+                self.times.add(value.seconds // 60, cell)
+            else:
+                self.add_size(reading.dimension, value, reading.written, cell)
 
-    def add_size(self, dimension: str, value: float, written: float, places: Places) -> None:
+    def add_size(self, dimension: str, size: float, written: float, cell: Cell) -> None:
         """Add a number of a dimension."""
-        self.sizes[dimension][abs(value)].append(places)
+        self.sizes[dimension].add(abs(size), cell)
         if dimension:
-            self.written[abs(written)].append(places)
+            self.sizes[None].add(abs(written), cell)
 
-    def iter_numbers(self) -> Iterator[Places]:
-        """Yield where each number stands."""
-        for sizes in self.sizes.values():
-            for found in sizes.values():
-                yield from found
+    def sort_sizes(self, dimension: str | None) -> list[float]:
+        """Return the sizes of a dimension in order; None: of all numbers that have one, as written."""
+        found = self._orders.get(dimension)
+        if found is None:
+            found = self._orders[dimension] = sorted(self.sizes[dimension].cells)
+        return found
+
+    @lazy
+    def sorted_codes(self) -> tuple[list[str], list[str]]:
+        """All codes in order, and all from the back, in order."""
+        return sorted(self.codes.cells), sorted([code[::-1] for code in self.codes.cells])
+
+    @lazy
+    def code_slips(self) -> SlipIndex:
+        """Codes by what is a slip away."""
+        return SlipIndex([code for code in self.codes.cells if len(code) <= MAX_SLIP_CHARS])

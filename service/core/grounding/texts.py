@@ -62,12 +62,12 @@ def ground_texts(history: History) -> list[GroundedText]:
         if message.role != "assistant" or not text or not (steps or actions):
             continue
         known = history.know(n)
-        if known.full or len(text) > MAX_TEXT_CHARS or looked_up > MAX_MENTIONS_OF_ALL:
-            too_long = f"the text is longer than {MAX_TEXT_CHARS} characters"
-            if known.full:
-                too_long = f"the trace holds {MAX_FACTS} values or more before the text"
-            elif len(text) <= MAX_TEXT_CHARS:
-                too_long = f"more than {MAX_MENTIONS_OF_ALL} values stand in the texts before"
+        limits = (
+            (known.full, f"the trace holds {MAX_FACTS} values or more before the text"),
+            (len(text) > MAX_TEXT_CHARS, f"the text is longer than {MAX_TEXT_CHARS} characters"),
+            (looked_up > MAX_MENTIONS_OF_ALL, f"more than {MAX_MENTIONS_OF_ALL} values stand in the texts before"),
+        )
+        if too_long := next((why for passed, why in limits if passed), ""):
             found.append(GroundedText(n, message.turn, too_long=too_long))
             continue
         placed = ground_text(text, pointer, known, deriver.move(known), history.mentions[n])

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, JsonValue, TypeAdapter
+from pydantic import Field
 
 from service.core.case import Case
 from service.core.checks import Aggregate, Part, Subject
 from service.core.gates.grounding import GroundingGate
 from service.core.gates.provenance import ProvenanceGate
-from service.core.grounding.origins import Grounded, GroundedScore, GroundedSkip
+from service.core.grounding.origins import GroundedScore, GroundedSkip
 from service.core.judging.judges import Ask, Judge, JudgeCheck, is_answered
 from service.core.models.light import lazy
 from service.core.outcome import Outcome, Skipped
 
 Evidence = Annotated[GroundingGate | ProvenanceGate, Field(discriminator="kind")]
 
-MAX_SHOWN = 60
-"""The most values that a judge is shown with their origins."""
-
-EVIDENCE_VERSION = 12
+EVIDENCE_VERSION = 13
 """Version of the evidence: increment it whenever code finds something else, or shows its findings to a judge differently."""
 
 _UNASKED = Skipped("not_applicable", "no question is asked about it")
-
-_PLAIN: TypeAdapter[Any] = TypeAdapter(tuple[Any, ...])
 
 
 class CascadeCheck(JudgeCheck):
@@ -92,7 +87,7 @@ class CascadeCheck(JudgeCheck):
         ]
         veto = self.veto if evidence is not None and not evidence.passed else None
         values = tuple([value for one in shown for value in one.grounding])
-        return ask._replace(evidence=_render_evidence(values), grounding=values, findings=tuple(against), veto=veto)
+        return ask._replace(grounding=values, findings=tuple(against), veto=veto)
 
 
 EvidenceView = tuple[GroundedScore | None, Skipped | None]
@@ -125,13 +120,3 @@ def _join_gaps(gap: Skipped | None, other: Skipped) -> Skipped:
     if isinstance(gap, GroundedSkip) and isinstance(other, GroundedSkip):
         return replace(gap, findings=(*gap.findings, *other.findings), grounding=(*gap.grounding, *other.grounding))
     return other if gap is None or isinstance(other, GroundedSkip) else gap
-
-
-def _render_evidence(values: Sequence[Grounded]) -> JsonValue:
-    """Render the evidence for the judge: each value with its origin, those that stand nowhere first, at most MAX_SHOWN."""
-    every = sorted(values, key=lambda one: one.origin not in ("nowhere", "not_looked_for"))
-    entries = cast("list[dict[str, JsonValue]]", _PLAIN.dump_python(tuple(every[:MAX_SHOWN]), mode="json"))
-    return [
-        {name: value for name, value in entry.items() if value not in (None, []) and name not in ("start", "end")}
-        for entry in entries
-    ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Check, Part, Subject, SubjectOutcome, build_subject
@@ -179,6 +179,11 @@ _USUAL: dict[Level, tuple[PartName, ...]] = {
 }
 
 
+MAX_SHOWN = 60
+"""The most values that a judge is shown with their origins."""
+_PLAIN: TypeAdapter[Any] = TypeAdapter(tuple[Any, ...])
+
+
 class Ask(NamedTuple):
     """One question to a judge about one step, one turn or (both None) the whole trace."""
 
@@ -192,10 +197,8 @@ class Ask(NamedTuple):
     words: str = ""
     """The criterion that this value is judged by."""
     value: JsonValue = None
-    evidence: JsonValue = None
-    """What code found, for the judge to see."""
-    grounding: tuple[Grounded, ...] = ()
-    """The same as values, for the report where no judge is asked."""
+    grounding: tuple[Grounded, ...] | None = None
+    """What code found, for the judge to see, and for the report where no judge is asked; None: it did not look."""
     findings: tuple[Finding, ...] = ()
     """What code found against it."""
     veto: float | None = None
@@ -216,10 +219,22 @@ class Ask(NamedTuple):
         return f"{self.criterion}/{by_turn}{at_value}"
 
     @property
+    def evidence(self) -> JsonValue:
+        """What a judge is shown of what code found, rendered anew: what stands nowhere first, and 60 values at most."""
+        if self.grounding is None:
+            return None
+        every = sorted(self.grounding, key=lambda one: one.origin not in ("nowhere", "not_looked_for"))
+        entries = cast("list[dict[str, JsonValue]]", _PLAIN.dump_python(tuple(every[:MAX_SHOWN]), mode="json"))
+        return [
+            {name: value for name, value in entry.items() if value not in (None, []) and name not in ("start", "end")}
+            for entry in entries
+        ]
+
+    @property
     def part_names(self) -> tuple[PartName, ...]:
         """The parts that the model is shown: the judge's, and the evidence if there is any."""
         names = self.judge.part_names
-        return names if self.evidence is None or "evidence" in names else (*names, "evidence")
+        return names if self.grounding is None or "evidence" in names else (*names, "evidence")
 
 
 class JudgeCheck(Check):

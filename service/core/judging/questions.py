@@ -121,7 +121,7 @@ class Question:
             *([_ASKED_AGAIN] if left_out else []),
             f"Reply with one JSON object alone: {_SKELETONS[self.judge.claims != 'none'].format(token=token)}",
         ]
-        system = task if self.ask.evidence is None else f"{task}\n\n{EVIDENCE}"
+        system = task if self.ask.grounding is None else f"{task}\n\n{EVIDENCE}"
         return Turn("system", system), Turn("user", "\n".join([*parts, boundary, "", *end]))
 
     def key(self, *, tenant: str, model: str, api_base: str | None, sample: int, form: str = "auto") -> str:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from service.core.grounding.reading import numbers
 from service.core.grounding.reading.languages import (
     ARTICLES,
-    HALVES,
+    DATA,
     HEDGES,
     MULTIPLIERS,
+    PARTS,
     SCALES,
+    Words,
     list_number_words,
-    split_words,
+    list_words,
 )
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
-from service.core.grounding.reading.moments import read_joined_day
 from service.core.grounding.reading.units import CURRENCIES, Unit, find_unit
 
 _CODES = "|".join(sorted([re.escape(name) for name in CURRENCIES if not name.islower()], key=len, reverse=True))
@@ -32,11 +33,11 @@ TAIL = re.compile(
     r"|[^\W\d_]+(?:-[^\W\d_]+)?(?:/(?:h|s|km|min))?[²³]?|[%‰€$£¥₹₩℃″\u2032]|°[ ]?[CF]?)"
 )
 _TOKEN = re.compile(r"[^\W_]\w*+(?:[-.:/@#+](?=[^\W_])\w++){0,40}+")
-_PERCENT_WORDS = split_words("percentage per por pour prozent prozentpunkte porcentuales")
-_DEGREES = split_words("degree degrees grad grados degrés °")
-_NOT_UNITS = split_words("in c f fr an a d t mi m2 hp won std mille pound nm kn yd")
+_PERCENT_WORDS = list_words("amounts", "percent")
+_DEGREES = list_words("amounts", "degrees")
+_NOT_UNITS = list_words("amounts", "not_units")
 """Spellings of units that in a text are mostly other words."""
-_SHORTENED = split_words("tsd mio mrd")
+_SHORTENED = list_words("amounts", "shortened")
 """Scale words that a full stop shortens."""
 _ONE_NUMBER = re.compile(r"\d{1,4}(?:s|st|nd|rd|th|er|e|º|ª|x|ish|%)?")
 _SHORT_PARTS = re.compile(r"\d{1,4}(?:[.,]\d{1,2})?[-/:]\d{1,4}(?:[.,]\d{1,2})?|\d{1,2}(?:[-/:]\d{1,2}){2,}")
@@ -73,16 +74,15 @@ def read_amount(text: str, at: int) -> Mention | None:
     readings = [one for number in written for one in _build(number.value + part, number.last_place, power, tail, loose)]
     code = normalize_code(digits)
     if len(code) >= 3 and "." not in digits and not tail.units:
-        day = read_joined_day(code)
-        readings += [Reading("code", code), *([Reading("day", day)] if day else [])]
+        readings.append(Reading("code", code))
     ordinal = not tail.units and _ORDINAL.match(text, match.end()) is not None
     return Mention(text[start : tail.end], start, tail.end, tuple(readings), hedged, ordinal)
 
 
 def _is_code(text: str, at: int, number: re.Match[str], tail: Tail) -> bool:
     """Whether what begins with a number goes on as something else: `4711-09321`, `747-8F`, but not `5-10`, `3rd` or `35-cent`."""
-    token = _TOKEN.match(text, at)
-    if token is None or token.end() <= tail.end or number["currency"]:
+    token = _TOKEN.match(text, at) if not number["currency"] else None
+    if token is None or token.end() <= tail.end:
         return False
     whole, rest = token.group(), token.group()[number.end() - at :]
     if _ONE_NUMBER.fullmatch(whole) or _SHORT_PARTS.fullmatch(whole):
@@ -167,15 +167,17 @@ def _build(value: float, last_place: float, power: float, tail: Tail, loose: flo
         yield Reading("number", base, unit.dimension, tolerance * unit.factor, unit.currency, size)
 
 
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
-             "tenth": 10}  # fmt: skip
+_ORDINALS = {word: n for n, word in enumerate(cast("str", DATA["ordinals"]).split(), 1)}
 
 
 @lru_cache(maxsize=8)
 def _compile_words(language: str) -> re.Pattern[str]:
-    tens = [f"{ten}-{rank}" for ten in _TENS for rank in _ORDINALS] if language == "en" else []
-    known = sorted({*list_number_words(language), *MULTIPLIERS[language], *HALVES, *tens}, key=len, reverse=True)
+    tens = (
+        [f"{ten}-{rank}" for ten in cast("Words", DATA["tens"])["en"].split() for rank in _ORDINALS]
+        if language == "en"
+        else []
+    )
+    known = sorted({*list_number_words(language), *MULTIPLIERS[language], *PARTS, *tens}, key=len, reverse=True)
     word = "|".join(map(re.escape, known))
     return re.compile(
         rf"(?:{word})(?:(?:[ -]|[ ](?:and|und|y|et)[ ](?:an?[ ])?)(?:{word})\b)*+\b(?!-|[ ](?:past|to|after|nach|vor)\b)",
@@ -192,7 +194,7 @@ def read_spelled_amount(text: str, at: int, language: str) -> Mention | None:
     rank = _ORDINALS.get(words[0].rpartition("-")[2]) if len(words) == 1 and text[at - 2 : at].lower() != "a " else None
     if rank is not None:
         rank += list_number_words("en").get(words[0].partition("-")[0], 0)
-        readings = (Reading("number", HALVES.get(words[0], float(rank)), "share" if words[0] in HALVES else "", 0.02),)
+        readings = (Reading("number", PARTS.get(words[0], float(rank)), "share" if words[0] in PARTS else "", 0.02),)
         return Mention(match.group(), at, end, (*readings, Reading("number", float(rank))), False, ordinal=True)
     share = _read_share(words, language)
     of_a = _OF_A.match(text, end) if share is not None else None
@@ -212,7 +214,7 @@ def read_spelled_amount(text: str, at: int, language: str) -> Mention | None:
 
 def _read_share(words: list[str], language: str) -> float | None:
     """Read `half`, `three quarters`, `dos tercios`: parts of a whole."""
-    if words[-1] not in HALVES or len(words) > 2:
+    if words[-1] not in PARTS or len(words) > 2:
         return None
     count = 1 if len(words) == 1 else list_number_words(language).get(words[0])
-    return None if count is None else count * HALVES[words[-1]]
+    return None if count is None else count * PARTS[words[-1]]

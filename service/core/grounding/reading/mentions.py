@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, NamedTuple
 
 from service.core.grounding.reading.moments import Day, Time
 
-Kind = Literal["number", "day", "time", "weekday", "code"]
+Kind = Literal["number", "day", "time", "code"]
 
 
 class Reading(NamedTuple):
     """One way to read a mention.
 
-    `value`: a number in the base unit of its dimension ("" where it has no unit), a day, a time, the number of a weekday, or a
+    `value`: a number in the base unit of its dimension ("" where it has no unit), a day, a time, or a
     code in lower case without separators. `tolerance` is half of one in the last place written, `written` the number without its
     unit.
     """
@@ -56,6 +57,14 @@ class Mention(NamedTuple):
     def dimension(self) -> str:
         """The dimension of its likeliest reading: `money`, `share`, `time`, `length`, ..., or ""."""
         return self.readings[0].dimension
+
+
+_DIGIT = re.compile(r"\d")
+
+
+def has_digit(text: str) -> bool:
+    """Whether a text has a digit."""
+    return _DIGIT.search(text) is not None
 
 
 def normalize_code(text: str) -> str:

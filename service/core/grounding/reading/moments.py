@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from service.core.grounding.reading.languages import MONTHS, NAMED_TIMES, RELATIVE_DAYS, list_number_words, split_words
+from service.core.grounding.reading.languages import MONTHS, NAMED_TIMES, list_number_words
 
 DAY_S = 86_400
 
@@ -154,7 +154,7 @@ _SPOKEN = re.compile(
     r"(?P<hour>\w+)",
     re.IGNORECASE,
 )
-_LATER = split_words("past after nach")
+_LATER = ("past", "after", "nach")
 
 
 def find_spoken_time(text: str, at: int, language: str) -> tuple[Time, int] | None:
@@ -200,21 +200,10 @@ def read_short_duration(text: str) -> float | None:
     ... )
     (3900.0, 1209600.0, 8100.0, 300.0)
     """
-    match = _ISO_DURATION.fullmatch(text) or _SHORT_DURATION.fullmatch(text)
+    match = (_SHORT_DURATION if text[:1].isdecimal() else _ISO_DURATION).fullmatch(text)
     if match is None or not any(match.groups()):
         return None
     return sum(float(part or 0) * size for part, size in zip(match.groups(), _DURATION_PARTS_S, strict=True))
-
-
-def read_joined_day(digits: str) -> Day | None:
-    """Return the day that eight digits give, or None.
-
-    >>> read_joined_day("20250503"), read_joined_day("20251399"), read_joined_day("123")
-    (Day(year=2025, month=5, day=3), None, None)
-    """
-    if len(digits) != 8 or not 1500 <= int(digits[:4]) < 2200:
-        return None
-    return build_day(int(digits[:4]), int(digits[4:6]), int(digits[6:])) if int(digits[6:]) else None
 
 
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?")
@@ -250,21 +239,3 @@ def read_epoch(value: float) -> tuple[Day, Time] | None:
         return None
     at = datetime.fromtimestamp(seconds, UTC)
     return Day(at.year, at.month, at.day), Time(at.hour * 3_600 + at.minute * 60 + at.second)
-
-
-def read_relative_day(word: str, language: str, today: date | None) -> Day | None:
-    """Return the day that `tomorrow` and the like mean, where today is told."""
-    days = RELATIVE_DAYS[language].get(word)
-    if days is None or today is None:
-        return None
-    found = today + timedelta(days=days)
-    return Day(found.year, found.month, found.day)
-
-
-def list_weekdays(number: float, today: date | None) -> list[Day]:
-    """Return the days that a weekday may mean: the last, the next, and the one after that; none where today is not told."""
-    if today is None:
-        return []
-    ahead = (int(number) - today.weekday()) % 7
-    found = [today + timedelta(days=days) for days in (ahead - 7, ahead, ahead + 7)]
-    return [Day(day.year, day.month, day.day) for day in found]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from service.core.grounding.reading.languages import ARTICLES, HALVES, MULTIPLIERS, list_number_words
+from service.core.grounding.reading.languages import ARTICLES, MULTIPLIERS, PARTS, list_number_words
 
 DIGITS = r"(?:\d{1,3}(?:[ \u00a0\u202f'\u2019]\d{3}){1,15}(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++){0,15}+)"
 """A run of digits and separators; spaces and apostrophes only before groups of three. More groups are more than MAX_DIGITS."""
 MAX_DIGITS = 30
 """Longer runs of digits are codes."""
 
+_PLAIN = re.compile(r"\d++(?:\.(\d{1,2}|\d{4,}))?|\d{1,3}(?:,\d{3})+\.(\d+)")
 _SPACES = re.compile(r"[ '\u2019\u00a0\u202f]")
 _GROUPED = re.compile(r"\d{1,3}(?:([.,])\d{3})(?:\1\d{3})*+(?:[.,]\d++)?|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d++)?")
 FRACTION_SIGNS = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3, "⅛": 0.125}
@@ -35,8 +36,8 @@ def read_digits(text: str) -> tuple[Number, ...]:
     """
     if len(text) > MAX_DIGITS:
         return ()
-    if text.isdecimal():
-        return (Number(float(text)),)
+    if plain := _PLAIN.fullmatch(text):
+        return (Number(float(text.replace(",", "")), 10.0 ** -len(plain[1] or plain[2] or "")),)
     groups = _SPACES.split(text)
     if any(len(re.split("[.,]", group)[0]) != 3 for group in groups[1:]) or (groups[1:] and len(groups[0]) > 3):
         return ()
@@ -89,8 +90,8 @@ def read_words(words: list[str], language: str) -> float | None:
         elif word in small:
             century = language == "en" and 10 <= group < 100 and small[word] >= 10  # nineteen twenty-four
             group = group * (100 if century else 1) + small[word]
-        elif word in HALVES and numbers:
-            group += HALVES[word]
+        elif word in PARTS and numbers:
+            group += PARTS[word]
         elif word not in _JOINTS:
             return None
         numbers += word not in _JOINTS

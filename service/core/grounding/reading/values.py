@@ -6,24 +6,21 @@ A mention may be read in several ways (`1,234`, `05/06/2024`, `4.30`): it is fou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from datetime import date
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from service.core.grounding.reading import moments
 from service.core.grounding.reading.amounts import TAIL, read_amount, read_spelled_amount
 from service.core.grounding.reading.languages import (
-    HALVES,
     LANGUAGES,
     MONTHS,
     MULTIPLIERS,
     NAMED_TIMES,
-    RELATIVE_DAYS,
-    WEEKDAYS,
+    PARTS,
     guess_language,
     list_number_words,
 )
-from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
+from service.core.grounding.reading.mentions import Mention, Reading, has_digit, normalize_code
 from service.core.grounding.reading.moments import Time
 from service.core.grounding.reading.units import CURRENCIES, find_unit
 from service.core.models.light import lazy
@@ -39,16 +36,14 @@ _START = re.compile(
 )
 _TOKEN = re.compile(r"[^\W_]\w*+(?:[-.:/@#+](?=[^\W_])\w++){0,40}+")
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++|(?:https?://|www\.)[^\s)>\]\"'*`]++")
-_DECADE = re.compile(r"(?:1[5-9]|20)\d0s")
 _BASED = re.compile(r"0[xX]([0-9a-fA-F]{1,12})|0b([01]{1,48})")
 _NO_CODES = ("UTC", "GMT", "Q1", "Q2", "Q3", "Q4", "H1", "H2")
 _MINUTES = re.compile(r"[ ]?m(?:in|\b)")
-_RATIO = re.compile(r"[ ](?:in|out of|von|sur|de cada|auf|of every|in every)[ ](?:the[ ])?|[ ]?[:/][ ]?")
 _JOINED = re.compile(r"[ ]?|,?[ ](?:and|und|y|et)[ ]|,[ ]")
 
 
-def find_values(text: str, today: date | None = None) -> list[Mention]:
-    """Return the values in the first 64,000 characters of a text, in order. `today`: what `tomorrow` counts from.
+def find_values(text: str) -> list[Mention]:
+    """Return the values in the first 64,000 characters of a text, in order.
 
     >>> [(m.text, m.kind) for m in find_values("HAT069 costs about $1.2k, or 5 % of it, on May 20th at 6 pm")]
     [('HAT069', 'code'), ('$1.2k', 'number'), ('5 %', 'number'), ('May 20th', 'day'), ('6 pm', 'time')]
@@ -56,14 +51,14 @@ def find_values(text: str, today: date | None = None) -> list[Mention]:
     [-3.5, 5400.0, 7200.0, 8100.0, 0.75]
     """
     text = text[:MAX_TEXT_CHARS]
-    return _relate(text, _Scanner(text, today).scan())
+    return _join(text, _Scanner(text).scan())
 
 
 class _Scanner:
     """Walks over a text from one place where a value may start to the next."""
 
-    def __init__(self, text: str, today: date | None) -> None:
-        self._text, self._today = text, today
+    def __init__(self, text: str) -> None:
+        self._text = text
 
     @lazy
     def _language(self) -> str:
@@ -86,71 +81,52 @@ class _Scanner:
         """Whether a value may start with a word."""
         return word.lower() in _list_heads(self._language) or word in CURRENCIES
 
-    def _read(self, at: int) -> Iterator[Mention]:
-        first = self._text[at]
+    def _read(self, at: int) -> Iterable[Mention]:
         token = _TOKEN.match(self._text, at)
-        if first.isalpha():
-            yield from self._read_word(at, token.group()) if token is not None else ()
-            return
-        if first.isdecimal():
+        whole = token.group() if token is not None else ""
+        if self._text[at].isalpha():
+            return self._read_word(at, whole)
+        if self._text[at].isdecimal():
             for read in (self._read_iso, self._read_clock, self._read_numeric_day, self._read_prose_day):
                 if found := read(at):
-                    yield from found
-                    return
-        if token is not None and _DECADE.fullmatch(token.group()):
-            decade = Reading("number", float(token.group()[:4]) + 4.5, "", 4.5)
-            yield Mention(token.group(), at, token.end(), (decade,), ordinal=True)
-            return
-        amount = read_amount(self._text, at)
-        if amount is not None:
-            hour = moments.read_hour(self._text, at, amount.readings[0].number)
-            yield amount._replace(readings=(*amount.readings, Reading("time", hour))) if hour is not None else amount
-        elif token is not None and not token.group().isdecimal():
-            yield from self._read_code(at, token.group())
+                    return found
+        amount = self._read_hour(at, read_amount(self._text, at))
+        return amount or (self._read_code(at, whole) if whole and not whole.isdecimal() else [])
 
-    def _read_word(self, at: int, whole: str) -> Iterator[Mention]:
-        word = whole.lower()
+    def _read_word(self, at: int, whole: str) -> Iterable[Mention]:
+        text, word, end = self._text, whole.lower(), at + len(whole)
         if "@" in whole or word.startswith(("http", "www.")):
-            address = _ADDRESS.match(self._text, at)
-            text = address.group().rstrip(".,;:!?") if address is not None else whole
-            yield _read_as(text, at, Reading("code", normalize_code(text)))
-        elif self._text[at + len(whole) :][:1] == "$" or whole in CURRENCIES or word == "kr":
-            amount = read_amount(self._text, at)
-            yield from [amount] if amount is not None else []
-        elif any(map(str.isdecimal, whole)):
-            yield from self._read_code(at, whole)
-        elif word in MONTHS:
-            yield from self._read_prose_day(at)
-        else:
-            yield from self._read_spelled(at, whole)
-
-    def _read_spelled(self, at: int, whole: str) -> Iterator[Mention]:
-        word = whole.lower()
-        spoken = moments.find_spoken_time(self._text, at, self._language)
-        if spoken is not None:
-            yield _read_as(self._text[at : spoken[1]], at, Reading("time", spoken[0]))
-            return
-        day = moments.read_relative_day(word, self._language, self._today)
+            address = _ADDRESS.match(text, at)
+            whole = address.group().rstrip(".,;:!?") if address is not None else whole
+            return [_read_as(whole, at, Reading("code", normalize_code(whole)))]
+        if text[end : end + 1] == "$" or whole in CURRENCIES or word == "kr":
+            return self._read_hour(at, read_amount(text, at))
+        if has_digit(whole):
+            return self._read_code(at, whole)
+        if word in MONTHS:
+            return self._read_prose_day(at)
+        if spoken := moments.find_spoken_time(text, at, self._language):
+            return [_read_as(text[at : spoken[1]], at, Reading("time", spoken[0]))]
         if word in NAMED_TIMES:
-            yield _read_as(whole, at, Reading("time", Time(NAMED_TIMES[word])))
-        elif word in WEEKDAYS and (len(word) > 3 or whole[:1].isupper()):
-            yield _read_as(whole, at, Reading("weekday", float(WEEKDAYS[word])))
-        elif day is not None:
-            yield _read_as(whole, at, Reading("day", day))
-        elif (amount := read_spelled_amount(self._text, at, self._language)) is not None:
-            hour = moments.read_hour(self._text, at, amount.readings[0].number)
-            yield amount._replace(readings=(*amount.readings, Reading("time", hour))) if hour is not None else amount
+            return [_read_as(whole, at, Reading("time", Time(NAMED_TIMES[word])))]
+        return self._read_hour(at, read_spelled_amount(text, at, self._language))
 
-    def _read_code(self, at: int, text: str) -> Iterator[Mention]:
-        seconds = moments.read_short_duration(text)
+    def _read_hour(self, at: int, amount: Mention | None) -> list[Mention]:
+        """Return an amount, which may be an hour, too."""
+        hour = moments.read_hour(self._text, at, amount.readings[0].number) if amount is not None else None
+        if amount is None or hour is None:
+            return [amount] if amount is not None else []
+        return [amount._replace(readings=(*amount.readings, Reading("time", hour)))]
+
+    def _read_code(self, at: int, text: str) -> list[Mention]:
+        seconds, coded = moments.read_short_duration(text), _BASED.fullmatch(text)
         code = Reading("code", normalize_code(text))
-        coded = _BASED.fullmatch(text)
         if coded is not None:
-            yield _read_as(text, at, code, Reading("number", float(int(coded[1] or coded[2], 16 if coded[1] else 2))))
-        elif seconds is not None:
-            yield _read_as(text, at, Reading("number", seconds, "time", 0.5, "", seconds), code)
-        elif not text.startswith(_NO_CODES):
-            yield _read_as(text, at, code)
+            number = float(int(coded[1] or coded[2], 16 if coded[1] else 2))
+            return [_read_as(text, at, code, Reading("number", number))]
+        if seconds is not None:
+            return [_read_as(text, at, Reading("number", seconds, "time", 0.5, "", seconds), code)]
+        return [_read_as(text, at, code)] if not text.startswith(_NO_CODES) else []
 
     def _read_iso(self, at: int) -> list[Mention]:
         match = moments.ISO.match(self._text, at)
@@ -227,8 +203,8 @@ def _list_heads(language: str = "") -> frozenset[str]:
     """List the words with which a value may start in a language, or in any: few texts have one, so few need a guess."""
     if not language:
         return frozenset[str]().union(*map(_list_heads, LANGUAGES))
-    spelled = (*list_number_words(language), *MULTIPLIERS[language], *HALVES)
-    known = (*spelled, *MONTHS, *WEEKDAYS, *NAMED_TIMES, *RELATIVE_DAYS[language], "kr", "http", "https")
+    spelled = (*list_number_words(language), *MULTIPLIERS[language], *PARTS)
+    known = (*spelled, *MONTHS, *NAMED_TIMES, "kr", "http", "https")
     return frozenset([word[0] for word in map(_FIRST.match, known) if word is not None])
 
 
@@ -236,48 +212,32 @@ def _read_as(text: str, at: int, *readings: Reading) -> Mention:
     return Mention(text, at, at + len(text), readings)
 
 
-def _relate(text: str, mentions: Iterator[Mention]) -> list[Mention]:
-    """Join the parts of a duration, and read `one in five` as a share."""
+def _join(text: str, mentions: Iterator[Mention]) -> list[Mention]:
+    """Join the parts of an amount: of a duration, of a price in whole units and cents."""
     found: list[Mention] = []
     for mention in mentions:
-        before = found[-1] if found else None
-        if before is None or mention.kind != "number" or before.kind != "number":
-            found.append(mention)
-            continue
-        between = text[before.end : mention.start]
-        one, other = before.readings[0], mention.readings[0]
-        parts = next(
-            filter(None, (_join_parts(one, each) for one in before.readings for each in mention.readings)), None
-        )
-        if parts is not None and _JOINED.fullmatch(between):
-            joined = (parts, *[one for one in mention.readings if one.kind == "time"])
-            found[-1] = Mention(text[before.start : mention.end], before.start, mention.end, joined, before.hedged)
-            continue
-        if other.number and not other.dimension and not one.dimension and _RATIO.fullmatch(between):
-            share = Reading("number", one.number / other.number, "share", 0.02)
-            found[-1] = before._replace(readings=(*before.readings, share))
-            found.append(mention._replace(readings=(*mention.readings, share)))
-            continue
+        before = found[-1] if found and mention.kind == found[-1].kind == "number" else None
+        if before is not None and _JOINED.fullmatch(text, before.end, mention.start):
+            pairs = ((one, other) for one in before.readings for other in mention.readings)
+            parts = next(filter(None, (_join_parts(one, other) for one, other in pairs)), None)
+            if parts is not None:
+                joined = (parts, *[one for one in mention.readings if one.kind == "time"])
+                found[-1] = Mention(text[before.start : mention.end], before.start, mention.end, joined, before.hedged)
+                continue
         found.append(mention)
     return found
 
 
-_LESSER = {3_600.0: 60.0, 0.3048: 0.0254, 453.59237: 28.349523125, 1_000.0: 1.0}
-"""What is counted after a unit without being named: `5 ft 11`, `2 kg 350`."""
-
-
 def _join_parts(one: Reading, other: Reading) -> Reading | None:
     """Add up two numbers that are parts of one amount, such as hours and minutes: the second is less than one of the first."""
-    if not one.written or not one.dimension or one.kind != other.kind:
+    if not one.written or one.dimension in ("", "share", "temperature", "rate") or one.kind != other.kind:
         return None
-    size, unit = other.number, one.factor
-    if not other.dimension and one.dimension in ("time", "length", "mass") and other.number > 1:
-        size *= _LESSER.get(round(unit, 9), 0.0)
+    size, unit, is_money = other.number, one.factor, one.dimension == "money"
+    if not other.dimension and unit == 3_600:  # `2 h 15`
+        size *= 60
     elif one.dimension != other.dimension or other.currency not in ("", one.currency):
         return None
-    if not 0 < size < (1 if one.dimension == "money" else unit) or one.dimension in ("share", "temperature", "rate"):
-        return None
-    if one.dimension == "money" and one.number < 1:
+    if not 0 < size < (1 if is_money else unit) or (is_money and one.number < 1):
         return None
     tolerance = other.tolerance * size / other.number
     return Reading("number", one.number + size, one.dimension, tolerance, one.currency, one.written + size / unit)
