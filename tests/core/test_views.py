@@ -8,8 +8,10 @@ from typing import Any, get_args
 
 import pytest
 from hypothesis import given
+from pydantic import TypeAdapter
 
 from service import plan
+from service.core.grounding.origins import Grounded
 from service.core.judging.focus import PartName, render_part
 from service.core.judging.judges import Ask, Judge
 from service.core.trace import Trace
@@ -19,6 +21,7 @@ from tests.core.strategies import traces
 FILE = Path(__file__).parents[1] / "data" / "judges" / "views.yaml"
 TABLE: dict[str, Any] = read_yaml(FILE.read_text("utf-8"), source=FILE.name)  # type: ignore[assignment]
 JUDGE = Judge.model_validate({"id": "j", "level": "step", "question": "Is it?", "scale": {"yes": 1, "no": 0}})
+GROUNDED = TypeAdapter(tuple[Grounded, ...])
 VIEWS: tuple[PartName, ...] = get_args(PartName)
 
 
@@ -31,7 +34,8 @@ TRACES = {name: read(trace) for name, trace in TABLE["traces"].items()}
 
 @pytest.mark.parametrize("case", TABLE["cases"], ids=lambda case: case["name"])
 def test_a_view_at_a_moment(case: dict[str, Any]) -> None:
-    found = render_part(case["show"], TRACES[case.get("trace", "shop")], Ask("c", JUDGE, **case["at"]))
+    at = {name: GROUNDED.validate_python(value) if name == "grounding" else value for name, value in case["at"].items()}
+    found = render_part(case["show"], TRACES[case.get("trace", "shop")], Ask("c", JUDGE, **at))
     assert found == case["want"]
     assert json.dumps(found) == json.dumps(case["want"])  # the order of keys too
 

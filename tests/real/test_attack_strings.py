@@ -11,6 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from service import Plan, conclude, plan
+from service.core.grounding.origins import Grounded
 from service.core.judging.focus import PartName
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.prompts import Completion, Usage
@@ -82,7 +83,8 @@ def asked(slot: str, text: str) -> Question:
         }
     ).trace
     value = {at("value"): [at("value")]}
-    return build_question(Ask("it", JUDGE, 1, name, 1, "/steps/1/call", at("words"), value, [at("evidence")]), trace)
+    found = Grounded(at("evidence"), at("evidence"), "nowhere")
+    return build_question(Ask("it", JUDGE, 1, name, 1, "/steps/1/call", at("words"), value, (found,)), trace)
 
 
 def failures(question: Question, rubric: str, after: list[str]) -> Iterator[str]:

@@ -204,7 +204,9 @@ class Supervisor:
         self._thread.start()
 
     def end(self) -> None:
-        """Tell the worker to end."""
+        """Tell the worker to end, once: a second signal may find its loop half closed."""
+        if self._stopping.is_set():
+            return
         self._stopping.set()
         if self._process is not None:
             self._process.terminate()
