@@ -70,6 +70,8 @@ class Transcript:
         """Names the trace, if the source says it elsewhere than in `id`."""
         self.state: Mapping[str, object] | None = None
         """What holds the initial and the final state, if that is not `state`."""
+        self.decoded = False
+        """Whether the source has looked for calls in its texts itself, and says that there are none."""
         self.sparse = False
         """Whether the source leaves out what it did not capture: a call without arguments had some."""
         self.hosted: Sequence[str] = ()
@@ -169,7 +171,8 @@ class Transcript:
         answers, orphans = self.answers, ()
         if self.results:
             answers, orphans = pair(self.steps, self.results, answers)
-        self._note_text_calls(tools)
+        if not self.decoded:
+            self._note_text_calls(tools)
         self._drop_losses(answers)
         if not self._closed and self._is_last() and not (self.messages[-1].text or self.is_calling()):
             self.end_with(Ending(EMPTY, f"/messages/{len(self.messages) - 1}"))

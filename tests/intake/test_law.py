@@ -290,3 +290,16 @@ def test_no_call_is_lost_beside_what_is_read_of_spans(
     except InputError:
         return
     assert accounts_for(trace, "planted")
+
+
+def test_what_a_leaderboard_decoded_to_no_call_is_its_answer() -> None:
+    trace = {
+        "format": "bfcl",
+        "question": "?",
+        "functions": [{"name": "f"}],
+        "result": "Use this: ```python\nf(a=1)\n```",
+    }
+    assert [bool(read_trace(INPUT.validate_python(trace | more)).unread) for more in ({}, {"calls": None})] == [
+        True,
+        False,
+    ]

@@ -204,6 +204,7 @@ def _read_written(out: Transcript, result: str) -> None:
 def _read_decoded(out: Transcript, calls: JsonValue, result: JsonValue) -> None:
     if isinstance(result, str) and not calls:
         out.say("assistant", result)
+        out.decoded = calls is None
         if calls is not None and (looks_like_calls(result) or any(list_possible_calls(parse_text(result), ""))):
             out.note_unread("call", "/result", "a call in the output, which was decoded to none,")
     elif calls is not None:
