@@ -184,7 +184,9 @@ def test_an_import_is_labelled_on(client: PlayedClient) -> None:
 def test_an_import_says_what_is_new(client: PlayedClient) -> None:
     """Labels first, predictions later; then the same again, and another answer to what has one."""
     rows = [item(n) for n in range(3)]
-    said = [{"id": row["id"], "criterion": row["criterion"], "raw": 0.5} for row in rows]
+    said = [
+        {"id": row["id"], "criterion": row["criterion"], "raw": 0.5, "model": f"m{n % 2}"} for n, row in enumerate(rows)
+    ]
     other = [{**one, "raw": 1.0} for one in said]
     sent = [(rows, (3, 3, 0)), ([*rows, *said], (0, 0, 3)), ([*rows, *said], (0, 0, 0)), ([*rows, *other], (0, 0, 0))]
     for lines, new in sent:
@@ -192,6 +194,7 @@ def test_an_import_says_what_is_new(client: PlayedClient) -> None:
         assert (got["items"], got["labels"], got["predictions"]) == (3, 3, len(lines) - 3)
         assert tuple(got["new"].values()) == new
     [judged] = client("GET", "/v1/judges").json["data"]
+    assert judged["models"] == ["m0", "m1"]
     assert (judged["passes"]["items"], judged["fails"]["items"]) == (0, 3)  # .5 is below every judge's threshold of .75
 
 

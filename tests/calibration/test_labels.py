@@ -164,6 +164,17 @@ def test_the_command_joins_traces_by_id(tmp_path: Path, capsys: pytest.CaptureFi
     assert not weak.exists()
 
 
+def test_the_command_names_ties_that_nobody_decides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "labels.csv"
+    rows = ["trace_id,annotator,verdict", "t1,ana,pass", "t1,ben,fail", "t2,ana,pass", "t2,ben,pass", "t3,ana,fail"]
+    table.write_text("\n".join(rows) + "\n")
+    assert main(["calibrate", "import", str(table), "--out", str(tmp_path / "out.jsonl")]) == 0
+    assert (
+        "1 item with as many passes as fails, whose first label counts unless one decides: t1"
+        in capsys.readouterr().err
+    )
+
+
 def test_a_column_for_something_that_is_not_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "labels.csv"
     table.write_text("trace_id,who,verdict\nt1,ana,pass\n")

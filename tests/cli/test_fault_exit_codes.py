@@ -108,3 +108,17 @@ def test_verbose_shows_what_the_judge_said(run: Run, faulty: Provider, monkeypat
     said = " ".join(run(*COMMANDS["score"], "-v").out.split())
     assert "judged verdict what the judge said" in said
     assert "result_groundedness pass grounded by some-judge, uncalibrated: " in said
+
+
+def test_what_no_judge_can_be_asked_about_is_told_once(
+    run: Run, faulty: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/some-judge")
+    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", faulty.base())
+    bare = {name: LABELLED[name] for name in ("criterion", "labels")}
+    lines = [json.dumps(bare | {"id": f"i{n}", "group": f"i{n}"}) + "\n" for n in range(9)]
+    Path("labels.jsonl").write_text("".join(lines), "utf-8")
+    ran = run(*COMMANDS["judge"])
+    assert (ran.code, ran.err.count("not judged:")) == (5, 1)
+    assert "and 4 more: " in ran.err
+    assert "9 items with neither trace nor answer" in ran.err

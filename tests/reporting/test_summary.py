@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from service import InputError, Report, report_json
 from service.core.outcome import PERFECT, Errored, Outcome, Skipped
+from service.core.report import CalibrationCounts
 from service.reporting.summaries import (
     read_report,
     render_json,
@@ -90,6 +91,17 @@ def test_few_no_call_cases_are_warned_of_at_ten_per_cent() -> None:
         return any(w.code == "few_no_call" for w in summarize_reports([*none, *some]).warnings)
 
     assert [told(0, 3), told(1, 10), told(1, 9), told(2, 9)] == [True, True, False, False]
+
+
+def test_what_no_fit_speaks_for_is_warned_of() -> None:
+    report = report_of({"id": "n", "expected": {"calls": "none"}, "calls": []})
+    judged = [replace(report, calibration=CalibrationCounts(2, n, 2 - n, 0)) for n in (0, 1, 2)]
+    told = [
+        [w.message for w in summarize_reports(some).warnings if w.code == "uncalibrated"]
+        for some in (judged, judged[2:])
+    ]
+    assert ["3 of 6 judged outcomes are uncalibrated" in message for [message] in told[:1]] == [True]
+    assert told[1] == []
 
 
 def test_tags_choose_slices_and_an_unknown_one_is_told() -> None:

@@ -73,10 +73,7 @@ _ITEMS: Mapping[str, Speaker] = {"instructions": "system", "input": "user", "out
 
 @Format(score=40, signs=("messages[]", "choices[]", "chunks[]"))
 def openai(record: Cursor) -> Tools:
-    """A conversation in the form of Chat Completions: `messages`, then the reply in `choices` or, streamed, in `chunks`.
-
-    `sample`: which of several choices is read, from 0.
-    """
+    """A conversation of Chat Completions: `messages`, then `choices` (`sample`: which, from 0) or, streamed, `chunks`."""
     if record.peek("messages") is None and not (record.peek("choices") or record.peek("chunks")):
         raise InputError.at("/messages", "required if there are no choices")
     read_said(record, {"messages": "user"}, strict=True)
