@@ -312,7 +312,7 @@ from pathlib import Path
 from service.asking.cache.disk import DiskCache
 
 folder, deed = Path(sys.argv[1]), sys.argv[2]
-cache = DiskCache(folder, ttl=1e6, max_bytes=2**30, patience=30.0, rest=0)
+cache = DiskCache(folder, ttl=1e6, max_bytes=2**30, timeout=100.0, patience=110.0, rest=0)
 
 def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -342,7 +342,7 @@ def child(folder: Path, deed: str, code: str = CHILD) -> subprocess.Popen[str]:
 
 
 def told(process: subprocess.Popen[str]) -> list[object]:
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     return json.loads(out)
 
@@ -358,8 +358,8 @@ def test_a_full_disk_is_misses_and_what_waited_is_written_when_there_is_room(
 
 
 def test_several_processes_share_a_folder(tmp_path: Path) -> None:
-    for process in [child(tmp_path, "write") for _ in range(3)]:
-        assert told(process) == [None, False, True, 0]
+    processes = [child(tmp_path, "write") for _ in range(3)]
+    assert [told(process) for process in processes] == [[None, False, True, 0]] * 3
     assert execute(tmp_path, "SELECT count(*) FROM Cache") == [(300,)]
 
 
