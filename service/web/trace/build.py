@@ -132,7 +132,17 @@ class _Builder(NamedTuple):
             more_problems=max(0, len(problems) - MAX_PROBLEMS),
             first_failing=first,
             open=list_open_views(report, parts),
-            stages=tuple(_list_stages(report)),
+            stages=tuple(
+                [
+                    StageView(
+                        one.stage,
+                        one.verdict,
+                        one.score if is_measured(report, one) else None,
+                        one.stage == report.first_failing_stage,
+                    )
+                    for one in report.stages
+                ]
+            ),
             strip=strip,
             strip_left_out=len(report.steps) - len(strip),
             steps=len(report.steps),
@@ -343,12 +353,6 @@ def _list_loud(outcomes: Sequence[OutcomeView]) -> Sequence[OutcomeView]:
 def _find_sign(verdict: StepVerdict, error: str) -> Verdict:
     """Find the sign of a step: a call whose result is an error gets no tick, even if it was the right call."""
     return "warn" if error and verdict.verdict == "pass" else verdict.verdict
-
-
-def _list_stages(report: Report) -> Iterator[StageView]:
-    for one in report.stages:
-        score = one.score if is_measured(report, one) else None
-        yield StageView(one.stage, one.verdict, score, one.stage == report.first_failing_stage)
 
 
 def _describe_briefly(step: Step) -> str:
