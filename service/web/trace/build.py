@@ -120,6 +120,7 @@ class _Builder(NamedTuple):
         expected_state = None if self.scored.expectation is None else self.scored.expectation.state
         if trace is not None and (trace.state is not None or expected_state is not None):
             state = tuple(StateComparer(trace.state or State(), expected_state).list_rows())
+        scores = {one.stage: one.score for one in report.stages if is_measured(report, one)}
         return TraceView(
             name=escape_invisible(self.scored.name or report.trace_id or "trace"),
             prefix=self.prefix,
@@ -134,12 +135,7 @@ class _Builder(NamedTuple):
             open=list_open_views(report, parts),
             stages=tuple(
                 [
-                    StageView(
-                        one.stage,
-                        one.verdict,
-                        one.score if is_measured(report, one) else None,
-                        one.stage == report.first_failing_stage,
-                    )
+                    StageView(one.stage, one.verdict, scores.get(one.stage), one.stage == report.first_failing_stage)
                     for one in report.stages
                 ]
             ),
