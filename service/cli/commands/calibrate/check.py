@@ -12,10 +12,10 @@ from typer import Option
 from service.calibration.drift import CHECK_VERSION, CheckReport, JudgeDrift, check_judge, draw_sample
 from service.calibration.figures import HeldOutItem
 from service.calibration.labels import LabelledItem, LabelledSet
-from service.calibration.options import SEED
 from service.calibration.report.wording import show_number
 from service.calibration.report_predictions import UnansweredItem, find_check
 from service.calibration.results import CalibrationReport, JudgeReport
+from service.calibration.splits import SEED
 from service.cli import options
 from service.cli.calibrating import (
     JudgedRubric,
