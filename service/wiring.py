@@ -49,7 +49,7 @@ def build_engine(
 ) -> Engine:
     """Build the engine with the packaged and the user's rubrics, and the user's fits.
 
-    `database`: where each tenant's use per day is counted; None: nowhere. `gates`: as in `build_judging`.
+    `database`: where each tenant's use per day is counted; None: nowhere. `make_gate`: as in `build_judging`.
 
     RubricError or SettingsError if one of them cannot be used.
     """

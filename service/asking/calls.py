@@ -1,4 +1,4 @@
-"""One call to a model with everything around it: the provider gate, the deadline, the reservation, and the only retry loop."""
+"""One call to a model with everything around it: the provider gate, the deadline, the reservation, and the retries."""
 
 from __future__ import annotations
 

@@ -9,13 +9,12 @@ import pytest
 from pydantic import TypeAdapter
 
 from service import InputError, score
+from service.core.critics import Critic
 from service.core.expectations.expectation import Expectation
 from service.core.expectations.templates import has_matcher
+from service.core.models.kinds import list_kinds
 
-KNOWN = (
-    "any_of, contains, datetime, exact, json_similar, natural_language, numeric, one_of, pattern, prefix, present, range, "
-    "same_text, shape, similar, suffix"
-)
+KNOWN = ", ".join(sorted(list_kinds(Critic)))
 EXPECTATION: TypeAdapter[Expectation] = TypeAdapter(Expectation)
 
 

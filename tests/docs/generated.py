@@ -1,6 +1,6 @@
 """The parts of pages that the code knows: tables and sections between `<!-- generated: NAME -->` and `<!-- end -->`.
 
-`python -m tests.docs.generated` writes them; test_generated.py fails if one is not what it would write.
+`python -m tests.docs.generated` writes them; test_tables.py fails if one is not what it would write.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from zlib import crc32
 
 from service.cli import main
 from service.reading import packaged_files
@@ -127,10 +128,11 @@ def _evidence() -> Named:
 
 
 def _critics() -> Named:
-    for number, entry in enumerate(_load("critics", "cases.yaml")):
+    for entry in _load("critics", "cases.yaml"):
         calls = [("f", {"a": row[0]}) for row in entry["rows"]]
         expected = {"calls": [{"tool": "f", "args": {"a": entry["critic"]}} for _ in calls]}
-        yield f"critic: {number} {entry['critic']['kind']}", {"trace": _trace(calls), "expected": expected}
+        name = f"critic: {entry['critic']['kind']} {crc32(json.dumps(entry, default=str).encode()):08x}"  # wherever it stands
+        yield name, {"trace": _trace(calls), "expected": expected}
 
 
 def _schemas() -> Named:
