@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import cache, partial
+from functools import cache
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 from weakref import finalize
@@ -88,19 +88,13 @@ class Engine:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_lock = Lock()
 
-    def copy_without_fits(self) -> Engine:
-        """Return the same engine without fits: values are then the judges' own, and none is left to a human to label."""
-        return Engine(
-            self.registry, self.sandboxes, self.judging, judges=self.judges, ask_limits=self.ask_limits, days=self.days
-        )
-
-    def copy_over(self, judging: Judging) -> Engine:
-        """Return the same engine over another judging."""
+    def copy(self, *, judging: Judging | None = None, fits: Collection[Fit] | None = None) -> Engine:
+        """Return the same engine over another judging, or with other fits."""
         return Engine(
             self.registry,
             self.sandboxes,
-            judging,
-            self.fits,
+            judging or self.judging,
+            self.fits if fits is None else fits,
             judges=self.judges,
             ask_limits=self.ask_limits,
             days=self.days,
@@ -116,11 +110,8 @@ class Engine:
         judges = [*self.registry.judges.values(), *[judge for rubric in self.registry for judge in rubric.judges]]
         evidence = _list_evidence(self.registry)
         targets = self.judging.judges
-        return list(
-            warn_unfitted(
-                self.fits if fits is None else fits, judges, targets.list_models, evidence, route=targets.route
-            )
-        )
+        fits = self.fits if fits is None else fits
+        return list(warn_unfitted(fits, judges, targets.list_models, evidence, route=targets.route))
 
     async def flush(self) -> None:
         """Wait until the answers of judges are kept where they outlive this process."""
@@ -231,16 +222,25 @@ class Engine:
 
         `repeat`: how many times the same was asked before, from 0; the cache tells the repeats apart.
         """
-        mode = self.choose_mode(request)
-        if self.judging is None or mode in ("off", "none"):
-            report = conclude(plan, tags=request.tags, mode=mode)
-        else:
-            self._admit_models(request, plan.rubric)
-            self.ask_limits.admit_budget(request.budget_usd)
-            budget = spending or self.build_spending(request, tenant)
-            answer = partial(self.judging.answer, mode=mode, spending=budget, tenant=tenant, repeat=repeat)
-            report = await self._judge(request, plan, self.judging, answer, mode, budget)
-            _raise_spent(budget)
+        mode, judging, model = self.choose_mode(request), self.judging, request.judge_model
+        if judging is None or mode in ("off", "none"):
+            return add_executed_score(conclude(plan, tags=request.tags, mode=mode), plan)
+        self._admit_models(request, plan.rubric)
+        self.ask_limits.admit_budget(request.budget_usd)
+        self.ask_limits.admit_questions(plan.asks)
+        if isinstance(self.fits, LiveFits):
+            await self.fits.refresh()
+        fits, budget = tuple(self.fits), spending or self.build_spending(request, tenant)
+        votes = await judging.answer(
+            plan.asks, plan.trace, mode=mode, model=model, spending=budget, tenant=tenant, repeat=repeat
+        )
+        if request.on_judge_error == "error":
+            _raise_fault(votes, budget)
+        blocked = [one.ask for one in plan.blocked_asks] if mode != "cached" else []
+        estimates = await judging.estimate(blocked, plan.trace, model=model)
+        spent = budget.sum_spent() if budget.calls else None
+        report = conclude(plan, votes, tags=request.tags, mode=mode, estimates=estimates, fits=fits, spent=spent)
+        _raise_spent(budget)
         return add_executed_score(report, plan)
 
     def build_spending(self, request: ScoreRequest, tenant: str, parent: Spending | None = None) -> Spending:
@@ -251,28 +251,6 @@ class Engine:
         limits = [usd for usd in (request.budget_usd, self.ask_limits.max_usd) if usd is not None]
         within = [] if self.days is None else [self.days.get_spending(tenant)]
         return Spending(min(limits, default=None), within=[*within, *([] if parent is None else [parent])])
-
-    async def _judge(
-        self,
-        request: ScoreRequest,
-        plan: Plan,
-        judging: Judging,
-        answer: Callable[..., Awaitable[Mapping[str, tuple[Vote, ...]]]],
-        mode: JudgeMode,
-        budget: Spending,
-    ) -> Report:
-        model, trace = request.judge_model, plan.trace
-        if isinstance(self.fits, LiveFits):
-            await self.fits.refresh()
-        self.ask_limits.admit_questions(plan.asks)
-        fits = tuple(self.fits)
-        votes = await answer(plan.asks, trace, model=model)
-        if request.on_judge_error == "error":
-            _raise_fault(votes, budget)
-        blocked = [one.ask for one in plan.blocked_asks] if mode != "cached" else []
-        estimates = await judging.estimate(blocked, trace, model=model)
-        spent = budget.sum_spent() if budget.calls else None
-        return conclude(plan, votes, tags=request.tags, mode=mode, estimates=estimates, fits=fits, spent=spent)
 
     def asks_judges(self, request: ScoreRequest) -> bool:
         """Whether judges are asked; raises InputError as `choose_mode` does."""

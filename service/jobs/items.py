@@ -104,7 +104,7 @@ class ItemScorer:
         Labelled items are judged without the installed fits: their judges are about to be fitted anew.
         """
         self._engine = engine
-        self._unfitted = engine.copy_without_fits()
+        self._unfitted = engine.copy(fits=())
         self._limits = limits
         self._read = read
         self._apart = apart
@@ -115,7 +115,7 @@ class ItemScorer:
 
     def copy_over(self, judging: Judging) -> ItemScorer:
         """Return the same scorer over another judging."""
-        return ItemScorer(self._engine.copy_over(judging), self._limits, read=self._read, apart=self._apart)
+        return ItemScorer(self._engine.copy(judging=judging), self._limits, read=self._read, apart=self._apart)
 
     def begin(self, items: Iterable[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
         """Run code over items: return outcomes, or items that must wait. Blocks, so call it in a thread."""
