@@ -361,7 +361,9 @@ def _load() -> Library:
         import_module("service.outbound.transport")
         # What the library would import in its first call is a second's work on the event loop. Sends nothing.
         message = {"role": "user", "content": "Hello"}
-        library.completion(model="openai/nothing", messages=[message], mock_response="Hello", max_retries=0)
+        for provider in ("openai", "hosted_vllm"):
+            library.completion(model=f"{provider}/m", messages=[message], mock_response="Hello", max_retries=0)
+        import_module("litellm.litellm_core_utils.default_encoding")
         # The first call of an Anthropic model would fetch this table; read now, it comes from the package.
         import_module("litellm.anthropic_beta_headers_manager").get_unsupported_headers("anthropic")
     silence(_QUOTING_LOGGERS)  # the import has given them handlers
