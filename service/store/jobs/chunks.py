@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -70,20 +70,20 @@ class Chunks:
 
     # Claims.
 
-    def claim(self, *, idle: bool = True) -> ClaimedChunk | Literal["alone"] | None:
+    def claim(self, *, idle: bool = True, besides: Collection[str] = ()) -> ClaimedChunk | Literal["alone"] | None:
         """Claim the next chunk; None if none is due.
 
         Next is the tenant with the fewest running chunks, of its batches the one with the fewest, of these the oldest.
         `idle`: whether this worker runs no chunk, so that one that must run alone may begin. "alone" if it is not and such a
-        chunk is next: it lets the others end first.
+        chunk is next: it lets the others end first. `besides`: tenants whose chunks are left.
         """
-        batch = next(iter(self.database.read_column(self._build_pick())), None)
+        batch = next(iter(self.database.read_column(self._build_pick(besides))), None)
         if batch is None:
             return None
         with self.database.begin() as connection:
             return self._claim(connection, batch, idle=idle)
 
-    def _build_pick(self) -> sa.Select[str]:
+    def _build_pick(self, besides: Collection[str]) -> sa.Select[str]:
         busy = (
             sa.select(CHUNKS.c.batch, BATCHES.c.tenant, sa.func.count().label("n"))
             .join_from(CHUNKS, BATCHES, CHUNKS.c.batch == BATCHES.c.id)
@@ -96,6 +96,7 @@ class Chunks:
         of_batch = count.where(busy.c.batch == BATCHES.c.id).correlate(BATCHES).scalar_subquery()
         due = sa.exists().where(CHUNKS.c.batch == BATCHES.c.id, *self._match_due())
         chosen = sa.select(BATCHES.c.id).where(BATCHES.c.status.in_(RUNNING_STATUSES), due)
+        chosen = chosen.where(BATCHES.c.tenant.not_in(besides)) if besides else chosen
         return chosen.order_by(of_tenant, of_batch, BATCHES.c.id).limit(1)
 
     def _match_due(self) -> list[sa.ColumnElement[bool]]:
