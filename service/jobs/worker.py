@@ -37,6 +37,12 @@ DUTY_KINDS: tuple[DutyKind, ...] = ("finish", "notice")
 POLL_S = 0.1
 """Seconds between looks for chunks while there are none."""
 
+NEWCOMER_POLL_S = 0.5
+"""The same while the worker has its fill: then only for a tenant of whom it runs none, who need not wait for a chunk to end."""
+
+MAX_NEWCOMERS = 4
+"""Chunks of such tenants, beyond the worker's fill."""
+
 DUTY_POLL_S = 0.2
 """Seconds between looks for batches to end, and for notices."""
 
@@ -108,15 +114,17 @@ class Worker:
     async def _claim_chunks(self) -> None:
         while not self._stopping:
             self._freed.clear()
-            if len(self._running) >= self._most or any(chunk.runs_alone for chunk in self._running):
+            room = self._most - len(self._running)
+            if room <= -MAX_NEWCOMERS or any(chunk.runs_alone for chunk in self._running):
                 await self._freed.wait()
                 continue
-            chunk = await self._insist(partial(self.chunks.claim, idle=not self._running))
+            tenants = {chunk.tenant for chunk in self._running} if room <= 0 else frozenset[str]()
+            chunk = await self._insist(partial(self.chunks.claim, idle=not self._running, besides=tenants))
             if isinstance(chunk, ClaimedChunk):
                 self._start(self._running, chunk, self._runner.run(chunk))
             else:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._freed.wait(), POLL_S)
+                    await asyncio.wait_for(self._freed.wait(), POLL_S if room > 0 else NEWCOMER_POLL_S)
 
     async def _claim_duties(self) -> None:
         while not self._stopping:

@@ -86,7 +86,7 @@ class BoundTransport(httpx.AsyncBaseTransport):
         answer = await _get_session(self._find_tls).request(
             request.method,
             URL(str(request.url), encoded=True),
-            headers={**request.headers, "accept-encoding": "identity"},  # so that no reply hides its size
+            headers=dict(request.headers.items()) | {"accept-encoding": "identity"},  # so that no reply hides its size
             data=await request.aread() or None,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(connect=notes.bounds.connect_s),

@@ -103,6 +103,12 @@ def _serve(make: Callable[[], Any], sock: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[sock])
 
 
+def read_cpu(pid: int | None) -> float:
+    """Seconds of processor time that a process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class _Served:
     """A server process on a free port, pinned to one core."""
 
@@ -114,11 +120,6 @@ class _Served:
         self.port = self.sock.getsockname()[1]
         context = multiprocessing.get_context("fork")
         self.process = context.Process(target=_serve, args=(make, self.sock), daemon=True)
-
-    def read_cpu(self) -> float:
-        """Seconds of processor time that the process has taken."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text("ascii").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def __enter__(self) -> int:
         self.process.start()
@@ -148,7 +149,7 @@ def load(make: Callable[[], Any], path: str, bodies: Sequence[bytes]) -> Load:
     """The same with the processor time that they take the server."""
     server = _Served(make)
     with server as port:
-        return asyncio.run(_load(port, [_http(path, body) for body in bodies], server.read_cpu))
+        return asyncio.run(_load(port, [_http(path, body) for body in bodies], lambda: read_cpu(server.process.pid)))
 
 
 def _http(path: str, body: bytes) -> bytes:
@@ -195,7 +196,7 @@ async def _arrive(port: int, messages: Sequence[bytes], per_second: float) -> li
     return waits
 
 
-async def _load(port: int, messages: Sequence[bytes], read_cpu: Callable[[], float]) -> Load:
+async def _load(port: int, messages: Sequence[bytes], cpu: Callable[[], float]) -> Load:
     """A closed loop of a few connections, after a warm-up."""
     done = 0
 
@@ -217,6 +218,6 @@ async def _load(port: int, messages: Sequence[bytes], read_cpu: Callable[[], flo
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, set(range(1, os.cpu_count() or 1)) or {0})
     await run(1.0)
-    done, before, start = 0, read_cpu(), time.perf_counter()
+    done, before, start = 0, cpu(), time.perf_counter()
     await run(SECONDS)
-    return Load(done / (time.perf_counter() - start), 1e6 * (read_cpu() - before) / done)
+    return Load(done / (time.perf_counter() - start), 1e6 * (cpu() - before) / done)

@@ -25,7 +25,7 @@ from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine
 from service.reading.request import ScoreRequest, read_request
 from service.registry import Registry
-from tests.benchmarks.http import rate
+from tests.benchmarks.http import load
 
 REQUESTS = 600
 AT_ONCE = 50
@@ -84,12 +84,13 @@ def _measure_cached() -> None:
             judging = Judging(ModelCaller(model), cache, Judges("openai/good", api_base=BASE))
             return create_app(engine=Engine(Registry(), judging=judging))
 
-        cached = rate(serve, "/v1/score", [json.dumps(body(n)).encode() for n in range(60)])
-        off = rate(serve, "/v1/score", [json.dumps(body(n, judges="off")).encode() for n in range(60)])
+        bodies = [[json.dumps(body(n, **more)).encode() for n in range(60)] for more in ({}, {"judges": "off"})]
+        rounds = [[load(serve, "/v1/score", one).cpu_us for one in bodies] for _ in range(3)]
+    cached, off = (min(spent[side] for spent in rounds) for side in (0, 1))
     print("(g) POST /v1/score, one question each, answered from the cache on disk, one core for the server")
-    print(f"    judges off                                                        {off:8.0f} requests/s")
-    print(f"    from the cache                                                    {cached:8.0f} requests/s")
-    print(f"    ratio                                                             {cached / off:8.2f}")
+    print(f"    judges off                                                        {off:8.0f} us of CPU")
+    print(f"    from the cache                                                    {cached:8.0f} us of CPU")
+    print(f"    off / cached                                                      {off / cached:8.2f}")
 
 
 def request(number: int) -> ScoreRequest:

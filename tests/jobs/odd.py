@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -37,8 +38,8 @@ class Freezing(Chunks):
 
     moment = sys.argv[-1]
 
-    def claim(self, *, idle: bool = True) -> ClaimedChunk | Literal["alone"] | None:
-        claimed = super().claim(idle=idle)
+    def claim(self, *, idle: bool = True, besides: Collection[str] = ()) -> ClaimedChunk | Literal["alone"] | None:
+        claimed = super().claim(idle=idle, besides=besides)
         if claimed is not None:
             self._pass("frozen-at-claim")
         return claimed

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,14 +17,14 @@ from service.asking.budget.reservations import Spending
 from service.cli.commands.worker import count_cores
 from service.jobs.items import Deferral, WaitingItem
 from service.jobs.runner import Runner
-from service.jobs.worker import Worker, keep_working
+from service.jobs.worker import NEWCOMER_POLL_S, Worker, keep_working
 from service.store.database import Database
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.jobs import Batches
 from service.store.jobs.leases import ChunkItem, ClaimedChunk, OutcomeRow
 from service.store.jobs.submission import JobSubmission
 from service.store.jobs.workers import Workers
-from service.store.tables import WORKERS
+from service.store.tables import BATCHES, CHUNKS, WORKERS
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import chunks, numbers, request, service, until, with_signal
 
@@ -127,7 +127,7 @@ def test_what_was_claimed_in_a_commit_whose_reply_was_lost_is_given_back(tmp_pat
 class Failing(Chunks):
     """Chunks that cannot be claimed, for a reason that no other try mends."""
 
-    def claim(self, *, idle: bool = True) -> ClaimedChunk | Literal["alone"] | None:
+    def claim(self, *, idle: bool = True, besides: Collection[str] = ()) -> ClaimedChunk | Literal["alone"] | None:
         raise RuntimeError("a fault of ours")
 
 
@@ -205,3 +205,25 @@ def test_places_of_a_lost_chunk_go_to_no_other_that_is_lost(database: Database) 
     assert len(asyncio.run(main())) == PLACES
     other = Chunks(database, "other")
     assert all(isinstance(other.claim(), ClaimedChunk) for _ in claimed)  # they are as free as they were
+
+
+def test_a_tenant_need_not_wait_until_a_chunk_of_another_ends(database: Database) -> None:
+    for tenant in ("giant", "giant", "small", "small"):
+        submission = JobSubmission(tenant=tenant, fingerprint="", hours=1)
+        Batches(database).submit(submission, chunks([request(1)], 1))
+    Workers(database).beat("w")
+
+    async def main() -> list[str]:
+        work, own = Slow(), Chunks(database, "w")
+        runner = Runner(own, work, in_flight=PLACES)
+        worker = Worker(own, runner, Nothing().notify, most=1)
+        async with keep_working(worker, sweep=lambda: None, grace=0.0):
+            await work.full.wait()
+            await asyncio.sleep(NEWCOMER_POLL_S)  # a second chunk of a tenant is not claimed: it has its fill
+            with database.read() as connection:
+                running = sa.select(BATCHES.c.tenant).join(CHUNKS, CHUNKS.c.batch == BATCHES.c.id)
+                found = connection.execute(running.where(CHUNKS.c.state == "running")).scalars().all()
+        runner.close()
+        return sorted(found)
+
+    assert asyncio.run(main()) == ["giant", "small"]

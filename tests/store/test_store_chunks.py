@@ -121,6 +121,13 @@ def test_tenants_take_turns_and_so_do_the_batches_of_each(stage: Stage) -> None:
     assert {taken.count(one) for one in giants} <= {6, 7}
 
 
+def test_a_worker_may_leave_tenants_out(stage: Stage) -> None:
+    for tenant in ("a", "a", "b"):
+        stage.submit(4, tenant=tenant)
+    assert stage.claim(besides={"a"}).tenant == "b"
+    assert stage.worker().claim(besides={"a", "b"}) is None
+
+
 def test_a_worker_that_asks_no_judges_leaves_what_waits_for_them(stage: Stage) -> None:
     stage.submit(4)
     code = stage.submit(4)

@@ -79,10 +79,32 @@ class DiskCache(GuardedCache):
         self._table: Any | None = None
         self._file_id: tuple[int, int] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cache")
+        self._wanted: list[str] = []
+        self._reading: asyncio.Task[Mapping[str, str | RefusedRowError | None]] | None = None
 
     async def read_row(self, key: str) -> str | None:
-        """Read a row as it was written."""
-        return await self._run(lambda table: table.get(key))
+        """Read a row as it was written; with all others that are wanted at this moment, as the way to the thread costs more."""
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read_wanted())
+        self._wanted.append(key)
+        row = (await asyncio.shield(self._reading))[key]
+        if isinstance(row, RefusedRowError):
+            raise row
+        return row
+
+    async def _read_wanted(self) -> Mapping[str, str | RefusedRowError | None]:
+        wanted, self._wanted, self._reading = self._wanted, [], None
+
+        def read(table: Any) -> Mapping[str, str | RefusedRowError | None]:
+            found: dict[str, str | RefusedRowError | None] = {}
+            for key in wanted:
+                try:
+                    found[key] = table.get(key)
+                except RefusedRowError as error:
+                    found[key] = error
+            return found
+
+        return await self._run(read)
 
     async def write_rows(self, rows: Mapping[str, str]) -> None:
         """Write rows in one transaction, which costs more than its rows."""

@@ -39,6 +39,9 @@ MAX_BATCH_ROWS = 256
 MAX_PENDING_ROWS = 4 * MAX_BATCH_ROWS
 """Most rows that wait to be written; of more, the oldest are given up."""
 
+WRITE_INTERVAL_S = 0.05
+"""Fewest seconds between writes: a transaction costs more than its rows."""
+
 LOG_INTERVAL_S = 60.0
 """Fewest seconds between log lines about a failing cache; the counts miss nothing."""
 
@@ -123,7 +126,7 @@ class GuardedCache(Cache, ABC):
         self._patience = patience
         self._rest = rest
         self._clock = clock
-        self._unread_until = self._unwritten_until = self._quiet_until = float("-inf")
+        self._unread_until = self._unwritten_until = self._quiet_until = self._next_write = float("-inf")
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)
         self._pending: dict[str, str] = {}
         self._writing: asyncio.Task[None] | None = None
@@ -194,6 +197,9 @@ class GuardedCache(Cache, ABC):
     async def _write_pending(self) -> None:
         """Write what waits. What fails waits for the next row that is stored, or for the end."""
         while self._pending and self._clock() >= self._unwritten_until:
+            if (wait := self._next_write - monotonic()) > 0:
+                await asyncio.sleep(wait)
+            self._next_write = monotonic() + WRITE_INTERVAL_S
             rows = dict(islice(self._pending.items(), MAX_BATCH_ROWS))
             try:
                 await self._try(self.write_rows(rows))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -70,20 +70,20 @@ class Chunks:
 
     # Claims.
 
-    def claim(self, *, idle: bool = True) -> ClaimedChunk | Literal["alone"] | None:
+    def claim(self, *, idle: bool = True, besides: Collection[str] = ()) -> ClaimedChunk | Literal["alone"] | None:
         """Claim the next chunk; None if none is due.
 
         Next is the tenant with the fewest running chunks, of its batches the one with the fewest, of these the oldest.
         `idle`: whether this worker runs no chunk, so that one that must run alone may begin. "alone" if it is not and such a
-        chunk is next: it lets the others end first.
+        chunk is next: it lets the others end first. `besides`: tenants whose chunks are left.
         """
-        batch = next(iter(self.database.read_column(self._build_pick())), None)
+        batch = next(iter(self.database.read_column(self._build_pick(besides))), None)
         if batch is None:
             return None
         with self.database.begin() as connection:
             return self._claim(connection, batch, idle=idle)
 
-    def _build_pick(self) -> sa.Select[str]:
+    def _build_pick(self, besides: Collection[str]) -> sa.Select[str]:
         busy = (
             sa.select(CHUNKS.c.batch, BATCHES.c.tenant, sa.func.count().label("n"))
             .join_from(CHUNKS, BATCHES, CHUNKS.c.batch == BATCHES.c.id)
@@ -96,6 +96,7 @@ class Chunks:
         of_batch = count.where(busy.c.batch == BATCHES.c.id).correlate(BATCHES).scalar_subquery()
         due = sa.exists().where(CHUNKS.c.batch == BATCHES.c.id, *self._match_due())
         chosen = sa.select(BATCHES.c.id).where(BATCHES.c.status.in_(RUNNING_STATUSES), due)
+        chosen = chosen.where(BATCHES.c.tenant.not_in(besides)) if besides else chosen
         return chosen.order_by(of_tenant, of_batch, BATCHES.c.id).limit(1)
 
     def _match_due(self) -> list[sa.ColumnElement[bool]]:
@@ -161,8 +162,7 @@ class Chunks:
                     self._insert(connection, lease.batch, new)
                     full += [lease.batch] * _count(connection, lease, new)
             for batch in sorted({lease.batch for lease, new in found.items() if new}):
-                waits = sa.update(BATCHES).where(BATCHES.c.id == batch, BATCHES.c.status == "paused_provider")
-                if connection.execute(waits.values(status="in_progress", reason=None, resume_at=None)).rowcount:
+                if connection.execute(_RESUME, {"of_batch": batch}).rowcount:
                     soon, own = self.database.now() + SHORTLY_S, (CHUNKS.c.batch == batch, CHUNKS.c.state == "ready")
                     connection.execute(sa.update(CHUNKS).where(*own, CHUNKS.c.due_at > soon).values(due_at=soon))
                 if batch in full:
@@ -172,11 +172,11 @@ class Chunks:
     def _insert(self, connection: sa.Connection, batch: str, new: list[OutcomeRow]) -> None:
         """Insert outcomes, what they are listed by, and what people may label of them."""
         lines = [{"batch": batch, "position": row.position, "ok": row.ok, "line": row.line} for row in new]
-        connection.execute(RESULTS.insert(), lines)
+        connection.execute(_RESULT, lines)
         facts = [(row.position, row.facts) for row in new if row.facts is not None]
         if facts:
             listed = [{"batch": batch, "position": n, **build_facts(one)} for n, one in facts]
-            connection.execute(ITEMS.insert(), listed)
+            connection.execute(_ITEM, listed)
         items: list[tuple[ItemPlace, LabelItem]] = []
         for row in new:
             place = name_batch_item(batch, row.position)
@@ -209,8 +209,7 @@ class Chunks:
 
     def _write_used(self, connection: sa.Connection, batch: str, used: UsageAmount | None) -> None:
         if used is not None:
-            own = (BATCH_USAGE.c.batch == batch, BATCH_USAGE.c.owner == self.owner)
-            connection.execute(sa.update(BATCH_USAGE).where(*own).values(asdict(used)))
+            connection.execute(_USED, {"of_batch": batch, "of_owner": self.owner, **asdict(used)})
 
     # Later, or never.
 
@@ -302,10 +301,36 @@ def match_lease(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
     return (*match_row(lease), CHUNKS.c.attempt == lease.attempt, CHUNKS.c.state == "running")
 
 
+# What runs with every commit is built once.
+
+_LEASE = {"of_batch": CHUNKS.c.batch, "of_first": CHUNKS.c.first, "of_attempt": CHUNKS.c.attempt}
+_OWN = (*[column == sa.bindparam(name) for name, column in _LEASE.items()], CHUNKS.c.state == "running")
+_LOCK = sa.select(CHUNKS.c.first).where(*_OWN).with_for_update()
+
+_COMPLETED, _FAILED = CHUNKS.c.completed + sa.bindparam("good"), CHUNKS.c.failed + sa.bindparam("bad")
+_STATE = sa.case((CHUNKS.c.size == _COMPLETED + _FAILED, "done"), else_=CHUNKS.c.state)
+_COUNTED = sa.update(CHUNKS).where(*_OWN).values(completed=_COMPLETED, failed=_FAILED, state=_STATE)
+_COUNT = _COUNTED.returning(CHUNKS.c.state)
+
+_USER = (BATCH_USAGE.c.batch == sa.bindparam("of_batch"), BATCH_USAGE.c.owner == sa.bindparam("of_owner"))
+_USED = sa.update(BATCH_USAGE).where(*_USER)
+
+_WAITS = (BATCHES.c.id == sa.bindparam("of_batch"), BATCHES.c.status == "paused_provider")
+_RESUME = sa.update(BATCHES).where(*_WAITS).values(status="in_progress", reason=None, resume_at=None)
+
+_RESULT, _ITEM = RESULTS.insert(), ITEMS.insert()
+
+_BETWEEN = RESULTS.c.position.between(sa.bindparam("of_first"), sa.bindparam("of_last"))
+_DONE = sa.select(RESULTS.c.position, RESULTS.c.ok).where(RESULTS.c.batch == sa.bindparam("of_batch"), _BETWEEN)
+
+
+def _name_lease(lease: Lease) -> dict[str, object]:
+    return {"of_batch": lease.batch, "of_first": lease.first, "of_attempt": lease.attempt}
+
+
 def _select_new(connection: sa.Connection, group: OutcomeRows) -> list[OutcomeRow] | None:
     """Return the rows of a group that are not recorded yet; None if its lease no longer counts."""
-    locked = sa.select(CHUNKS.c.first).where(*match_lease(group.lease)).with_for_update()
-    if connection.execute(locked).one_or_none() is None:
+    if connection.execute(_LOCK, _name_lease(group.lease)).one_or_none() is None:
         return None
     if not group.rows:
         return []
@@ -317,10 +342,8 @@ def _select_new(connection: sa.Connection, group: OutcomeRows) -> list[OutcomeRo
 def _count(connection: sa.Connection, lease: Lease, new: list[OutcomeRow]) -> bool:
     """Count the outcomes of a chunk; True if it is done."""
     good = sum(row.ok for row in new)
-    completed, failed = CHUNKS.c.completed + good, CHUNKS.c.failed + len(new) - good
-    state = sa.case((CHUNKS.c.size == completed + failed, "done"), else_=CHUNKS.c.state)
-    counted = sa.update(CHUNKS).where(*match_lease(lease)).values(completed=completed, failed=failed, state=state)
-    return connection.execute(counted.returning(CHUNKS.c.state)).scalar_one() == "done"
+    counts = {"good": good, "bad": len(new) - good}
+    return connection.execute(_COUNT, _name_lease(lease) | counts).scalar_one() == "done"
 
 
 def _split(connection: sa.Connection, row: sa.Row[Any], lines: list[bytes], done: dict[int, bool]) -> None:
@@ -341,6 +364,5 @@ def _split(connection: sa.Connection, row: sa.Row[Any], lines: list[bytes], done
 
 def _read_done(connection: sa.Connection, batch: str, first: int, size: int) -> dict[int, bool]:
     """Return the positions that have an outcome, and whether it is a report."""
-    within = (RESULTS.c.batch == batch, RESULTS.c.position.between(first, first + size - 1))
-    found = connection.execute(sa.select(RESULTS.c.position, RESULTS.c.ok).where(*within))
+    found = connection.execute(_DONE, {"of_batch": batch, "of_first": first, "of_last": first + size - 1})
     return {row.position: row.ok for row in found}
