@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.asking.limits import ProviderGate
@@ -75,29 +77,44 @@ class ModelCaller:
         """
         worst = await self._pricing(prompt)
         gate, policy = self.find_gate(prompt.model), self._policy
+        most = stop_after_attempt(policy.attempts)
         end: float | None = None  # the clock starts with the first attempt
 
         def get_seconds_left() -> float:
             return policy.total_s if end is None else end - gate.clock.now()
 
-        tries = 0
-        while True:
-            tries += 1
-            try:
-                async with gate.hold(get_seconds_left(), tenant):
-                    end = gate.clock.now() + policy.total_s if end is None else end
-                    await spending.wait_for_room(worst)
-                    with spending.reserve(worst) as reservation:
-                        reply = await self._complete_in_time(prompt, gate)
-                        reservation.settle(reply.usage)
-                        return reply
-            except JudgeError as error:
-                if not error.retryable or (isinstance(error, CallError) and error.pause_cut):
-                    raise
-                wait = self._compute_wait(error, tries)
-                if tries == policy.attempts or wait > get_seconds_left():
-                    raise
-            await gate.clock.sleep(wait)
+        def ends(state: RetryCallState) -> bool:
+            return most(state) or state.upcoming_sleep > get_seconds_left()
+
+        async def attempt() -> Completion:
+            nonlocal end
+            async with gate.hold(get_seconds_left(), tenant):
+                end = gate.clock.now() + policy.total_s if end is None else end
+                await spending.wait_for_room(worst)
+                with spending.reserve(worst) as reservation:
+                    reply = await self._complete_in_time(prompt, gate)
+                    reservation.settle(reply.usage)
+                    return reply
+
+        try:
+            return await attempt()
+        except JudgeError as error:
+            if not _may_help(error):
+                raise
+            first = [error]
+
+        async def attempt_again() -> Completion:
+            if first:  # building the retries costs a tenth of a millisecond: only what failed pays it
+                raise first.pop()
+            return await attempt()
+
+        return await AsyncRetrying(
+            sleep=gate.clock.sleep,
+            retry=retry_if_exception(_may_help),
+            wait=self._compute_wait,
+            stop=ends,
+            reraise=True,
+        )(attempt_again)
 
     async def _complete_in_time(self, prompt: Prompt, gate: ProviderGate) -> Completion:
         seconds, start = self._policy.attempt_s, gate.clock.now()
@@ -117,10 +134,15 @@ class ModelCaller:
             for observe in self._observers:
                 observe(prompt.model, gate.clock.now() - start, usage)
 
-    def _compute_wait(self, error: JudgeError, tries: int) -> float:
+    def _compute_wait(self, state: RetryCallState) -> float:
         """Wait as the provider asked and a little more, else exponentially; with jitter, so that callers spread out."""
-        policy = self._policy
-        if error.retry_after is not None:
+        policy, error = self._policy, state.outcome and state.outcome.exception()
+        if isinstance(error, JudgeError) and error.retry_after is not None:
             return error.retry_after + self._chance.uniform(0.0, policy.backoff_s)
-        doubled = min(policy.max_backoff_s, policy.backoff_s * 2 ** (tries - 1))
+        doubled = min(policy.max_backoff_s, policy.backoff_s * 2 ** (state.attempt_number - 1))
         return self._chance.uniform(doubled / 2, doubled)
+
+
+def _may_help(error: BaseException) -> bool:
+    waits_in_vain = isinstance(error, CallError) and error.pause_cut
+    return isinstance(error, JudgeError) and error.retryable and not waits_in_vain
