@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, TypeVar
 
@@ -51,10 +51,6 @@ class Matching:
         """The cost of the most expensive matcher in the rubric."""
         check = self.arguments
         return find_cost([getattr(check, name) for name in type(check).model_fields])
-
-    def make_strict(self) -> Matching:
-        """Return the same rules without `compat`, for our own number."""
-        return replace(self, compat=False)
 
 
 _NO_ASPECTS: frozenset[Aspect] = frozenset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Literal, TypeVar
 
 from rapidfuzz import process
@@ -62,14 +62,17 @@ def settle_pair(case: Case, pair: Pair, outcome: PairOutcome) -> PairOutcome | S
     if outcome is PERFECT or not case.alignment.unsettled:
         return outcome
     reason = case.alignment.unsettled.get(pair.expected)
-    if (
-        reason is None
-        or not isinstance(outcome, Scored | PartialOutcome)
-        or outcome.passed
-        or not score_name(case, pair).passed
-    ):
+    if reason is None or not isinstance(outcome, Scored | PartialOutcome) or outcome.passed:
         return outcome
-    return Skipped("too_long", reason)
+    return Skipped("too_long", reason) if score_name(case, pair).passed else outcome
+
+
+def score_pairs(
+    case: Case, score: Callable[[Pair], PairOutcome], pairs: Iterable[Pair] | None = None
+) -> list[tuple[Subject, PairOutcome | Skipped]]:
+    """Score these pairs of the alignment, or all; one that may be paired better stays open."""
+    chosen = case.alignment.pairs if pairs is None else pairs
+    return [(case.subjects[pair.step], settle_pair(case, pair, score(pair))) for pair in chosen]
 
 
 def score_unmatched(case: Case) -> Sequence[SubjectOutcome]:
@@ -77,7 +80,7 @@ def score_unmatched(case: Case) -> Sequence[SubjectOutcome]:
     alignment = case.alignment
     if not alignment.missing and not alignment.extra and not alignment.tries:
         return ()
-    return case.once("unmatched", lambda: [*score_all_missing(case), *_score_extra(case), *_list_tries(case)])
+    return case.once("unmatched", lambda: [*score_all_missing(case), *_score_extra(case)])
 
 
 def score_all_missing(case: Case) -> Sequence[SubjectOutcome]:
@@ -87,6 +90,7 @@ def score_all_missing(case: Case) -> Sequence[SubjectOutcome]:
 
 
 def _score_extra(case: Case) -> Iterable[SubjectOutcome]:
+    """Score the calls beyond the expected ones; of several tries of one call, only the last counts."""
     unsettled = {
         case.make_name_key(pattern.tool): reason
         for i, reason in case.alignment.unsettled.items()
@@ -106,9 +110,6 @@ def _score_extra(case: Case) -> Iterable[SubjectOutcome]:
             outcome = Skipped("not_captured", reason, outcome.findings, open=True)
         if outcome is not None:
             yield case.subjects[step.index], outcome
-
-
-def _list_tries(case: Case) -> Iterable[SubjectOutcome]:
     for j, retry in case.alignment.tries.items():
         step = case.trace.steps[j]
         message = f"{step.call.name} failed, and step {retry + 1} repeats it: both are one call"

@@ -28,7 +28,7 @@ from service.core.expectations.templates import match_template
 from service.core.gates import published
 from service.core.gates.count import CountGate
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.tool_name import score_missing, score_name, score_unmatched
+from service.core.gates.tool_name import score_missing, score_name, score_pairs, score_unmatched
 from service.core.json.values import format_value
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, build_failure
 from service.core.trace import Step
@@ -162,7 +162,7 @@ class UipathArgsGate(_ToolCallGate, published.FittingCheck):
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if not case.matching.compat:
-            pairs = published.score_pairs(case, lambda pair: self._score_pair(case, pair))
+            pairs = score_pairs(case, lambda pair: self._score_pair(case, pair))
             outcomes = published.add_idle_outcomes([*pairs, *score_unmatched(case)], case)
             return published.fold_all_or_nothing(outcomes) if self.strict else outcomes
         if hidden := published.explain_hidden_arguments(case):
@@ -210,9 +210,14 @@ class UipathOutputGate(_ToolCallGate):
             return self._compare_texts(case, due)
         if self.strict:
             return published.fold_all_or_nothing(published.add_idle_outcomes(self._score_in_sequence(case, due), case))
-        pairs = published.score_pairs(case, lambda pair: _score_aligned(case, pair))
+
+        def score(pair: Pair) -> Outcome:
+            right_tool = score_name(case, pair)
+            return _score_result(pair.pattern, case.trace.steps[pair.step]) if right_tool.passed else right_tool
+
+        pairs = [pair for pair in case.alignment.pairs if pair.pattern.result is not None]
         missing = [score_missing(case, n) for n in case.alignment.missing if n in due]
-        return published.add_idle_outcomes([*[one for one in pairs if one[1] is not NO_RESULT], *missing], case)
+        return published.add_idle_outcomes([*score_pairs(case, score, pairs), *missing], case)
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
         """Return the score of the result, so that calls of one tool are paired by what they returned."""
@@ -244,13 +249,6 @@ class UipathOutputGate(_ToolCallGate):
         good = sum([texts[j] == wanted[n] for n, j in found.items()])
         why = "it compares texts, reads an object as its content, and what is empty or false as no text"
         return self.give_own_number(case, self._share(good, due, steps), ONE_SIDE_EMPTY + why)
-
-
-def _score_aligned(case: Case, pair: Pair) -> Outcome:
-    if pair.pattern.result is None:
-        return NO_RESULT
-    right_tool = score_name(case, pair)
-    return _score_result(pair.pattern, case.trace.steps[pair.step]) if right_tool.passed else right_tool
 
 
 def _score_result(pattern: CallPattern, step: Step) -> Outcome:
