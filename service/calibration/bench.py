@@ -113,10 +113,7 @@ class Bench:
 
 
 def build_bench(
-    labels: LabelledSet,
-    recorded: JudgePredictions,
-    options: ReportOptions,
-    rescore: Rescore | None = None,
+    labels: LabelledSet, recorded: JudgePredictions, options: ReportOptions, rescore: Rescore | None = None
 ) -> Bench | None:
     """Fit the judge's maps; None where it has no items to fit or none to hold out."""
     labelled = [item for item in labels.items if item.criterion == recorded.criterion]

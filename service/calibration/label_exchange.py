@@ -76,9 +76,7 @@ def _build_document(case: LabelledCase, subject: LabelSubject) -> dict[str, Json
     return document | ({"stratum": tags["stratum"]} if tags.get("stratum") else {})
 
 
-def build_imported(
-    imported: JudgedSet,
-) -> tuple[dict[tuple[str, str], tuple[LabelItem, str]], list[LabelDraft]]:
+def build_imported(imported: JudgedSet) -> tuple[dict[tuple[str, str], tuple[LabelItem, str]], list[LabelDraft]]:
     """Build items with their documents, by id and criterion, and label drafts, both in the order of the lines."""
     by_item: dict[tuple[str, str], list[Prediction]] = {}
     for one in imported.predictions:

@@ -14,12 +14,7 @@ from math import fsum
 from typing import Literal, NamedTuple
 
 from service.core.criterion_results import CriterionResult, CriterionWorth, fold_criterion
-from service.core.outcome import (
-    PERFECT,
-    Outcome,
-    Scored,
-    Skipped,
-)
+from service.core.outcome import PERFECT, Outcome, Scored, Skipped
 from service.core.rubric import CompiledCriterion, Rubric, Stage, Thresholds
 
 Verdict = Literal["pass", "warn", "fail", "undecided", "not_applicable"]

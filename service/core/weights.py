@@ -21,21 +21,12 @@ MAX_WEIGHT = 1e9
 WeightNumber = Annotated[float, Field(ge=0, le=MAX_WEIGHT, allow_inf_nan=False)]
 
 Weight = Annotated[
-    Annotated[WeightNumber, Tag("number")] | Annotated[WeightName, Tag("name")],
-    Discriminator(_find_form),
+    Annotated[WeightNumber, Tag("number")] | Annotated[WeightName, Tag("name")], Discriminator(_find_form)
 ]
 """A number from 0 to MAX_WEIGHT, or a name."""
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {
-        "minimal": 1.0,
-        "very_low": 2.0,
-        "low": 3.0,
-        "medium": 4.0,
-        "high": 5.0,
-        "very_high": 6.0,
-        "critical": 7.0,
-    }
+    {"minimal": 1.0, "very_low": 2.0, "low": 3.0, "medium": 4.0, "high": 5.0, "very_high": 6.0, "critical": 7.0}
 )
 """The weight of each name: equal steps from 1 to 7, as in Arcade's fuzzy weights."""
 

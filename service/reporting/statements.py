@@ -23,14 +23,7 @@ OutcomeState = Literal["failed", "blocked", "open", "unchecked", "passed", "abse
 """What became of an outcome, in the order of telling. blocked: not checked because an earlier check failed, and counts as 0.
 open: an answer could still change it. unchecked: left out of the score. absent: there was nothing to check."""
 
-_RANKS: dict[OutcomeState, int] = {
-    "failed": 0,
-    "blocked": 1,
-    "open": 2,
-    "unchecked": 3,
-    "passed": 4,
-    "absent": 5,
-}
+_RANKS: dict[OutcomeState, int] = {"failed": 0, "blocked": 1, "open": 2, "unchecked": 3, "passed": 4, "absent": 5}
 PASSING = ("pass", "warn")
 """Verdicts that pass. `undecided` does not: silence is never a pass."""
 NEEDS_JUDGE = "needs a judge"

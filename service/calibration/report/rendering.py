@@ -7,13 +7,7 @@ from collections.abc import Iterator
 from service.calibration.figures import Figures
 from service.calibration.fitting import MIN_DECIDED
 from service.calibration.report.usefulness import build_usefulness
-from service.calibration.report.wording import (
-    FIGURE_NAMES,
-    ORIGIN_NAMES,
-    OVERVIEW_FIGURES,
-    show_measure,
-    show_number,
-)
+from service.calibration.report.wording import FIGURE_NAMES, ORIGIN_NAMES, OVERVIEW_FIGURES, show_measure, show_number
 from service.calibration.results import CalibrationReport, JudgeReport, JuryReport, LabelFacts
 from service.reporting.document import Cell, Curve, Link, Plot, Section, Table, render_markdown, render_page
 

@@ -101,10 +101,7 @@ def conclude(  # noqa: PLR0913 (each by name)
         tags=dict(sorted(tags.items())) if tags else {},
         provenance=_build_provenance(answers, plan.questions_saved, others, spent),
         usage=trace.usage,
-        notes=(
-            *find_oversights(trace, plan.rubric, plan.expectation, plan.listing),
-            *list_failures(trace),
-        ),
+        notes=(*find_oversights(trace, plan.rubric, plan.expectation, plan.listing), *list_failures(trace)),
     )
 
 

@@ -10,14 +10,10 @@ from service.core.case import fold_name as folded_name
 from service.core.conclusion.judge_answers import Row
 from service.core.outcome import Outcome, Scored, is_open
 from service.core.plan import Plan
-from service.core.report import (
-    StepVerdict,
-)
+from service.core.report import StepVerdict
 from service.core.results.structure import list_forms
 from service.core.rubric import CompiledCriterion
-from service.core.scores import (
-    fold_step,
-)
+from service.core.scores import fold_step
 from service.core.trace import Step
 
 

@@ -54,12 +54,7 @@ class CascadeCheck(JudgeCheck):
         return super().find_parts(judges) | self.evidence.looks_at
 
     def build_asks(
-        self,
-        case: Case,
-        *,
-        criterion: str,
-        judges: Mapping[str, Judge],
-        answered: Collection[Subject] = (),
+        self, case: Case, *, criterion: str, judges: Mapping[str, Judge], answered: Collection[Subject] = ()
     ) -> Iterable[tuple[Subject, Ask | Outcome]]:
         """Return the outcomes that the evidence decides, and a question for each step, turn or trace that it leaves open."""
         asked = super().build_asks(case, criterion=criterion, judges=judges)

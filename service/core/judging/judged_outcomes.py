@@ -17,14 +17,7 @@ from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.notes import JudgeNote, JudgeReply, Vote, build_note, build_remarks
 from service.core.judging.replies import Judgement
-from service.core.judging.voting import (
-    build_binding,
-    combine_values,
-    grade_votes,
-    is_decided,
-    list_counted,
-    passes,
-)
+from service.core.judging.voting import build_binding, combine_values, grade_votes, is_decided, list_counted, passes
 from service.core.models.light import light
 from service.core.outcome import (
     Bounds,
@@ -120,11 +113,6 @@ class _Ruling(NamedTuple):
     """The fits of this judge."""
     stratum: str | None
 
-    @property
-    def fitted(self) -> bool:
-        """Whether a fit exists for this judge and criterion, for any models."""
-        return any(fit.criterion == self.ask.criterion for fit in self.fits)
-
     def cap(self, value: float) -> float:
         """Return the value, capped at the highest score that the evidence allows."""
         return value if self.ask.veto is None else min(value, self.ask.veto)
@@ -132,9 +120,8 @@ class _Ruling(NamedTuple):
     def leaves_open(self, applied: AppliedFit, *, passed: bool) -> bool:
         """Whether the fit leaves the verdict to others: inside its band, or where it guarantees nothing for this side."""
         promise = applied.calibration.guarantee
-        return applied.calibration.needs_human or (
-            promise is not None and not promise.accepts(applied.raw, passed=passed)
-        )
+        broken = promise is not None and not promise.accepts(applied.raw, passed=passed)
+        return applied.calibration.needs_human or broken
 
     def calibrate(self, replies: Sequence[JudgeReply], take: Callable[[Judgement], float]) -> AppliedFit:
         """Apply the fits to the replies; `take` says how to count what they leave open."""
@@ -149,7 +136,7 @@ class _Ruling(NamedTuple):
         have answered.
         """
         judge = self.ask.judge
-        if not self.fitted:
+        if not any(fit.criterion == self.ask.criterion for fit in self.fits):
             most = 0 if judge.most_votes is None or not missing else judge.samples * max(1, len(judge.models))
             return is_decided(judge, replies, max(missing, most - len(replies)), self.ask.veto)
         if missing or all(reply.judgement.best is None for reply in replies):
