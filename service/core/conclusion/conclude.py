@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from service.core.checks import WHOLE, Subject
-from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
+from service.core.conclusion.judge_answers import JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
 from service.core.conclusion.oversights import find_oversights
 from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
 from service.core.expectations.expectation import ExpectedCall
 from service.core.judging.fits.fit import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore, OpenJudgement
-from service.core.judging.notes import JudgeReply, Vote, sum_counts
+from service.core.judging.notes import JudgeReply, sum_counts
 from service.core.judging.prompts import Usage
 from service.core.models.light import light
 from service.core.money import NOTHING, Cost, Spent
@@ -73,6 +73,7 @@ def conclude(  # noqa: PLR0913 (each by name)
     results, others = found.results, found.others
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
+    deciding = find_deciding_criteria(results, folded, plan.rubric) if others else ()
     return Report(
         trace_id=trace.id,
         format=trace.format,
@@ -86,9 +87,7 @@ def conclude(  # noqa: PLR0913 (each by name)
         all_passed=whole.score is not None and folded.clean,
         first_failing_stage=folded.first_failing,
         failing=folded.failing,
-        open=tuple(_list_open_outcomes(plan, others, find_deciding_criteria(results, folded, plan.rubric)))
-        if others
-        else (),
+        open=tuple(_list_open_outcomes(plan, others, deciding)) if others else (),
         stages=_build_stage_scores(folded.stages),
         criteria=found.scores,
         steps=build_step_verdicts(plan, found.rows),
@@ -109,13 +108,8 @@ _refer_to = lru_cache(maxsize=256)(RubricRef)
 
 
 def _list_missing(plan: Plan) -> tuple[MissingCall, ...]:
-    return tuple(
-        [
-            MissingCall(plan.expected_calls[i].path, plan.expected_calls[i].tool)
-            for i in plan.alignment.missing
-            if i not in plan.alignment.unsettled
-        ]
-    )
+    missing = [plan.expected_calls[i] for i in plan.alignment.missing if i not in plan.alignment.unsettled]
+    return tuple([MissingCall(one.path, one.tool) for one in missing])
 
 
 ConcludedCriterion = tuple[CriterionResult, CriterionScore, Sequence[SubjectResult] | None]
@@ -189,19 +183,6 @@ def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriter
     return fold_criterion(criterion, (outcome,)), cache_json(score), None
 
 
-def _build_loose_outcomes(
-    loose: Iterable[SubjectResult], expected_calls: Sequence[ExpectedCall]
-) -> tuple[LooseOutcome, ...]:
-    return tuple(
-        [
-            LooseOutcome(
-                subject.turn, None if subject.expected is None else expected_calls[subject.expected].path, outcome
-            )
-            for subject, outcome in loose
-        ]
-    )
-
-
 @lru_cache(maxsize=4096)
 def _conclude_perfect(criterion: CompiledCriterion, *, at_steps: bool) -> tuple[CriterionResult, CriterionScore]:
     """Conclude a criterion whose outcomes are all PERFECT and either all at steps or one for the whole trace."""
@@ -224,7 +205,7 @@ def _build_provenance(
 ) -> Provenance:
     if not answers.replies:
         return _build_unjudged_provenance(answers.asking, saved)
-    votes = [vote for _, answer in sorted(answers.replies.items()) for vote in _list_votes(answer)]
+    votes = [vote for _, one in sorted(answers.replies.items()) if isinstance(one, tuple) for vote in one]
     made = [vote for vote in votes if isinstance(vote, JudgeReply)]
     models = sorted({reply.model or reply.requested for reply in made})
     usages = [reply.usage for reply in made]
@@ -252,10 +233,6 @@ def _build_provenance(
 @lru_cache(maxsize=256)
 def _build_unjudged_provenance(asking: AppliedJudgeMode, saved: int) -> Provenance:
     return Provenance(ENGINE, asking, None, False, 0, 0, saved, None, None, None, calibrators="uncalibrated")
-
-
-def _list_votes(answer: Answer) -> tuple[Vote, ...]:
-    return answer if isinstance(answer, tuple) else ()
 
 
 OtherOutcome = tuple[CompiledCriterion, Subject, Outcome]
@@ -328,12 +305,8 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
 
 @lru_cache(maxsize=1024)
 def _build_stage_scores(stages: tuple[tuple[Stage, Fold], ...]) -> tuple[StageScore, ...]:
-    return tuple(
-        [
-            cache_json(StageScore(stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.full_range))
-            for stage, fold in stages
-        ]
-    )
+    scores = [StageScore(name, x.verdict, x.score, x.coverage, x.score_range, x.full_range) for name, x in stages]
+    return tuple(map(cache_json, scores))
 
 
 def _build_criterion_score(
@@ -341,9 +314,11 @@ def _build_criterion_score(
 ) -> CriterionScore:
     criterion = result.criterion
     loose = [one for one in outcomes if one[0].step is None]
-    if loose and loose[0][0] is WHOLE and not outcomes[1:] and (reason := _explain_absence(loose[0][1])):
-        return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    elsewhere = _build_loose_outcomes(loose, expected_calls) if loose else ()
+    only = loose[0][1] if loose and loose[0][0] is WHOLE and not outcomes[1:] else None
+    if isinstance(only, Skipped) and only.cause == "not_applicable" and not only.findings:
+        return _build_absent_score(criterion.id, criterion.stage, criterion.weight, only.reason)
+    paths = [None if at.expected is None else expected_calls[at.expected].path for at, _ in loose]
+    elsewhere = tuple([LooseOutcome(at.turn, path, one) for (at, one), path in zip(loose, paths, strict=True)])
     return CriterionScore(
         criterion.id,
         criterion.stage,
@@ -359,10 +334,3 @@ def _build_criterion_score(
 @lru_cache(maxsize=1024)
 def _build_absent_score(name: str, stage: Stage, weight: float, reason: str) -> CriterionScore:
     return CriterionScore(name, stage, weight, None, (LooseOutcome(None, None, Skipped("not_applicable", reason)),))
-
-
-def _explain_absence(outcome: Outcome) -> str | None:
-    """Return why a criterion does not apply, if that is all its outcome says, else None."""
-    if isinstance(outcome, Skipped) and outcome.cause == "not_applicable" and not outcome.findings:
-        return outcome.reason
-    return None
