@@ -23,20 +23,9 @@ Aggregate = Literal["mean", "min"]
 
 
 Aspect = Literal[
-    "none",
-    "some",
-    "tools",
-    "extra",
-    "order",
-    "args",
-    "result",
-    "disallowed",
-    "counts",
-    "answer",
-    "said",
-    "state",
+    "none", "some", "tools", "extra", "order", "args", "result", "disallowed", "counts", "answer", "said", "state",
     "output",
-]
+]  # fmt: skip
 """What an expectation can specify. none: no calls. some: at least one call. tools: which tools. extra: no other calls. order,
 args, result: of the calls. The others: the fields of the same names."""
 

@@ -60,10 +60,8 @@ def list_runnable_steps(trace: Trace, rubric: Rubric, *, invalid: bool = False) 
     steps = [step for step in trace.steps if step.call.arguments is not None]
     if invalid or not steps:
         return tuple(steps)
-    gate = next(
-        (criterion.check for criterion in rubric.compiled_criteria if isinstance(criterion.check, SchemaGate)),
-        SchemaGate(),
-    )
+    checks = [*[criterion.check for criterion in rubric.compiled_criteria], SchemaGate()]
+    gate = next(check for check in checks if isinstance(check, SchemaGate))
     seen = gate.look(Case(trace, None, rubric.matching))
     bad = {subject.step for subject, outcome in seen if isinstance(outcome, Scored) and not outcome.passed}
     return tuple([step for step in steps if step.index not in bad])
@@ -89,7 +87,10 @@ def add_execution(trace: Trace, steps: Iterable[Step], given: JsonValue) -> Trac
 
     Raises SandboxError for a reply of another shape, or one that does not answer exactly the calls sent.
     """
-    reply = _read(given)
+    try:
+        reply = SandboxReply.model_validate(given)
+    except ValidationError as error:
+        raise SandboxError(f"the reply does not fit: {list_problems(error, given)[0]}") from None
     results = {one.id: ToolResult(one.content, one.is_error) for one in reply.results}
     if len(results) < len(reply.results):
         raise SandboxError("the reply has two results for one call")
@@ -98,18 +99,8 @@ def add_execution(trace: Trace, steps: Iterable[Step], given: JsonValue) -> Trac
     done = tuple([replace(step, result=step.result or results.get(_build_id(step))) for step in trace.steps])
     skipped_steps = frozenset([step.index for step in done if step.result is None])
     state = trace.state or State()
-    return replace(
-        trace,
-        steps=done,
-        state=SandboxState(state.initial, reply.final, state.captured | {"final"}, skipped_steps=skipped_steps),
-    )
-
-
-def _read(given: JsonValue) -> SandboxReply:
-    try:
-        return SandboxReply.model_validate(given)
-    except ValidationError as error:
-        raise SandboxError(f"the reply does not fit: {list_problems(error, given)[0]}") from None
+    final = SandboxState(state.initial, reply.final, state.captured | {"final"}, skipped_steps=skipped_steps)
+    return replace(trace, steps=done, state=final)
 
 
 def mark_unexecuted(trace: Trace, reason: str) -> Trace:

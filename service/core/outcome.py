@@ -10,16 +10,9 @@ from pydantic import JsonValue
 from service.core.models.light import light
 
 SkipCause = Literal[
-    "not_applicable",
-    "blocked",
-    "not_captured",
-    "out_of_scope",
-    "unread",
-    "not_asked",
-    "too_long",
-    "uncalibrated",
+    "not_applicable", "blocked", "not_captured", "out_of_scope", "unread", "not_asked", "too_long", "uncalibrated",
     "human",
-]
+]  # fmt: skip
 """Why an outcome was skipped.
 
 not_applicable: there is nothing to score; score and coverage ignore it. blocked: a blocking check failed first; it counts as 0.

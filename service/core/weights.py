@@ -11,17 +11,14 @@ from pydantic import Discriminator, Field, Tag
 WeightName = Literal["minimal", "very_low", "low", "medium", "high", "very_high", "critical"]
 
 
-def _find_form(weight: object) -> str:
-    return "name" if isinstance(weight, str) else "number"
-
-
 MAX_WEIGHT = 1e9
 """The largest weight: sums of weights stay finite."""
 
 WeightNumber = Annotated[float, Field(ge=0, le=MAX_WEIGHT, allow_inf_nan=False)]
 
 Weight = Annotated[
-    Annotated[WeightNumber, Tag("number")] | Annotated[WeightName, Tag("name")], Discriminator(_find_form)
+    Annotated[WeightNumber, Tag("number")] | Annotated[WeightName, Tag("name")],
+    Discriminator(lambda weight: "name" if isinstance(weight, str) else "number"),
 ]
 """A number from 0 to MAX_WEIGHT, or a name."""
 
