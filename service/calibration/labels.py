@@ -174,7 +174,7 @@ def read_models(rows: Iterable[tuple[int, dict[str, Any]]], adapter: TypeAdapter
             models.append((line, adapter.validate_python(row)))
         except ValidationError as error:
             problems += [
-                Problem(f"line {line}: {p.path}".removesuffix(": "), p.message) for p in list_problems(error, row)
+                Problem(f"line {line}: {x.path}".removesuffix(": "), x.message) for x in list_problems(error, row)
             ]
         if len(problems) >= MAX_PROBLEMS:
             break

@@ -72,9 +72,7 @@ def build_sandbox_request(trace: Trace, steps: Iterable[Step]) -> dict[str, Json
 
     The ids are our own: a model's may be missing or repeated.
     """
-    calls = [
-        {"id": _build_id(step), "name": step.call.name, "arguments": dict(step.call.arguments or {})} for step in steps
-    ]
+    calls = [{"id": _build_id(x), "name": x.call.name, "arguments": dict(x.call.arguments or {})} for x in steps]
     return {"initial": trace.state.initial if trace.state else None, "calls": cast("JsonValue", calls)}
 
 

@@ -341,9 +341,7 @@ class _Blockers:
 
 def _widen_subject(subject: Subject) -> Subject:
     """Return what a failure here blocks: its step or expected call alone, else its turn, else the trace."""
-    return (
-        Subject(subject.step, subject.expected) if subject.step is not None or subject.expected is not None else subject
-    )
+    return subject if subject.step is subject.expected is None else Subject(subject.step, subject.expected)
 
 
 def _list_covering(subject: Subject, *, alone: bool) -> tuple[Subject, ...]:

@@ -166,9 +166,8 @@ def _make_sort_key(key: Key) -> tuple[str, str]:
 
 
 def _list_names(keys: Iterable[Key]) -> tuple[str, ...]:
-    return tuple(
-        case if trial is None else f"{case} ({TRIAL} {trial})" for case, trial in sorted(keys, key=_make_sort_key)
-    )
+    ordered = sorted(keys, key=_make_sort_key)
+    return tuple([case if trial is None else f"{case} ({TRIAL} {trial})" for case, trial in ordered])
 
 
 def list_rubrics(samples: Iterable[Sample]) -> set[RubricRef]:

@@ -41,9 +41,8 @@ class OrderGate(Check):
         fits: dict[int, frozenset[int]] = {}
         for n in placed:
             fits[n] = case.find_matching_steps(n) | ({aligned.get(n, -1)} & case.find_candidate_steps(n))
-        chain = find_longest_chain(
-            list_positions(case.expected_calls, placed), steps, lambda i, j: j in fits[i], meter=case.meter
-        )
+        positions = list_positions(case.expected_calls, placed)
+        chain = find_longest_chain(positions, steps, lambda i, j: j in fits[i], meter=case.meter)
         due = max(sum(case.expected_calls[n].required for n in placed), len(chain))
         exact = self.mode == "longest_run" or len(steps) == len(chain)
         if len(chain) == due and exact:

@@ -80,9 +80,8 @@ class _CallHistory:
         """The steps that make the same call (tool and arguments)."""
         self._last_success: dict[Hashable, int] = {}
         """Tool, and the same call -> the last step that succeeded; (tool, None) -> the last that no expected call claims."""
-        self._expected = (
-            frozenset([pair.step for pair in case.alignment.pairs]) if case.expected_calls else frozenset[int]()
-        )
+        pairs = case.alignment.pairs if case.expected_calls else ()
+        self._expected = frozenset([pair.step for pair in pairs])
         """The steps that stand for expected calls of their own."""
         self.last_unknown: dict[str, int] = {}
         """Tool -> its last step whose result is not captured."""
@@ -186,10 +185,8 @@ def _find_repeated_writes(case: Case, history: _CallHistory) -> Iterator[Step]:
     steps, pairs = case.trace.steps, case.alignment.pairs if case.expected_calls else ()
     expected = {one.step for one in pairs if case.is_same_name(one.pattern.tool, steps[one.step].call.name)}
     for same in history.groups.values():
-        sure = [
-            step for step in same if step.result is not None and not step.result.is_error and not step.result.failure
-        ]
-        group = [step for step in sure if _is_write(case, step)]
+        done = [step for step in same if step.result is not None and step.result.failure is None]
+        group = [step for step in done if _has_succeeded(step) and _is_write(case, step)]
         yield from group[max(1, sum([step.index in expected for step in group])) :]
 
 

@@ -50,10 +50,8 @@ class StateGate(Check):
         if expectation is None:
             return NO_STATE_EXPECTED
         state = case.trace.state or State()
-        needs_initial = expectation.changes is not None
-        absent = [
-            name for name in ("initial", "final") if name not in state.captured and (name == "final" or needs_initial)
-        ]
+        needed = ("initial", "final") if expectation.changes is not None else ("final",)
+        absent = [name for name in needed if name not in state.captured]
         if absent and state.fault is not None:
             return Errored("sandbox", state.fault)
         if absent:

@@ -104,9 +104,8 @@ def _score_extra(case: Case) -> Iterable[SubjectOutcome]:
             outcome = Skipped("too_long", reason)
         if isinstance(outcome, Scored) and j in case.alignment.possible_tries:
             retry = case.alignment.possible_tries[j] + 1
-            reason = (
-                f"it may be a failed try of step {retry}: the trace does not say what one of the two calls returned"
-            )
+            unknown = "the trace does not say what one of the two calls returned"
+            reason = f"it may be a failed try of step {retry}: {unknown}"
             outcome = Skipped("not_captured", reason, outcome.findings, open=True)
         if outcome is not None:
             yield case.subjects[step.index], outcome

@@ -77,9 +77,8 @@ class CascadeCheck(JudgeCheck):
         shown = [one for one in (evidence, gap) if isinstance(one, GroundedScore | GroundedSkip)]
         if not shown:
             return ask
-        against = [
-            finding for one in shown if not isinstance(one, GroundedScore) or not one.passed for finding in one.findings
-        ]
+        doubts = [one for one in shown if not isinstance(one, GroundedScore) or not one.passed]
+        against = [finding for one in doubts for finding in one.findings]
         veto = self.veto if evidence is not None and not evidence.passed else None
         values = tuple([value for one in shown for value in one.grounding])
         return ask._replace(grounding=values, findings=tuple(against), veto=veto)

@@ -22,10 +22,6 @@ MAX_LABEL_NEXT = 20
 _VERDICTS = {"pass": True, "fail": False}
 
 
-def _read_verdict(given: object) -> object:
-    return _VERDICTS.get(given, given) if isinstance(given, str) else given
-
-
 class ReportLabel(FrozenModel):
     """A human's label of one report under one criterion. Of several for the same item the majority counts, on a tie the first."""
 
@@ -33,7 +29,7 @@ class ReportLabel(FrozenModel):
     criterion: str = Field(min_length=1)
     step: Annotated[int, Field(ge=0)] | None = None
     """The position of the call that it is about. Absent: the criterion as a whole."""
-    label: Annotated[bool, BeforeValidator(_read_verdict)]
+    label: Annotated[bool, BeforeValidator(lambda given: _VERDICTS.get(given, given) if type(given) is str else given)]
     """Whether it passes; also "pass" and "fail"."""
 
 

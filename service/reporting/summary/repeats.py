@@ -72,9 +72,8 @@ def compute_pass_rate(tasks: Iterable[Task], k: int) -> Estimate:
     for one in tasks:
         decided = one.trials - one.open
         worst, best = (pass_hat_k(one.trials, passed, k) for passed in (one.successes, one.successes + one.open))
-        bounds.append(
-            CaseBounds(one.task, worst, best, pass_hat_k(decided, one.successes, k) if decided >= k else None)
-        )
+        measured = pass_hat_k(decided, one.successes, k) if decided >= k else None
+        bounds.append(CaseBounds(one.task, worst, best, measured))
     return estimate_with_bounds(bounds, choose_interval)
 
 

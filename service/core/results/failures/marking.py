@@ -113,8 +113,7 @@ def _find_empty(content: JsonValue, tool: ToolDef | None) -> Iterator[ToolFailur
         return
     kinds = schema.get("type")
     kinds = kinds if isinstance(kinds, list) else [kinds]
-    promised = (
-        bool(schema.get("required")) if content == {} else not {None, "null"} & {str(k) if k else None for k in kinds}
-    )
+    nullable = not {None, "null"}.isdisjoint(str(kind) if kind else None for kind in kinds)
+    promised = bool(schema.get("required")) if content == {} else not nullable
     if promised and not (content == "" and "string" in kinds):
         yield ToolFailure(False, "the result is empty, and the tool's output schema promises a value", "")
