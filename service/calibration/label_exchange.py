@@ -106,14 +106,9 @@ def list_step_places(imported: JudgedSet) -> dict[tuple[str, str], tuple[str, in
 
 def measure_agreement(cases: Iterable[LabelledCase]) -> Figures | None:
     """Measure how far annotators agree on items that two or more have labelled; None where there are none."""
-    items = [
-        LabelledItem(
-            id=case.item,
-            criterion=case.criterion,
-            group=case.item,
-            labels=tuple([AnnotatorLabel(annotator=one.annotator, label=one.label == "pass") for one in own_labels]),
-        )
-        for case in cases
-        if (own_labels := case.opinions)
-    ]
+    items: list[LabelledItem] = []
+    for case in cases:
+        labels = tuple([AnnotatorLabel(annotator=x.annotator, label=x.label == "pass") for x in case.opinions])
+        if labels:
+            items.append(LabelledItem(id=case.item, criterion=case.criterion, group=case.item, labels=labels))
     return compute_human_figures(items, Resampling())

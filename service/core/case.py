@@ -344,7 +344,6 @@ class Case:
 
 
 def _score_result(pattern: CallPattern, step: Step) -> float:
-    """Return how well a call's result matches the expected one, in [0, 1]."""
     if step.result is None:
         return 0.0
     match = match_result(pattern.result, step.result.content)

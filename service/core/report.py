@@ -63,17 +63,9 @@ class StageScore(HasCachedJson):
 
 
 ReportOutcome = SerializeAsAny[
-    Scored
-    | Skipped
-    | JudgedScore
-    | MixedScore
-    | GroundedScore
-    | MethodScore
-    | OpenJudgement
-    | UnsureJudgement
-    | GroundedSkip
-    | Errored
-]
+    Scored | Skipped | JudgedScore | MixedScore | GroundedScore | MethodScore | OpenJudgement | UnsureJudgement |
+    GroundedSkip | Errored
+]  # fmt: skip
 """An outcome on the wire, with all fields of its kind. The usual kinds come first: they are tried in this order."""
 
 

@@ -273,16 +273,9 @@ class Trace:
         return lambda step: own.get(step.agent, common).get(step.call.name)
 
 
-MASTER_KEYS = frozenset(
-    {
-        "thought process",
-        "let's solve this problem step by step",
-        "solution",
-        "解",
-        "かいせつ",
-        "respuesta",
-    }
-)
+MASTER_KEYS = frozenset({
+    "thought process", "let's solve this problem step by step", "solution", "解", "かいせつ", "respuesta",
+})  # fmt: skip
 """Zhao et al., "One Token to Fool LLM-as-a-Judge" (arXiv 2507.08794, table 1): strong judges reward them although they
 say nothing."""
 

@@ -160,7 +160,6 @@ def _describe(judge: JudgeReport) -> Iterator[str]:
 
 
 def _tabulate_figures(judge: JudgeReport) -> Table:
-    """Tabulate each figure raw, calibrated, and for humans."""
     columns: list[tuple[str, Figures]] = [
         (f"raw, from {judge.own_threshold:g}", judge.own),
         (f"calibrated, from {judge.fit.threshold:.3f}", judge.after),

@@ -106,7 +106,6 @@ class _Aligner:
     def _assign(
         self, rows: Sequence[int], columns: Sequence[int], compute_worth: Callable[[CallPattern, Step], float]
     ) -> None:
-        """Pair these calls as the best assignment does."""
         size = min(len(rows), len(columns)) + 1.0
         gains = [[self._compute_gain(i, self.steps[j], compute_worth, size) for j in columns] for i in rows]
         for i, j in assign(gains):

@@ -145,7 +145,6 @@ class _Tries:
         return same and retry.result is not None
 
     def _accepts(self, pattern: CallPattern, retry: Step) -> bool:
-        """Whether the retry has the right tool and arguments."""
         self.others_left -= 1
         named = self.others_left >= 0 and self.case.is_same_name(pattern.tool, retry.call.name)
         return named and self.case.accepts(pattern, retry)

@@ -240,7 +240,6 @@ OtherOutcome = tuple[CompiledCriterion, Subject, Outcome]
 
 
 def _list_fits(others: Iterable[OtherOutcome]) -> tuple[str, ...]:
-    """List the fits that the judged values rest on."""
     outcomes = [outcome for criterion, _, outcome in others if criterion.judged]
     calibrations = [one.calibration for one in outcomes if type(one) is not Skipped and isinstance(one, JudgedScore)]
     return tuple(sorted({one.fit for one in calibrations if one.fit and one.status == "calibrated"}))
@@ -289,18 +288,10 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
     for criterion, subject, outcome in others:
         if type(outcome) is Skipped and not outcome.open:
             continue
+        expected = None if subject.expected is None else plan.expected_calls[subject.expected].path
+        about = criterion.id, criterion.stage, subject.step, subject.turn, expected
         for part in list_open_parts(outcome):
-            yield OpenOutcome(
-                criterion=criterion.id,
-                stage=criterion.stage,
-                step=subject.step,
-                turn=subject.turn,
-                expected=None if subject.expected is None else plan.expected_calls[subject.expected].path,
-                kind=part.kind,
-                cause=part.cause,
-                reason=part.reason,
-                decides=criterion.id in decide,
-            )
+            yield OpenOutcome(*about, part.kind, part.cause, part.reason, decides=criterion.id in decide)
 
 
 @lru_cache(maxsize=1024)

@@ -100,7 +100,6 @@ def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Se
 
 
 def _resolve_outcome(found: Outcome | Ask | PendingOutcome, answers: JudgeAnswers) -> Outcome:
-    """Complete an outcome with the replies it waits for."""
     if isinstance(found, PendingOutcome):
         parts = [answers.resolve(part) if isinstance(part, Ask) else part for part in found.parts]
         return complete_outcome(found, parts)

@@ -20,26 +20,7 @@ from service.core.models.discovery import import_all
 import_all(sys.modules[__name__])
 
 __all__ = [
-    "MATCHED",
-    "AnyOf",
-    "Contains",
-    "Critic",
-    "DateTime",
-    "Exact",
-    "JsonSimilar",
-    "Match",
-    "NaturalLanguage",
-    "Numeric",
-    "OneOf",
-    "OpenComparison",
-    "Pattern",
-    "Prefix",
-    "Present",
-    "Range",
-    "Similar",
-    "Suffix",
-    "ValueCritic",
-    "WordsComparison",
-    "arcade_cosine",
-    "cosine",
-]
+    "MATCHED", "AnyOf", "Contains", "Critic", "DateTime", "Exact", "JsonSimilar", "Match", "NaturalLanguage",
+    "Numeric", "OneOf", "OpenComparison", "Pattern", "Prefix", "Present", "Range", "Similar", "Suffix", "ValueCritic",
+    "WordsComparison", "arcade_cosine", "cosine",
+]  # fmt: skip

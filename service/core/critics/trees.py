@@ -95,7 +95,6 @@ def _is_too_long(a: JsonValue, b: JsonValue) -> bool:
 
 
 def _compare_leaves(a: JsonValue, b: JsonValue) -> float:
-    """Compare two leaves of one type."""
     if isinstance(a, str) and isinstance(b, str):
         return levenshtein(a, b)
     if isinstance(a, bool) or not isinstance(a, int | float) or not isinstance(b, int | float):

@@ -10,14 +10,9 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator
 
 COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
-    "=": operator.eq,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
+    "=": operator.eq, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le,
     ">=": operator.ge,
-}
+}  # fmt: skip
 _COUNT = re.compile(r"\s*(==|!=|<=|>=|=|<|>)?\s*([0-9]{1,6})\s*")
 
 

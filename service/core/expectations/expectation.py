@@ -273,7 +273,6 @@ def build_allowed_ban(allowed: tuple[str, ...]) -> Ban:
 
 
 def _list_expected(position: Position, path: str, turn: int | None, place: int | None = None) -> list[ExpectedCall]:
-    """List the expected calls of one position."""
     if isinstance(position, CallPattern):
         due = _find_turn(position, turn)
         return [ExpectedCall(((path, position),), not position.optional, place, due, turn or 0)]

@@ -134,7 +134,6 @@ def _score_best(
 
 
 def _spend(case: Case, expected: Template, texts: Sequence[PlacedText]) -> None:
-    """Charge the budget for the comparisons before they are made."""
     if isinstance(expected, str):
         case.meter.spend("comparisons", 2 * len(texts))
         return

@@ -210,7 +210,6 @@ class ArgumentsGate(Check):
         *,
         aligned: bool,
     ) -> list[ArgumentIssue]:
-        """List the expected arguments that do not match exactly."""
         issues: list[ArgumentIssue] = []
         for name, expected in self._get_bound(case, pattern).items():
             if not expected.weight:

@@ -16,14 +16,9 @@ SCALARS = frozenset({str, int, float, bool, NoneType})
 _NUMBERS = frozenset({int, float})
 _SIMPLE = (NoneType, bool, (int, float), str)
 _NAMES = (
-    (NoneType, "null"),
-    (bool, "a boolean"),
-    (int, "an integer"),
-    (float, "a number"),
-    (str, "a string"),
-    (list, "an array"),
-    (dict, "an object"),
-)
+    (NoneType, "null"), (bool, "a boolean"), (int, "an integer"), (float, "a number"), (str, "a string"),
+    (list, "an array"), (dict, "an object"),
+)  # fmt: skip
 _LONGEST = 200
 _HUGE = 10**40
 

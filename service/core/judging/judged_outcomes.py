@@ -90,14 +90,11 @@ def judge_ask(
     threshold = applied.calibration.threshold
     passed = passes(value, ask.judge.threshold if threshold is None else threshold)
     spokesman = next(reply for reply in verdicts if reply.judgement.label == label)
+    reasons = _build_verdict_findings(ask.judge, spokesman.judgement, at, passed=passed)
     return JudgedScore(
         value=value,
         passed=passed,
-        findings=(
-            *ask.findings,
-            *_build_verdict_findings(ask.judge, spokesman.judgement, at, passed=passed),
-            *build_remarks(replies, at),
-        ),
+        findings=(*ask.findings, *reasons, *build_remarks(replies, at)),
         raw=applied.raw,
         calibration=replace(applied.calibration, needs_human=ruling.leaves_open(applied, passed=passed)),
         judge=build_note(ask.judge, replies, spokesman),
@@ -170,13 +167,9 @@ def _leave_unsure(ask: Ask, replies: Sequence[JudgeReply], at: Pointer) -> Outco
     spokesman = next(iter([reply for reply in open_ones if not reply.has_verdict] or open_ones))
     judgement = spokesman.judgement
     reason = f"{ask.judge.id} cannot tell" + (f": {judgement.reason}" if judgement.reason else "")
-    return UnsureJudgement(
-        "human",
-        reason,
-        (*ask.findings, *build_remarks(replies, at), Finding(CANNOT_TELL, reason, at)),
-        judge=build_note(ask.judge, replies, spokesman),
-        evidence=ask.evidence,
-    )
+    findings = (*ask.findings, *build_remarks(replies, at), Finding(CANNOT_TELL, reason, at))
+    note = build_note(ask.judge, replies, spokesman)
+    return UnsureJudgement("human", reason, findings, judge=note, evidence=ask.evidence)
 
 
 @light

@@ -284,16 +284,9 @@ class JudgeCheck(Check):
         for subject, step in zip(subjects, steps or [None] * len(subjects), strict=True):
             reasons = (_LACKING[part](case, subject) for part in judge.requires)
             unasked = next((why for why in reasons if why is not None), None)
-            ask = Ask(
-                criterion,
-                judge,
-                subject.step,
-                step and step.call.name,
-                subject.turn,
-                gap=_find_missing_before_text(case, subject) if compares else None,
-                guarantee=self.guarantee,
-                evidence_digest=self.evidence_digest,
-            )
+            about = criterion, judge, subject.step, step and step.call.name, subject.turn
+            gap = _find_missing_before_text(case, subject) if compares else None
+            ask = Ask(*about, gap=gap, guarantee=self.guarantee, evidence_digest=self.evidence_digest)
             asked.append((subject, unasked or ask))
         return asked
 

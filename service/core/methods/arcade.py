@@ -269,7 +269,6 @@ def _assign(gains: list[list[float]]) -> list[tuple[int, int]]:
 
 
 def _explain_difference(score: float, rows: Sequence[Row], expected: int) -> str:
-    """Name the quirk of Arcade's that made the difference."""
     if any(not row.counted for row in rows):
         return "a critic that raises drops its weight there, here it scores 0"
     if not 0.0 <= score <= 1.0 or any(row.shown.score < 0 for row in rows):

@@ -45,17 +45,9 @@ UNTYPED = (
 MAX_REASONS = 20
 """At most this many calls that do not fit an answer are named."""
 TYPES: Mapping[str, type] = {
-    "string": str,
-    "integer": int,
-    "float": float,
-    "number": float,
-    "boolean": bool,
-    "array": list,
-    "tuple": list,
-    "dict": dict,
-    "object": dict,
-    "any": str,
-}
+    "string": str, "integer": int, "float": float, "number": float, "boolean": bool, "array": list, "tuple": list,
+    "dict": dict, "object": dict, "any": str,
+}  # fmt: skip
 """BFCL's type names, with JSON Schema's names for two of them. To BFCL, "any" means a string."""
 
 
@@ -371,7 +363,6 @@ def is_same_world(actual: JsonValue, expected: JsonValue) -> bool:
 
 
 def _list_turns(case: Case) -> Iterable[ExpectedTurn]:
-    """List the turns in which calls are expected."""
     for path, scope, turn in case.scopes:
         patterns = [one.options[0][1] for one in scope.list_expected_calls(path, turn) if one.required]
         if turn is not None and (patterns or scope.calls == "some"):

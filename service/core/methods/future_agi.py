@@ -223,13 +223,9 @@ class FutureAgiGate(published.PublishedCheck):
 
 
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "integer": (int, float),
-    "number": (int, float),
-    "boolean": bool,
-    "array": list,
-    "object": dict,
+    "integer": (int, float), "number": (int, float), "boolean": bool, "array": list, "object": dict,
     "null": type(None),
-}
+}  # fmt: skip
 """What Future AGI takes for a type; any other name means a string."""
 
 

@@ -252,7 +252,6 @@ class UipathOutputGate(_ToolCallGate):
 
 
 def _score_result(pattern: CallPattern, step: Step) -> Outcome:
-    """Score the result of a call against the pattern's."""
     if step.result is None:
         return Skipped("not_captured", "the trace does not say what the call returned")
     content = step.result.content
@@ -286,7 +285,6 @@ def read_output_text(content: JsonValue, text: str | None = None) -> str:
 
 
 def _find_expected_names(case: Case) -> set[str]:
-    """Return the names of all tools that the expectation lists or counts."""
     listed = {pattern.tool for expected_call in case.expected_calls for _, pattern in expected_call.options}
     return listed | {tool for _, scope, _ in case.scopes for tool in scope.counts}
 

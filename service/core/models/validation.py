@@ -140,6 +140,5 @@ def suggest_name(name: str, siblings: Collection[str]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _list_fields(siblings: frozenset[str]) -> frozenset[str]:
-    """Return the fields of all models that have these."""
     models = [set(cls.model_fields) for cls in list_subclasses(FrozenModel) if siblings <= cls.model_fields.keys()]
     return frozenset(set[str]().union(*models))

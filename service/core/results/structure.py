@@ -139,7 +139,6 @@ def _list_gaps(start: int, end: int, found: Sequence[Passage]) -> list[tuple[int
 
 
 def _cut(text: str, pieces: Sequence[Piece], passages: Sequence[Passage]) -> str:
-    """Return the text without these passages and without fences."""
     edges = [edge for start, end, _ in pieces for edge in (start, end)]
     places = [place for passage in passages for place in (passage.start, passage.end)]
     bounds = sorted([*edges, *places])

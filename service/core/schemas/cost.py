@@ -127,7 +127,6 @@ def _list_in_place(references: References, node: Node) -> tuple[Node, ...]:
 
 
 def _count_own(node: Node) -> float:
-    """Count the units that one visit of `node` itself takes."""
     options = node.get("enum")
     if not isinstance(options, list):
         return 1

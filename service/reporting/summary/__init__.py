@@ -141,7 +141,6 @@ def summarize(
 
 
 def _build_group(samples: Sequence[Sample], *, without_report: int = 0) -> Group:
-    """Build the figures of some samples and of cases without a report."""
     parts = [(sample.group or "", LETTERS.get(sample.report.verdict, ABSENT), 1) for sample in samples]
     verdicts: Counter[Verdict] = Counter(sample.report.verdict for sample in samples)
     broke = Counter(stage for sample in samples if (stage := sample.report.first_failing_stage))
@@ -223,15 +222,9 @@ MAX_NAMED = 20
 """How many slices a message names."""
 
 WarningCode = Literal[
-    "few_no_call",
-    "few_cases",
-    "mixed_rubrics",
-    "mixed_scopes",
-    "uncalibrated",
-    "unread_calls",
-    "unknown_tag",
+    "few_no_call", "few_cases", "mixed_rubrics", "mixed_scopes", "uncalibrated", "unread_calls", "unknown_tag",
     "too_many_values",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

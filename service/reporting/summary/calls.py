@@ -79,7 +79,6 @@ def _iter_bounds(samples: Iterable[Sample], read: Callable[[StepVerdict], Range 
 
 
 def _read_refused(step: StepVerdict) -> Range | None:
-    """Read whether a call breaks the schema of its tool."""
     outcome = step.outcomes.get(SCHEMA)
     if isinstance(outcome, Scored):
         broken = float(not outcome.passed)

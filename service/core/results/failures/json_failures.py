@@ -118,7 +118,6 @@ def _reports_success(key: str, member: JsonValue) -> bool:
 
 
 def _says_something(member: JsonValue) -> bool:
-    """Whether an error is given in words."""
     if isinstance(member, str):
         bare = member.strip(" \t\r\n.!-()[]\"'")
         return bool(_WORD.search(bare)) and not _EMPTY.fullmatch(bare) and not _DENIAL.fullmatch(bare)
