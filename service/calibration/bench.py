@@ -16,8 +16,9 @@ from service.calibration.fitting import (
     fit_map,
 )
 from service.calibration.labels import Key, LabelledItem, LabelledSet, find_origin
-from service.calibration.options import ReportOptions, assign_folds, find_guarantees, names_split, read_split
+from service.calibration.options import ReportOptions, find_guarantees
 from service.calibration.predictions import JudgePredictions
+from service.calibration.splits import assign_folds, names_split, read_split
 from service.core.judging.fits.certificate import Guarantee
 from service.core.judging.fits.fit import Method, Origin
 from service.core.judging.fits.maps import Calibrator

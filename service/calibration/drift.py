@@ -9,9 +9,9 @@ from math import fsum, sqrt
 from typing import NamedTuple
 
 from service.calibration.figures import HeldOutItem
-from service.calibration.options import SEED
 from service.calibration.predictions import Prediction
 from service.calibration.results import JudgeReport
+from service.calibration.splits import SEED
 from service.errors import InputError
 from service.stats.agreement import build_confusion
 

@@ -1,57 +1,19 @@
-"""How a calibration run is set up: what is held out, which verdicts a guaranteed share of agreement accepts, its options."""
+"""The options of a calibration run, and which verdicts a guaranteed share of agreement accepts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from hashlib import sha256
 
 import numpy as np
 
 from service.calibration.figures import HeldOutItem, Resampling
 from service.calibration.fitting import MethodChoice
-from service.calibration.labels import LabelledItem, Split
+from service.calibration.splits import FOLDS, SEED
 from service.core.judging.fits.certificate import Guarantee
-from service.errors import InputError
 from service.stats.corrected import code_groups
 from service.stats.selective import find_certainty_threshold
-
-SEED = "callgrade"
-"""The only default; it was not searched for."""
-FOLDS = 5
-"""Each item is held out once, from a map fitted on the other four fifths of the groups."""
-
-
-def names_split(items: Iterable[LabelledItem]) -> bool:
-    """Whether any item says which side it must be on: these sides are then the split, and nothing is left to chance."""
-    return any(item.split is not None for item in items)
-
-
-def read_split(items: Sequence[LabelledItem]) -> Mapping[str, Split]:
-    """Return the side of each group, as its items say. If any item says `test`, a silent group is fitted, otherwise held out.
-
-    InputError where two items of a group name different sides.
-    """
-    sides: dict[str, Split | None] = {}
-    for item in items:
-        known = sides.setdefault(item.group, item.split)
-        if item.split is not None and known is not None and known != item.split:
-            raise InputError.at(item.id, f"the group {item.group!r} is to be on both sides of the split")
-        sides[item.group] = known or item.split
-    default_side: Split = "fit" if "test" in sides.values() else "test"
-    return {name: side or default_side for name, side in sides.items()}
-
-
-def assign_folds(items: Iterable[LabelledItem], *, seed: str = SEED, folds: int = FOLDS) -> Mapping[str, int]:
-    """Return the fold of each group, from 0: groups are dealt out in the order of the hash of their names.
-
-    The order of items therefore does not matter, and another seed gives other folds. With fewer groups than folds, each has
-    its own.
-    """
-    names = sorted({item.group for item in items}, key=lambda name: sha256(f"{seed}\0{name}".encode()).hexdigest())
-    return {name: at % folds for at, name in enumerate(names)}
-
 
 GUARANTEE_ERROR = 0.05
 """The chance that a guarantee may fail."""

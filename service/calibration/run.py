@@ -16,10 +16,11 @@ from service.calibration.comparison import compare_figures
 from service.calibration.figures import compute_human_figures
 from service.calibration.fitting import explain_too_few
 from service.calibration.labels import LabelledItem, LabelledSet, find_origin
-from service.calibration.options import ReportOptions, names_split
+from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, JuryId, Prediction, group_by_judge, split_juries
 from service.calibration.report.held_out import build_judge_report, list_libraries
 from service.calibration.results import REPORT_VERSION, CalibrationReport, JuryMember, JuryReport, LabelFacts
+from service.calibration.splits import names_split
 from service.core.judging.fits.fit import Binding, join_models
 from service.errors import InputError, Problem
 from service.stats.tallies import Floats, auroc

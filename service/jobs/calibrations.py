@@ -12,8 +12,8 @@ from pydantic import Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from service.calibration.labels import Key, LabelledItem
-from service.calibration.options import SEED
 from service.calibration.predictions import Prediction
+from service.calibration.splits import SEED
 from service.core.judging.fits.fit import Method
 from service.core.models.validation import validate
 from service.engine import Engine

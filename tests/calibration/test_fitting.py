@@ -18,7 +18,7 @@ from service.calibration.fitting import (
     fit_map,
 )
 from service.calibration.labels import LabelledItem
-from service.calibration.options import assign_folds, names_split, read_split
+from service.calibration.splits import assign_folds, names_split, read_split
 from service.core.judging.fits.maps import Platt
 from service.errors import InputError
 from service.stats.tallies import LabelTally, build_confusion_at, build_tally

@@ -16,8 +16,9 @@ import pytest
 from service import Report, plan
 from service.calibration.figures import Resampling
 from service.calibration.labels import LabelledItem
-from service.calibration.options import ReportOptions, assign_folds
+from service.calibration.options import ReportOptions
 from service.calibration.run import calibrate
+from service.calibration.splits import assign_folds
 from service.core.judging.fits.fit import Fit, build_route, join_models
 from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement
 from service.core.judging.prompts import Completion, Usage

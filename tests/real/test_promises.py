@@ -12,10 +12,11 @@ import pytest
 from service.calibration.bench import Bench, build_bench
 from service.calibration.figures import Resampling
 from service.calibration.labels import LabelledSet
-from service.calibration.options import ReportOptions, assign_folds
+from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, group_by_judge
 from service.calibration.report.held_out import measure_promise
 from service.calibration.run import build_jury_bench
+from service.calibration.splits import assign_folds
 from tests.bulk import WHOLE
 from tests.real.test_labels_agreement import read
 

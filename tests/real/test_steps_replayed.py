@@ -22,10 +22,11 @@ import pytest
 from service import Report, plan
 from service.calibration.figures import Resampling
 from service.calibration.labels import LabelledItem, LabelledSet
-from service.calibration.options import ReportOptions, assign_folds
+from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
 from service.calibration.results import CalibrationReport
 from service.calibration.run import calibrate
+from service.calibration.splits import assign_folds
 from service.core.judging.fits.fit import build_route
 from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement
 from service.core.judging.prompts import Completion, Usage
