@@ -14,8 +14,7 @@ from service.core.judging.fits.maps import Calibrator, Identity, Isotonic, Platt
 from service.core.models.kinds import list_kinds
 from tests.fits import make_fit
 
-DIGEST, OTHER = "a" * 64, "b" * 64
-LOW = Platt(slope=4.0, offset=-2.0).apply(0.4)
+DIGEST, OTHER, LOW = "a" * 64, "b" * 64, Platt(slope=4.0, offset=-2.0).apply(0.4)
 SHARES = st.floats(0, 1)
 
 
