@@ -17,10 +17,10 @@ UNREAD_RESULT = "unread_result"
 """The finding code for a result whose fields could not be read."""
 
 
-def build_unread_result(path: str, findings: tuple[Finding, ...] = ()) -> Skipped:
+def build_unread_result(path: str) -> Skipped:
     """Build the outcome of a check that needs fields of the result at this pointer, which has a form without fields."""
     reason = "the result is text or media, and no JSON in which its fields could be looked up"
-    return Skipped("unread", reason, (*findings, Finding(UNREAD_RESULT, reason, path)))
+    return Skipped("unread", reason, (Finding(UNREAD_RESULT, reason, path),))
 
 
 def build_missing_result(path: str) -> Skipped:

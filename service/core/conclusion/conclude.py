@@ -16,7 +16,6 @@ from service.core.judging.fits.fit import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore, OpenJudgement
 from service.core.judging.notes import JudgeReply, sum_counts
 from service.core.judging.prompts import Usage
-from service.core.models.light import light
 from service.core.money import NOTHING, Cost, Spent
 from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped, list_open_parts
 from service.core.plan import CriterionPlan, Plan
@@ -69,10 +68,10 @@ def conclude(  # noqa: PLR0913 (each by name)
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    found = _conclude_criteria(plan, answers, several_agents=plan.trace.has_several_agents())
-    results, others = found.results, found.others
+    results, scores, rows, others = _conclude_criteria(plan, answers)
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
+    missing = [plan.expected_calls[i] for i in plan.alignment.missing if i not in plan.alignment.unsettled]
     deciding = find_deciding_criteria(results, folded, plan.rubric) if others else ()
     return Report(
         trace_id=trace.id,
@@ -89,9 +88,9 @@ def conclude(  # noqa: PLR0913 (each by name)
         failing=folded.failing,
         open=tuple(_list_open_outcomes(plan, others, deciding)) if others else (),
         stages=_build_stage_scores(folded.stages),
-        criteria=found.scores,
-        steps=build_step_verdicts(plan, found.rows),
-        missing=_list_missing(plan) if plan.alignment.missing else (),
+        criteria=scores,
+        steps=build_step_verdicts(plan, rows),
+        missing=tuple([MissingCall(one.path, one.tool) for one in missing]),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
         not_asked=tuple(_list_not_asked(plan, answers, estimates or {})) if plan.blocked_asks or others else (),
@@ -107,27 +106,15 @@ def conclude(  # noqa: PLR0913 (each by name)
 _refer_to = lru_cache(maxsize=256)(RubricRef)
 
 
-def _list_missing(plan: Plan) -> tuple[MissingCall, ...]:
-    missing = [plan.expected_calls[i] for i in plan.alignment.missing if i not in plan.alignment.unsettled]
-    return tuple([MissingCall(one.path, one.tool) for one in missing])
-
-
 ConcludedCriterion = tuple[CriterionResult, CriterionScore, Sequence[SubjectResult] | None]
 """A criterion's result, its score in the report, and its outcomes (None if nothing else in the report needs them)."""
 
 
-@light
-class _Conclusions:
-    """The results of all criteria, in order."""
-
-    results: tuple[CriterionResult, ...]
-    scores: tuple[CriterionScore, ...]
-    rows: list[Row]
-    """The outcomes of the criteria whose outcomes are needed further on."""
-    others: list[OtherOutcome]
-
-
-def _conclude_criteria(plan: Plan, answers: JudgeAnswers, *, several_agents: bool) -> _Conclusions:
+def _conclude_criteria(
+    plan: Plan, answers: JudgeAnswers
+) -> tuple[tuple[CriterionResult, ...], tuple[CriterionScore, ...], list[Row], list[OtherOutcome]]:
+    """Return the results and scores of all criteria, the outcomes that are needed further on, and those of no plain score."""
+    several_agents = plan.trace.has_several_agents()
     concluded = [
         _conclude_criterion(one, answers, several_agents=several_agents)
         if one.idle is None
@@ -137,7 +124,7 @@ def _conclude_criteria(plan: Plan, answers: JudgeAnswers, *, several_agents: boo
     results, scores, _ = zip(*concluded, strict=True)
     rows = [(result.criterion, outcomes) for result, _, outcomes in concluded if outcomes is not None]
     others = [(criterion, *each) for criterion, outcomes in rows for each in outcomes if type(each[1]) is not Scored]
-    return _Conclusions(results, scores, rows, others)
+    return results, scores, rows, others
 
 
 def _conclude_criterion(planned: CriterionPlan, answers: JudgeAnswers, *, several_agents: bool) -> ConcludedCriterion:

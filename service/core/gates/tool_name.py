@@ -126,14 +126,13 @@ def score_missing(case: Case, expected: int) -> SubjectOutcome:
     return Subject(expected=expected, turn=expected_call.turn), build_failure(0.0, finding)
 
 
+LEAST_SIMILARITY = 0.8
 MAX_NAMES_BY_WORD = 200
 """The largest catalogue that is also searched for words in common; larger ones are searched by similarity alone."""
 
 
-def find_near(
-    name: str, others: Iterable[str], *, least: float = 0.8, most: int = 3, meter: Meter | None = None
-) -> list[str]:
-    """Return the names close to `name`, closest first: Jaro-Winkler similarity of at least `least`, or a word in common.
+def find_near(name: str, others: Iterable[str], *, meter: Meter | None = None) -> list[str]:
+    """Return at most three names close to `name`, closest first: Jaro-Winkler similarity of at least 0.8, or a word in common.
 
     Of a long name, only the beginning is compared and returned. Where `meter` has no room for another search, the result is [].
 
@@ -145,13 +144,12 @@ def find_near(
         return []
     meter.spend("names", len(candidates))
     name, known = _cut(name), [_cut(other) for other in candidates if other != name]
-    found = process.extract(
-        name, known, scorer=JaroWinkler.similarity, processor=fold_name, score_cutoff=least, limit=most
-    )
+    scorer = JaroWinkler.similarity
+    found = process.extract(name, known, scorer=scorer, processor=fold_name, score_cutoff=LEAST_SIMILARITY, limit=3)
     close = [other for other, _, _ in sorted(found, key=lambda one: (-one[1], one[0]))]
     words = _list_words(name)
     related = [other for other in known if words & _list_words(other)] if len(known) <= MAX_NAMES_BY_WORD else []
-    return list(dict.fromkeys([*close, *sorted(related)]))[:most]
+    return list(dict.fromkeys([*close, *sorted(related)]))[:3]
 
 
 def _cut(name: str) -> str:

@@ -110,10 +110,7 @@ def _correct(
     groups, other_groups = [one.group for one in labelled], [one.group for one in rest]
     judged, unlabelled = [one.value for one in labelled], [one.value for one in rest]
     candidates = [ToLabel(one.place.trace_id, one.place.step) for one in rest if one.place.trace_id is not None]
-
-    def hash_item(item: ToLabel) -> str:
-        return sha256(f"label\0{item.trace_id}\0{item.step}".encode()).hexdigest()
-
+    candidates.sort(key=lambda item: sha256(f"label\0{item.trace_id}\0{item.step}".encode()).hexdigest())
     return CorrectedRate(
         criterion=criterion,
         unit="step" if by_step else "report",
@@ -123,7 +120,7 @@ def _correct(
         naive=sum(one.passed for one in items) / len(items) if items else None,
         humans=infer_from_labels(said, groups),
         corrected=ppi(said, judged, unlabelled, (groups, other_groups)),
-        label_next=tuple(sorted(candidates, key=hash_item)[:MAX_LABEL_NEXT]),
+        label_next=tuple(candidates[:MAX_LABEL_NEXT]),
     )
 
 
