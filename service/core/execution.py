@@ -113,7 +113,7 @@ def add_executed_score(report: Report, attempted: Plan) -> Report:
     """
     trace = attempted.trace
     skipped_steps = trace.state.skipped_steps if isinstance(trace.state, SandboxState) else frozenset[int]()
-    failed = [step.index for step in trace.steps if step.result is not None and step.result.is_error]
+    failed = [step.index for step in trace.steps if step.failed]
     if not skipped_steps and not failed:
         return report
     steps = [step for step in trace.steps if step.index not in skipped_steps and step.index not in set(failed)]

@@ -44,7 +44,7 @@ class RecoveryGate(Check):
         """Return one outcome for each failed call and for each repeated write."""
         steps = case.trace.steps
         returned = [step for step in steps if step.result is not None]
-        failed = [step for step in returned if _has_failed(step)]
+        failed = [step for step in returned if step.failed]
         outcomes: list[SubjectOutcome] = []
         writes = [step.call.name for step in returned if _is_write(case, step)]
         if failed or len(set(writes)) < len(writes):
@@ -61,14 +61,6 @@ class RecoveryGate(Check):
 
 
 NOTHING_FAILED = Skipped("not_applicable", "no call failed and no write was repeated")
-
-
-def _has_failed(step: Step) -> bool:
-    return step.result is not None and step.result.is_error
-
-
-def _has_succeeded(step: Step) -> bool:
-    return step.result is not None and not step.result.is_error
 
 
 class _CallHistory:
@@ -91,16 +83,16 @@ class _CallHistory:
         for step in case.trace.steps:
             if step.call.arguments is not None:
                 self.groups[self._make_key(step)].append(step)
-                if not _has_failed(step):
+                if not step.failed:
                     self._last_unfailed_of_same[self._make_key(step)] = step.index
-            if _has_succeeded(step):
+            if step.succeeded:
                 self._last_success[step.call.name] = self._last_success[self._make_key(step)] = step.index
                 if step.index not in self._expected:
                     self._last_success[step.call.name, None] = step.index
             elif step.result is None:
                 self.last_unknown[step.call.name] = step.index
             tool = case.find_tool(step)
-            if _has_succeeded(step) and not (tool is not None and tool.read_only):
+            if step.succeeded and not (tool is not None and tool.read_only):
                 self._changes.append(step.index)
         messages = case.trace.messages
         self.text_messages = [n for n, one in enumerate(messages) if one.role == "assistant" and one.text.strip()]
@@ -185,8 +177,8 @@ def _find_repeated_writes(case: Case, history: _CallHistory) -> Iterator[Step]:
     steps, pairs = case.trace.steps, case.alignment.pairs if case.expected_calls else ()
     expected = {one.step for one in pairs if case.is_same_name(one.pattern.tool, steps[one.step].call.name)}
     for same in history.groups.values():
-        done = [step for step in same if step.result is not None and step.result.failure is None]
-        group = [step for step in done if _has_succeeded(step) and _is_write(case, step)]
+        sure = [step for step in same if step.succeeded and step.result is not None and step.result.failure is None]
+        group = [step for step in sure if _is_write(case, step)]
         yield from group[max(1, sum([step.index in expected for step in group])) :]
 
 

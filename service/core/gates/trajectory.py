@@ -114,8 +114,7 @@ class TrajectoryMatch:
 
 
 def _match_calls(case: Case, table: MeetingTable) -> TrajectoryMatch:
-    failed = [step for step in case.trace.steps if step.result is not None and step.result.is_error]
-    tries: Mapping[int, int] = case.alignment.tries if failed else {}
+    tries: Mapping[int, int] = case.alignment.tries if any(step.failed for step in case.trace.steps) else {}
     steps = tuple([step for step in case.trace.steps if step.index not in tries])
     calls, table = [step.index for step in steps], [row - tries.keys() for row in table]
     everything = range(len(case.expected_calls))
