@@ -101,12 +101,8 @@ def _group_by_subject(check: GroundingGate | ProvenanceGate, case: Case) -> dict
 
 
 def _join_evidence(one: GroundedScore, other: GroundedScore) -> GroundedScore:
-    return GroundedScore(
-        min(one.value, other.value),
-        one.passed and other.passed,
-        (*one.findings, *other.findings),
-        (*one.grounding, *other.grounding),
-    )
+    findings, grounding = (*one.findings, *other.findings), (*one.grounding, *other.grounding)
+    return GroundedScore(min(one.value, other.value), one.passed and other.passed, findings, grounding)
 
 
 def _join_gaps(gap: Skipped | None, other: Skipped) -> Skipped:

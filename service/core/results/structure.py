@@ -122,11 +122,8 @@ def _find(text: str, start: int, end: int, known_forms: Sequence[Form], fenced: 
     found: list[Passage] = []
     for form in known_forms:
         name = "fenced_json" if fenced and form.exact else form.name
-        more = [
-            Passage(name, form.exact, a + one.start, a + one.end, one.value)
-            for a, b in gaps
-            for one in form.find(text[a:b])
-        ]
+        stretches = [(a, one) for a, b in gaps for one in form.find(text[a:b])]
+        more = [Passage(name, form.exact, a + one.start, a + one.end, one.value) for a, one in stretches]
         if more:
             found = sorted([*found, *more], key=lambda passage: passage.start)
             gaps = [(a, b) for a, b in _list_gaps(start, end, found) if not text[a:b].isspace()]

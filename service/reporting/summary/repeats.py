@@ -84,9 +84,8 @@ def list_tasks(samples: Iterable[Sample]) -> tuple[Task, ...]:
         task = sample.report.tags.get(TASK)
         if task is not None and sample.is_applicable:
             trials[task].append(sample)
-    return tuple(
-        [
-            Task(name, len(found), sum(one.passed for one in found), sum(one.undecided for one in found))
-            for name, found in sorted(trials.items())
-        ]
-    )
+    tasks: list[Task] = []
+    for name, found in sorted(trials.items()):
+        passed, undecided = sum(one.passed for one in found), sum(one.undecided for one in found)
+        tasks.append(Task(name, len(found), passed, undecided))
+    return tuple(tasks)
