@@ -154,9 +154,8 @@ def index_by_key(reports: Iterable[Report], place: str) -> dict[Key, Sample]:
             raise InputError.at(f"{place}/{n}/trace_id", "a comparison pairs cases by their id, and this one has none")
         key = (case, sample.report.tags.get(TRIAL))
         if key in found:
-            raise InputError.at(
-                f"{place}/{n}", f"the case {case!r} appears twice here; tell runs apart by a tag {TRIAL}"
-            )
+            why = f"the case {case!r} appears twice here; tell runs apart by a tag {TRIAL}"
+            raise InputError.at(f"{place}/{n}", why)
         found[key] = sample
     return found
 

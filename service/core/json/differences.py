@@ -97,9 +97,8 @@ class _Node:
 
 def _index_by_key(items: list[JsonValue], field: str) -> dict[str, JsonValue] | None:
     """Index the items by their identifying field; None if an item lacks it or two share a value."""
-    keyed: dict[str, JsonValue] = {
-        _make_token(item[field]): item for item in items if isinstance(item, Mapping) and field in item
-    }
+    named = [item for item in items if isinstance(item, Mapping) and field in item]
+    keyed: dict[str, JsonValue] = {_make_token(item[field]): item for item in named}
     return keyed if len(keyed) == len(items) else None
 
 
