@@ -114,10 +114,7 @@ class Bench:
 
 
 def build_bench(
-    labels: LabelledSet,
-    recorded: JudgePredictions,
-    options: ReportOptions,
-    rescore: Rescore | None = None,
+    labels: LabelledSet, recorded: JudgePredictions, options: ReportOptions, rescore: Rescore | None = None
 ) -> Bench | None:
     """Fit the judge's maps; None where it has no items to fit or none to hold out."""
     labelled = [item for item in labels.items if item.criterion == recorded.criterion]
@@ -148,11 +145,8 @@ def build_bench(
         threshold = choose_threshold(calibrated)
         kept = [item for item in items if item.key in tested]
         values = {raw: calibrator.apply(raw) for raw in {tested[item.key][0] for item in kept}}
-        verdicts = [
-            HeldOutItem(item.id, item.group, item.passes, raw, values[raw], values[raw] >= threshold)
-            for item in kept
-            for raw in (tested[item.key][0],)
-        ]
+        pairs = [(item, tested[item.key][0]) for item in kept]
+        verdicts = [HeldOutItem(x.id, x.group, x.passes, at, values[at], values[at] >= threshold) for x, at in pairs]
         promises = find_guarantees(verdicts, options.shares)
         return FittedMap(calibrator, threshold, choose_band(calibrated, threshold), promises)
 
@@ -197,13 +191,8 @@ def _list_given(labelled: Sequence[LabelledItem], items: Sequence[LabelledItem])
 
 def _list_folds(labelled: Sequence[LabelledItem], items: Sequence[LabelledItem], seed: str, folds: int) -> list[Sides]:
     fold = assign_folds(labelled, seed=seed, folds=folds)
-    numbers = sorted({fold[item.group] for item in items})
-    if len(numbers) < 2:
-        return []
-    return [
-        (
-            tuple([item for item in items if fold[item.group] != number]),
-            tuple([item for item in items if fold[item.group] == number]),
-        )
-        for number in numbers
-    ]
+    numbers, sides = sorted({fold[item.group] for item in items}), list[Sides]()
+    for number in numbers if len(numbers) > 1 else ():
+        fitted = tuple([item for item in items if fold[item.group] != number])
+        sides.append((fitted, tuple([item for item in items if fold[item.group] == number])))
+    return sides

@@ -73,9 +73,7 @@ class JudgeComparison:
 
 def read_report_sides(report: CalibrationReport) -> tuple[JudgeSide, ...]:
     """Read the judges and juries of a run, with the calibrated values of its held-out items."""
-    return tuple(
-        [JudgeSide(one.name, one.criterion, {item.id: item for item in one.items}) for one in report.all_judges]
-    )
+    return tuple([JudgeSide(x.name, x.criterion, {item.id: item for item in x.items}) for x in report.all_judges])
 
 
 def read_prediction_sides(labels: LabelledSet, predictions: Iterable[Prediction]) -> tuple[JudgeSide, ...]:
@@ -84,11 +82,8 @@ def read_prediction_sides(labels: LabelledSet, predictions: Iterable[Prediction]
     sides: list[JudgeSide] = []
     for judge in group_by_judge(predictions):
         values = [(known[key], raw[0]) for key, raw in judge.raw.items() if key in known]
-        items = {
-            item.id: HeldOutItem(item.id, item.group, item.passes, raw, raw, raw >= judge.threshold)
-            for item, raw in values
-        }
-        sides.append(JudgeSide(judge.name, judge.criterion, items))
+        read = [HeldOutItem(item.id, item.group, item.passes, x, x, x >= judge.threshold) for item, x in values]
+        sides.append(JudgeSide(judge.name, judge.criterion, {item.id: item for item in read}))
     return tuple(sides)
 
 
@@ -129,11 +124,8 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
         if one.label is not other.label:
             raise InputError.at(one.id, "its labels differ between the two: they are not of the same labelled set")
     right = [(one.right, other.right) for one, other in pairs]
-    differing = [
-        DifferingItem(one.id, one.label, one.value, other.value, other.right)
-        for one, other in pairs
-        if one.passed is not other.passed
-    ]
+    apart = [(one, other) for one, other in pairs if one.passed is not other.passed]
+    differing = [DifferingItem(one.id, one.label, one.value, other.value, other.right) for one, other in apart]
     a_right, b_right = right.count((True, False)), right.count((False, True))
     return JudgeComparison(
         criterion=a.criterion,
@@ -176,9 +168,5 @@ def compare_figures(
         return found
 
     measures = measure_statistics(statistics, [row.group for row in a], resampling)
-    return tuple(
-        [
-            FigureComparison(name, measures[f"a {name}"], measures[f"b {name}"], measures[name])
-            for name in COMPARED_FIGURES
-        ]
-    )
+    each = [(name, measures[f"a {name}"], measures[f"b {name}"], measures[name]) for name in COMPARED_FIGURES]
+    return tuple([FigureComparison(*one) for one in each])

@@ -84,12 +84,9 @@ def check_judge(
     now = {item.id: fit.passes(predictions[item.id].weigh_by(fit)) for item in answered}
     agreed = {item.id: now[item.id] is item.label for item in answered}
     nights = [*earlier, agreed][-NIGHTS:]
-    fall = measure_fall(
-        [
-            PairedItem(fit.passes(item.raw) is item.label, [one[item.id] for one in nights if item.id in one])
-            for item in answered
-        ]
-    )
+    agreements = [[one[item.id] for one in nights if item.id in one] for item in answered]
+    were = [fit.passes(item.raw) is item.label for item in answered]
+    fall = measure_fall([PairedItem(*pair) for pair in zip(were, agreements, strict=True)])
     labels, models = [item.label for item in answered], tuple(sorted({predictions[i.id].model for i in answered}))
     then, tonight = (build_confusion(labels, one) for one in ([fit.passes(i.raw) for i in answered], now.values()))
     return JudgeDrift(

@@ -89,13 +89,9 @@ def compute_judge_figures(rows: Sequence[HeldOutItem], resampling: Resampling) -
     groups = [row.group for row in rows]
     measures = measure_statistics(_build_statistics(rows), groups, resampling)
     if any(one.low is not None and one.low == one.high for one in measures.values()):
-        more = [
-            HeldOutItem("", "", label, 0.0, float(not label), not label, rows[0].stratum) for label in (True, False)
-        ]
-        weights = np.array(
-            [*[1.0] * len(rows), *[_weigh_unseen([row for row in rows if row.label == one.label]) for one in more]]
-        )
-        at_worst = _build_statistics([*rows, *more])(weights)
+        more = [HeldOutItem("", "", x, 0.0, float(not x), not x, rows[0].stratum) for x in (True, False)]
+        unseen = [_weigh_unseen([row for row in rows if row.label == one.label]) for one in more]
+        at_worst = _build_statistics([*rows, *more])(np.array([*[1.0] * len(rows), *unseen]))
         measures = {name: _ensure_width(one, at_worst[name]) for name, one in measures.items()}
     verdicts = TallyRows([row.passed for row in rows], [row.label for row in rows])
     return Figures(len(rows), len(set(groups)), build_confusion_at(verdicts.tally(), 1.0), measures)

@@ -76,9 +76,7 @@ def _build_document(case: LabelledCase, subject: LabelSubject) -> dict[str, Json
     return document | ({"stratum": tags["stratum"]} if tags.get("stratum") else {})
 
 
-def build_imported(
-    imported: JudgedSet,
-) -> tuple[dict[tuple[str, str], tuple[LabelItem, str]], list[LabelDraft]]:
+def build_imported(imported: JudgedSet) -> tuple[dict[tuple[str, str], tuple[LabelItem, str]], list[LabelDraft]]:
     """Build items with their documents, by id and criterion, and label drafts, both in the order of the lines."""
     by_item: dict[tuple[str, str], list[Prediction]] = {}
     for one in imported.predictions:
@@ -108,14 +106,9 @@ def list_step_places(imported: JudgedSet) -> dict[tuple[str, str], tuple[str, in
 
 def measure_agreement(cases: Iterable[LabelledCase]) -> Figures | None:
     """Measure how far annotators agree on items that two or more have labelled; None where there are none."""
-    items = [
-        LabelledItem(
-            id=case.item,
-            criterion=case.criterion,
-            group=case.item,
-            labels=tuple([AnnotatorLabel(annotator=one.annotator, label=one.label == "pass") for one in own_labels]),
-        )
-        for case in cases
-        if (own_labels := case.opinions)
-    ]
+    items: list[LabelledItem] = []
+    for case in cases:
+        labels = tuple([AnnotatorLabel(annotator=x.annotator, label=x.label == "pass") for x in case.opinions])
+        if labels:
+            items.append(LabelledItem(id=case.item, criterion=case.criterion, group=case.item, labels=labels))
     return compute_human_figures(items, Resampling())

@@ -170,16 +170,10 @@ def _read_langfuse(row: Row) -> Iterator[Opinion]:
         item = str(one.get("traceId") or row.get("id"))
         said = one.get("stringValue") if one.get("dataType") == "CATEGORICAL" else one.get("value")
         voice = voices.get(str(one.get("source")), "other")
-        yield Opinion(
-            item,
-            str(one.get("name")),
-            str(one.get("authorUserId") or "langfuse"),
-            said,
-            voice,
-            str(one.get("comment") or ""),
-            str(row.get("sessionId") or one.get("sessionId") or ""),
-            {"trace": row} if "scores" in row else {},
-        )
+        who, note = str(one.get("authorUserId") or "langfuse"), str(one.get("comment") or "")
+        group = str(row.get("sessionId") or one.get("sessionId") or "")
+        shown = {"trace": row} if "scores" in row else {}
+        yield Opinion(item, str(one.get("name")), who, said, voice, note, group, shown)
 
 
 def _read_phoenix(row: Row) -> Iterator[Opinion]:
@@ -236,10 +230,8 @@ def _read_mlflow(row: Row) -> Iterator[Opinion]:
         source, feedback = cast("Row", one.get("source") or {}), cast("Row", one.get("feedback") or {})
         voice: Voice = "human" if source.get("source_type") == "HUMAN" else "other"
         item, who = str(info.get("trace_id")), str(source.get("source_id") or "mlflow")
-        note = str(one.get("rationale") or "")
-        yield Opinion(
-            item, str(one.get("assessment_name")), who, feedback.get("value"), voice, note, shown={"trace": row}
-        )
+        name, note = str(one.get("assessment_name")), str(one.get("rationale") or "")
+        yield Opinion(item, name, who, feedback.get("value"), voice, note, shown={"trace": row})
 
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
@@ -252,29 +244,16 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 }
 
 
-COLUMN_NAMES = frozenset(name for names in _COLUMNS.values() for name in names) | {
-    "payload",
-    "answer",
-    "trace",
-    "messages",
-}
+_SHOWN = ("payload", "answer", "trace", "messages")
+COLUMN_NAMES = frozenset([*_SHOWN, *[name for names in _COLUMNS.values() for name in names]])
 """The members of a table's row that are read."""
 
 
 def _read_row(row: Row) -> Iterator[Opinion]:
-    cells = {
-        name: next((row[one] for one in names if row.get(one) is not None), None) for name, names in _COLUMNS.items()
-    }
-    texts = {name: str(cells[name] or "") for name in ("item", "name", "note", "group")}
-    yield Opinion(
-        texts["item"],
-        texts["name"],
-        str(cells["annotator"] or "unnamed"),
-        cells["value"],
-        note=texts["note"],
-        group=texts["group"],
-        shown={"trace": row} if "messages" in row else row,
-    )
+    cells = {name: next((row[x] for x in names if row.get(x) is not None), None) for name, names in _COLUMNS.items()}
+    item, name, note, group = (str(cells[one] or "") for one in ("item", "name", "note", "group"))
+    who, shown = str(cells["annotator"] or "unnamed"), {"trace": row} if "messages" in row else row
+    yield Opinion(item, name, who, cells["value"], note=note, group=group, shown=shown)
 
 
 def _has(*names: str) -> Callable[[Row], bool]:

@@ -33,10 +33,8 @@ def list_label_items(report: Report, rubric: Rubric) -> tuple[LabelItem, ...]:
     for criterion in rubric.criteria:
         if not isinstance(criterion.check, JudgeCheck):
             continue
-        judged, causes = (
-            list_judged(report, criterion.id),
-            {o.cause for o in report.open if o.criterion == criterion.id},
-        )
+        judged = list_judged(report, criterion.id)
+        causes = {one.cause for one in report.open if one.criterion == criterion.id}
         if judged:
             items.append(_build_item(criterion, judged, causes, rubric))
         elif causes:

@@ -173,9 +173,8 @@ def read_models(rows: Iterable[tuple[int, dict[str, Any]]], adapter: TypeAdapter
         try:
             models.append((line, adapter.validate_python(row)))
         except ValidationError as error:
-            problems += [
-                Problem(f"line {line}: {p.path}".removesuffix(": "), p.message) for p in list_problems(error, row)
-            ]
+            found = list_problems(error, row)
+            problems += [Problem(f"line {line}: {one.path}".removesuffix(": "), one.message) for one in found]
         if len(problems) >= MAX_PROBLEMS:
             break
     if problems:

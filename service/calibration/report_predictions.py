@@ -102,7 +102,6 @@ def list_judged(report: Report, criterion: str) -> list[JudgedScore | OpenJudgem
 
 
 def _list_outcomes(report: Report, criterion: str) -> list[ReportOutcome]:
-    """List the outcomes of one criterion in a report."""
     loose = [each.outcome for one in report.criteria if one.id == criterion for each in one.outcomes]
     return [*loose, *[step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]]
 

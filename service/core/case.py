@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, TypeVar
 
@@ -52,10 +52,6 @@ class Matching:
         check = self.arguments
         return find_cost([getattr(check, name) for name in type(check).model_fields])
 
-    def make_strict(self) -> Matching:
-        """Return the same rules without `compat`, for our own number."""
-        return replace(self, compat=False)
-
 
 _NO_ASPECTS: frozenset[Aspect] = frozenset()
 
@@ -102,10 +98,6 @@ class Case:
         if given is not None and given.captured:
             return PlacedValue("/output", given.content)
         return None if answer is None else PlacedValue("/answer", read_structure(answer))
-
-    def break_cycles(self) -> None:
-        """Drop the cached value that refers back to the case, so that it is freed at once: collecting cycles is slow."""
-        self.__dict__.pop("comparisons", None)
 
     def once(self, key: object, make: Callable[[], T]) -> T:
         """Return the value under this key, made by `make` the first time."""
@@ -337,8 +329,11 @@ class Case:
         return found
 
     def _counts_extra_calls(self, turn: int) -> bool:
-        """Whether a call that is not listed counts as unexpected in this turn."""
-        return any(scope.lists_calls for scope in self.find_scopes(turn)) and not self._allows_extra_calls(turn)
+        """Whether a call that is not listed counts as unexpected: the turn decides, else the trace, else the rubric."""
+        scopes = self.find_scopes(turn)
+        said = [scope.allow_extra for scope in scopes if scope.allow_extra is not None]
+        allowed = said[-1] if said else self.matching.extra_calls == "allow"
+        return not allowed and any(scope.lists_calls for scope in scopes)
 
     def _is_counted(self, step: Step) -> bool:
         """Whether `counts` are all that says which tools may be called, and name this one."""
@@ -347,15 +342,8 @@ class Case:
             return False
         return any(self.is_named(tool, step.call.name) for scope in scopes for tool in scope.counts)
 
-    def _allows_extra_calls(self, turn: int) -> bool:
-        """Whether calls beyond the listed ones are fine: the turn decides, else the trace, else the rubric."""
-        scopes = self.find_scopes(turn)
-        said = [scope.allow_extra for scope in scopes if scope.allow_extra is not None]
-        return said[-1] if said else self.matching.extra_calls == "allow"
-
 
 def _score_result(pattern: CallPattern, step: Step) -> float:
-    """Return how well a call's result matches the expected one, in [0, 1]."""
     if step.result is None:
         return 0.0
     match = match_result(pattern.result, step.result.content)

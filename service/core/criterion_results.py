@@ -70,7 +70,7 @@ def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) ->
     if only is PERFECT:
         return fold_perfect(criterion)
     if type(only) is Scored:
-        return _fold_scored(criterion, only)
+        return _fold_decided(criterion, CriterionWorth(only.value, not only.passed))
     if type(only) is Skipped:
         return _fold_skipped(criterion, only.cause, only.open, only.bounds)
     return _fold_general(criterion, outcomes)
@@ -83,7 +83,8 @@ def _fold_general(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> 
     if not [one for one in applying if one is not PERFECT]:
         return fold_perfect(criterion)
     if not [one for one in applying if type(one) is not Scored]:
-        return _fold_all_scored(criterion, applying)
+        failed = not all([outcome.passed for outcome in applying if isinstance(outcome, Scored)])  # noqa: C419
+        return _fold_decided(criterion, _fold_measured(criterion, applying, failed=failed))
     known = [_find_bounds(outcome) for outcome in applying if isinstance(outcome, Scored) or _is_blocked(outcome)]
     others = [one for one in applying if not (isinstance(one, Scored) or _is_blocked(one))]
     opened = [one.bounds or ANYTHING for one in others if isinstance(one, Errored) or one.open]
@@ -104,8 +105,7 @@ def _fold_general(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> 
 @lru_cache(maxsize=4096)
 def fold_perfect(criterion: CompiledCriterion) -> CriterionResult:
     """Return the result of a criterion whose outcomes are all PERFECT."""
-    perfect = PERFECT_WORTH
-    return CriterionResult(criterion, perfect, 1.0, perfect, perfect, perfect, perfect, True)
+    return _fold_decided(criterion, PERFECT_WORTH)
 
 
 @lru_cache(maxsize=4096)
@@ -123,17 +123,9 @@ def _fold_nothing(criterion: CompiledCriterion) -> CriterionResult:
     return CriterionResult(criterion, None, None, None, None, None, None, True)
 
 
-def _fold_scored(criterion: CompiledCriterion, outcome: Scored) -> CriterionResult:
-    """Fold the single outcome, decided by code, that most criteria of a step have."""
-    worth = CriterionWorth(outcome.value, not outcome.passed)
-    return CriterionResult(criterion, worth, 1.0, worth, worth, worth, worth, outcome.passed)
-
-
-def _fold_all_scored(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
-    """Fold outcomes that code decided, none of them open: most criteria of a trace."""
-    failed = not all([outcome.passed for outcome in outcomes if isinstance(outcome, Scored)])  # noqa: C419
-    worth = _fold_measured(criterion, outcomes, failed=failed)
-    return CriterionResult(criterion, worth, 1.0, worth, worth, worth, worth, not failed)
+def _fold_decided(criterion: CompiledCriterion, worth: CriterionWorth) -> CriterionResult:
+    """Return the result of a criterion whose outcomes code decided, none of them open: of most criteria."""
+    return CriterionResult(criterion, worth, 1.0, worth, worth, worth, worth, not worth.failed)
 
 
 def _is_blocked(outcome: Outcome) -> bool:

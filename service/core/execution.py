@@ -60,10 +60,8 @@ def list_runnable_steps(trace: Trace, rubric: Rubric, *, invalid: bool = False) 
     steps = [step for step in trace.steps if step.call.arguments is not None]
     if invalid or not steps:
         return tuple(steps)
-    gate = next(
-        (criterion.check for criterion in rubric.compiled_criteria if isinstance(criterion.check, SchemaGate)),
-        SchemaGate(),
-    )
+    checks = [*[criterion.check for criterion in rubric.compiled_criteria], SchemaGate()]
+    gate = next(check for check in checks if isinstance(check, SchemaGate))
     seen = gate.look(Case(trace, None, rubric.matching))
     bad = {subject.step for subject, outcome in seen if isinstance(outcome, Scored) and not outcome.passed}
     return tuple([step for step in steps if step.index not in bad])
@@ -74,9 +72,7 @@ def build_sandbox_request(trace: Trace, steps: Iterable[Step]) -> dict[str, Json
 
     The ids are our own: a model's may be missing or repeated.
     """
-    calls = [
-        {"id": _build_id(step), "name": step.call.name, "arguments": dict(step.call.arguments or {})} for step in steps
-    ]
+    calls = [{"id": _build_id(x), "name": x.call.name, "arguments": dict(x.call.arguments or {})} for x in steps]
     return {"initial": trace.state.initial if trace.state else None, "calls": cast("JsonValue", calls)}
 
 
@@ -89,7 +85,10 @@ def add_execution(trace: Trace, steps: Iterable[Step], given: JsonValue) -> Trac
 
     Raises SandboxError for a reply of another shape, or one that does not answer exactly the calls sent.
     """
-    reply = _read(given)
+    try:
+        reply = SandboxReply.model_validate(given)
+    except ValidationError as error:
+        raise SandboxError(f"the reply does not fit: {list_problems(error, given)[0]}") from None
     results = {one.id: ToolResult(one.content, one.is_error) for one in reply.results}
     if len(results) < len(reply.results):
         raise SandboxError("the reply has two results for one call")
@@ -98,18 +97,8 @@ def add_execution(trace: Trace, steps: Iterable[Step], given: JsonValue) -> Trac
     done = tuple([replace(step, result=step.result or results.get(_build_id(step))) for step in trace.steps])
     skipped_steps = frozenset([step.index for step in done if step.result is None])
     state = trace.state or State()
-    return replace(
-        trace,
-        steps=done,
-        state=SandboxState(state.initial, reply.final, state.captured | {"final"}, skipped_steps=skipped_steps),
-    )
-
-
-def _read(given: JsonValue) -> SandboxReply:
-    try:
-        return SandboxReply.model_validate(given)
-    except ValidationError as error:
-        raise SandboxError(f"the reply does not fit: {list_problems(error, given)[0]}") from None
+    final = SandboxState(state.initial, reply.final, state.captured | {"final"}, skipped_steps=skipped_steps)
+    return replace(trace, steps=done, state=final)
 
 
 def mark_unexecuted(trace: Trace, reason: str) -> Trace:
@@ -124,7 +113,7 @@ def add_executed_score(report: Report, attempted: Plan) -> Report:
     """
     trace = attempted.trace
     skipped_steps = trace.state.skipped_steps if isinstance(trace.state, SandboxState) else frozenset[int]()
-    failed = [step.index for step in trace.steps if step.result is not None and step.result.is_error]
+    failed = [step.index for step in trace.steps if step.failed]
     if not skipped_steps and not failed:
         return report
     steps = [step for step in trace.steps if step.index not in skipped_steps and step.index not in set(failed)]

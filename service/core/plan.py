@@ -105,8 +105,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
     criteria = tuple([_block_criterion(one, blockers) for one in unblocked]) if blockers.by_rank else unblocked
     decisions, unexpected_steps = find_decisions(case), find_unexpected_steps(case)
     alignment = case.alignment if case.expected_calls else NO_ALIGNMENT
-    if "comparisons" in case.__dict__:
-        case.break_cycles()
+    case.__dict__.pop("comparisons", None)  # it refers back to the case, and collecting cycles is slow
     return Plan(
         trace=trace,
         rubric=rubric,
@@ -205,25 +204,16 @@ def _fail_written_calls(plan: CriterionPlan, trace: Trace) -> CriterionPlan:
     return CriterionPlan(plan.criterion, [*kept, *failed], opened, plan.questions_saved)
 
 
-NO_SUBJECTS: frozenset[Subject] = frozenset()
-
-
 def _ask(
     case: Case, criterion: CompiledCriterion, rubric: Rubric, checked: Mapping[str, CriterionPlan]
 ) -> CriterionPlan:
     check: JudgeCheck = criterion.check  # pyright: ignore[reportAssignmentType] (a judged criterion has one)
     before = checked.get(check.unless or "")
-    answered = (
-        {subject for subject, found in before.outcomes if found is PERFECT or isinstance(found, Scored)}
-        if before
-        else NO_SUBJECTS
-    )
+    decided = before.outcomes if before else ()
+    answered = {subject for subject, found in decided if found is PERFECT or isinstance(found, Scored)}
     if before is not None and case.expected_calls and before.criterion.reads & CALLS:
-        for tries in (
-            case.alignment.tries,
-            case.alignment.possible_tries,
-        ):  # code decides about them with their retries
-            answered |= {case.subjects[j] for j in tries} if tries else NO_SUBJECTS
+        # Code decides about tries with their retries.
+        answered |= {case.subjects[j] for j in (*case.alignment.tries, *case.alignment.possible_tries)}
     judges = rubric.judges_by_id
     asked: Sequence[tuple[Subject, Ask | Outcome]] = collect_outcomes(
         case, partial(check.build_asks, criterion=criterion.id, judges=judges, answered=answered)
@@ -294,15 +284,10 @@ def _build_pending(
         return found
     judge = rubric.judges_by_id.get(WORDS)
     tool = None if subject.step is None else case.trace.steps[subject.step].call.name
-    parts = [
-        one.skipped
-        or (
-            NO_WORDS
-            if judge is None
-            else Ask(criterion.id, judge, subject.step, tool, subject.turn, one.place, one.words, one.value)
-        )
-        for one in found.open
-    ]
+    if judge is None:
+        return PendingOutcome(found, tuple([one.skipped or NO_WORDS for one in found.open]))
+    about = criterion.id, judge, subject.step, tool, subject.turn
+    parts = [one.skipped or Ask(*about, one.place, one.words, one.value) for one in found.open]
     return PendingOutcome(found, tuple(parts))
 
 
@@ -342,9 +327,8 @@ class _Blockers:
 
 def _widen_subject(subject: Subject) -> Subject:
     """Return what a failure here blocks: its step or expected call alone, else its turn, else the trace."""
-    return (
-        Subject(subject.step, subject.expected) if subject.step is not None or subject.expected is not None else subject
-    )
+    is_call = subject.step is not None or subject.expected is not None
+    return Subject(subject.step, subject.expected) if is_call else subject
 
 
 def _list_covering(subject: Subject, *, alone: bool) -> tuple[Subject, ...]:
@@ -364,13 +348,8 @@ def _block_criterion(before: CriterionPlan, blockers: _Blockers) -> CriterionPla
     outcomes = [
         _block_outcome(planned, active, alone=criterion.check.ignores_step_failures) for planned in before.outcomes
     ]
-    return CriterionPlan(
-        criterion,
-        outcomes,
-        before.open and any(isinstance(found, PendingOutcome) or list_asks(found) for _, found in outcomes),
-        before.questions_saved,
-        blocked=True,
-    )
+    opened = before.open and any(isinstance(found, PendingOutcome) or list_asks(found) for _, found in outcomes)
+    return CriterionPlan(criterion, outcomes, opened, before.questions_saved, blocked=True)
 
 
 def _block_outcome(planned: PlannedOutcome, active: list[dict[Subject, str]], *, alone: bool) -> PlannedOutcome:

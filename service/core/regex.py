@@ -69,9 +69,8 @@ def compile_regex(pattern: str, *, search: bool = False) -> Regex:
 def _compile(pattern: str) -> Regex | None:
     for size, longest in _SIZES:
         try:
-            return Regex(
-                longest, Draft202012Validator({"pattern": pattern}, pattern_options=RegexOptions(size_limit=size))
-            )
+            options = RegexOptions(size_limit=size)
+            return Regex(longest, Draft202012Validator({"pattern": pattern}, pattern_options=options))
         except (ValidationError, ValueError):
             continue
     return None

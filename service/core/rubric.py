@@ -49,11 +49,6 @@ class Thresholds(FrozenModel):
     min_coverage: Share = 0.5
     """If less of the applicable weight is measured, the verdict is `undecided`."""
 
-    def require_order(self) -> None:
-        """Raise ValueError if no score could ever warn."""
-        if self.warn < self.fail:
-            raise ValueError(f"thresholds: warn ({self.warn}) lies below fail ({self.fail}); no score could ever warn")
-
 
 class Criterion(FrozenModel):
     """One thing that is scored."""
@@ -171,8 +166,9 @@ class Rubric(FrozenModel):
         named = {c.check.unless for c in self.criteria if isinstance(c.check, JudgeCheck) and c.check.unless}
         if named - set(ids):
             raise ValueError(f"`unless` names no criterion: {', '.join(sorted(named - set(ids)))}")
-        if not self.compat:  # a published system may order them the other way round
-            self.thresholds.require_order()
+        warn, fail = self.thresholds.warn, self.thresholds.fail
+        if warn < fail and not self.compat:  # a published system may order them the other way round
+            raise ValueError(f"thresholds: warn ({warn}) lies below fail ({fail}); no score could ever warn")
         if self.compat and not any(c.check.has_own_number for c in self.criteria):
             raise ValueError("`compat` asks for a published system's own number, and no criterion here carries one")
         stages = self.stages or {}
@@ -183,9 +179,7 @@ class Rubric(FrozenModel):
     @lazy
     def compiled_criteria(self) -> tuple[CompiledCriterion, ...]:
         """The criteria ordered by stage, then id: their order in the file means nothing."""
-        return tuple(
-            sorted(map(CompiledCriterion.of, self.criteria), key=lambda criterion: (criterion.rank, criterion.id))
-        )
+        return tuple(sorted(map(CompiledCriterion.of, self.criteria), key=lambda one: (one.rank, one.id)))
 
     @lazy
     def fold_cache(self) -> dict[object, object]:
@@ -223,12 +217,9 @@ class Rubric(FrozenModel):
     def digest(self) -> str:
         """sha256 of the canonical JSON of everything in the rubric that scores: 64 hex digits."""
         written = self.model_dump(mode="json")
-        if not self.require_calibration:  # keeps the digests from before this field existed
-            del written["require_calibration"]
-        if not self.errors:  # likewise
-            del written["errors"]
-        if self.expected is None:  # likewise
-            del written["expected"]
+        for name in ("require_calibration", "errors", "expected"):  # which rubrics had not from the beginning
+            if not getattr(self, name):
+                del written[name]
         written["criteria"] = sorted(written["criteria"], key=lambda criterion: criterion["id"])
         text = json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()

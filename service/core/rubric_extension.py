@@ -51,6 +51,22 @@ class Extension(FrozenModel):
     errors: Patterns | None = None
 
 
+_PLAIN = (
+    "version",
+    "title",
+    "description",
+    "verdict",
+    "fold_names",
+    "extra_calls",
+    "failed_tries",
+    "text_calls",
+    "compat",
+    "require_calibration",
+    "errors",
+)
+"""The fields that an extension just replaces."""
+
+
 def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
     """Apply an extension to its base. Raises ValueError or RubricError for an unknown id in `without` or `weights`."""
     own = {criterion.id for criterion in base.criteria}
@@ -62,27 +78,20 @@ def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
         raise RubricError.at("/rubric/weights", f"{base.id} has no criterion {', '.join(unweighed)}")
     gone = frozenset(extension.without)
     _require_each_once(extension, gone)
-    criteria = {c.id: _free_criterion(c, gone) for c in (*base.criteria, *extension.criteria) if c.id not in gone}
-    criteria = {name: _weigh_criterion(one, extension.weights.get(name)) for name, one in criteria.items()}
+    criteria = {one.id: one for one in (*base.criteria, *extension.criteria) if one.id not in gone}
+    for name, one in criteria.items():
+        changes: dict[str, object] = {"weight": extension.weights[name]} if name in extension.weights else {}
+        if isinstance(one.check, JudgeCheck) and one.check.unless in gone:
+            changes["check"] = one.check.model_copy(update={"unless": None})
+        criteria[name] = one.model_copy(update=changes) if changes else one
     judges = {judge.id: judge for judge in (*base.judges, *extension.judges)}
-    plain = (
-        "version",
-        "title",
-        "description",
-        "verdict",
-        "fold_names",
-        "extra_calls",
-        "failed_tries",
-        "text_calls",
-        "compat",
-        "require_calibration",
-        "errors",
-    )
-    changed = {name: value for name in plain if (value := getattr(extension, name)) is not None}
+    said = extension.thresholds
+    thresholds = {} if said is None else {name: getattr(said, name) for name in said.model_fields_set}
+    changed = {name: value for name in _PLAIN if (value := getattr(extension, name)) is not None}
     return change_rubric(
         base,
         **changed,
-        thresholds=_change_thresholds(base.thresholds, extension.thresholds),
+        thresholds=base.thresholds.model_copy(update=thresholds),
         stages=base.stages if extension.stages is None else {**(base.stages or {}), **extension.stages},
         expected=merge_expectations(extension.expected, base.expected),
         id=extension.id or base.id,
@@ -101,23 +110,6 @@ def _require_each_once(extension: Extension, gone: Set[str]) -> None:
         if criterion.id in gone:
             said = f"{criterion.id} is left out by `without`, which is for criteria that nothing takes the place of"
             raise RubricError.at(f"/rubric/criteria/{n}", said)
-
-
-def _change_thresholds(base: Thresholds, changed: Thresholds | None) -> Thresholds:
-    said = {} if changed is None else {name: getattr(changed, name) for name in changed.model_fields_set}
-    return base.model_copy(update=said)
-
-
-def _weigh_criterion(criterion: Criterion, weight: Weight | None) -> Criterion:
-    return criterion if weight is None else criterion.model_copy(update={"weight": weight})
-
-
-def _free_criterion(criterion: Criterion, gone: frozenset[str]) -> Criterion:
-    """Return the criterion, without its `unless` if that names a removed criterion."""
-    check = criterion.check
-    if not isinstance(check, JudgeCheck) or check.unless not in gone:
-        return criterion
-    return criterion.model_copy(update={"check": check.model_copy(update={"unless": None})})
 
 
 RUBRIC: TypeAdapter[Rubric | Extension] = TypeAdapter(Rubric | Extension, config=DEFERRED)

@@ -14,12 +14,7 @@ from math import fsum
 from typing import Literal, NamedTuple
 
 from service.core.criterion_results import CriterionResult, CriterionWorth, fold_criterion
-from service.core.outcome import (
-    PERFECT,
-    Outcome,
-    Scored,
-    Skipped,
-)
+from service.core.outcome import PERFECT, Outcome, Scored, Skipped
 from service.core.rubric import CompiledCriterion, Rubric, Stage, Thresholds
 
 Verdict = Literal["pass", "warn", "fail", "undecided", "not_applicable"]
@@ -59,9 +54,10 @@ def fold_world(worths: Sequence[Weighted], rubric: Rubric) -> World:
     by_stage: dict[Stage, list[Weighted]] = {}
     for one in worths:
         by_stage.setdefault(one[0].stage, []).append(one)
-    stages: dict[Stage, StageWorld] = {
-        stage: _build_stage_world(group, rubric.thresholds) for stage, group in by_stage.items()
-    }
+    stages: dict[Stage, StageWorld] = {}
+    for stage, group in by_stage.items():
+        average = _average_worths(group)
+        stages[stage] = StageWorld(average, _decide_world_verdict(group, average, rubric.thresholds))
     if rubric.stages is None:
         score = _average_worths(worths)
     else:
@@ -69,20 +65,12 @@ def fold_world(worths: Sequence[Weighted], rubric: Rubric) -> World:
         score = _average([(weights[stage], one.score) for stage, one in stages.items() if one.score is not None])
     verdict = _decide_world_verdict(worths, score, rubric.thresholds)
     if rubric.verdict == "worst_stage":
-        verdict = _pick_worst([verdict, *[of_stage for _, of_stage in stages.values()]])
+        every: list[WorldVerdict] = [verdict, *[of_stage for _, of_stage in stages.values()]]
+        verdict = max(every, key=lambda one: _SEVERITY[one])
     return World(score, verdict, stages)
 
 
-def _pick_worst(verdicts: Iterable[WorldVerdict]) -> WorldVerdict:
-    return max(verdicts, key=lambda verdict: _SEVERITY[verdict])
-
-
 _SEVERITY: dict[WorldVerdict, int] = {None: 0, "pass": 1, "warn": 2, "fail": 3}
-
-
-def _build_stage_world(worths: Sequence[Weighted], thresholds: Thresholds) -> StageWorld:
-    score = _average_worths(worths)
-    return StageWorld(score, _decide_world_verdict(worths, score, thresholds))
 
 
 def _decide_world_verdict(worths: Iterable[Weighted], score: float | None, thresholds: Thresholds) -> WorldVerdict:
@@ -164,7 +152,10 @@ def _fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedF
         (stage, _fold([world.stages.get(stage, NO_STAGE) for world in worlds], coverage, least))
         for stage, coverage in covered.items()
     ]
-    coverage = _compute_whole_coverage(results, covered, rubric)
+    shares = [(one.criterion.weight, one.coverage) for one in results if one.coverage is not None]
+    if rubric.stages is not None:
+        shares = [(rubric.stage_weights[stage], share) for stage, share in covered.items() if share is not None]
+    coverage = _average(shares)
     failing = tuple([one.criterion.id for one in results if one.failed])
     clean = not [one for one in results if not one.clean]
     first: Stage | None = next((stage for stage, fold in stages if fold.verdict == "fail"), None)
@@ -219,15 +210,6 @@ def _compute_stage_coverages(results: Iterable[CriterionResult]) -> dict[Stage, 
     }
 
 
-def _compute_whole_coverage(
-    results: Iterable[CriterionResult], covered: Mapping[Stage, float | None], rubric: Rubric
-) -> float | None:
-    if rubric.stages is None:
-        return _average([(one.criterion.weight, one.coverage) for one in results if one.coverage is not None])
-    weights = rubric.stage_weights
-    return _average([(weights[stage], coverage) for stage, coverage in covered.items() if coverage is not None])
-
-
 def find_deciding_criteria(results: Sequence[CriterionResult], folded: StagedFold, rubric: Rubric) -> frozenset[str]:
     """Return the ids of criteria whose open outcomes decide: at worst, with all others at best, they change the best verdict.
 
@@ -238,9 +220,8 @@ def find_deciding_criteria(results: Sequence[CriterionResult], folded: StagedFol
     groups: dict[object, list[CriterionResult]] = {}
     for one in results:
         if one.worst != one.best:
-            groups.setdefault(
-                (one.criterion.stage, one.criterion.must_pass, one.worst and one.worst.failed), []
-            ).append(one)
+            alike = one.criterion.stage, one.criterion.must_pass, one.worst and one.worst.failed
+            groups.setdefault(alike, []).append(one)
     alone = [one for group in groups.values() for one in _find_tipping(group, results, folded.best, rubric)]
     return frozenset([one.criterion.id for one in alone or chain.from_iterable(groups.values())])
 
@@ -249,18 +230,16 @@ def _find_tipping(
     group: Iterable[CriterionResult], results: Sequence[CriterionResult], best: WorldVerdict, rubric: Rubric
 ) -> Sequence[CriterionResult]:
     """Return the criteria of a group that change the best verdict: those with the largest losses."""
-    by_loss = sorted(group, key=_compute_loss)
-    return by_loss[bisect_left(by_loss, True, key=lambda one: _fold_with_worst(results, one, rubric).verdict != best) :]
 
+    def compute_loss(one: CriterionResult) -> float:  # of its stage, before dividing by the stage's total weight
+        return one.criterion.weight * (one.best.value - one.worst.value) if one.best and one.worst else 0.0
 
-def _compute_loss(one: CriterionResult) -> float:
-    """Return how much its stage loses if it is at worst, before dividing by the stage's total weight."""
-    return one.criterion.weight * (one.best.value - one.worst.value) if one.best and one.worst else 0.0
+    def tips(worst: CriterionResult) -> bool:
+        chosen = [(one.criterion, one.worst if one is worst else one.best) for one in results]
+        return fold_world([(criterion, worth) for criterion, worth in chosen if worth], rubric).verdict != best
 
-
-def _fold_with_worst(results: Iterable[CriterionResult], worst: CriterionResult, rubric: Rubric) -> World:
-    chosen = [(one.criterion, one.worst if one is worst else one.best) for one in results]
-    return fold_world([(criterion, worth) for criterion, worth in chosen if worth is not None], rubric)
+    by_loss = sorted(group, key=compute_loss)
+    return by_loss[bisect_left(by_loss, True, key=tips) :]
 
 
 def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rubric) -> Fold:

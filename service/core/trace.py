@@ -142,6 +142,16 @@ class Step:
     agent: str | None = None
     """The agent that called, if the trace has several."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether its tool reported an error."""
+        return self.result is not None and self.result.is_error
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it has a result that reports no error; one that seems to is in its `failure`."""
+        return self.result is not None and not self.result.is_error
+
 
 @light
 class Message:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 from service.core.checks import Part, Subject
@@ -16,10 +17,10 @@ UNREAD_RESULT = "unread_result"
 """The finding code for a result whose fields could not be read."""
 
 
-def build_unread_result(path: str, findings: tuple[Finding, ...] = ()) -> Skipped:
+def build_unread_result(path: str) -> Skipped:
     """Build the outcome of a check that needs fields of the result at this pointer, which has a form without fields."""
     reason = "the result is text or media, and no JSON in which its fields could be looked up"
-    return Skipped("unread", reason, (*findings, Finding(UNREAD_RESULT, reason, path)))
+    return Skipped("unread", reason, (Finding(UNREAD_RESULT, reason, path),))
 
 
 def build_missing_result(path: str) -> Skipped:
@@ -50,16 +51,11 @@ def open_unread_outcomes(
     calls = [(Subject(turn=part.turn), _build_unread(part)) for part in parts if part.kind == "call"]
     if reach.expects and all(_is_free(outcome) for _, outcome in outcomes):
         return [*outcomes, *calls] if reach.lists_calls else outcomes
-    return [*_open_outcomes(reach, outcomes, parts), *calls]
-
-
-def _open_outcomes(
-    reach: CheckReach, outcomes: Sequence[tuple[Subject, T | Skipped]], parts: Sequence[UnreadablePart]
-) -> Iterator[tuple[Subject, T | Skipped]]:
-    lost = _index_parts(reach, parts)
+    lost, opened = _index_parts(reach, parts), list[tuple[Subject, T | Skipped]]()
     for subject, outcome in outcomes:
         part = None if reach.expects and _is_free(outcome) else lost.find(subject)
-        yield subject, outcome if part is None else _build_unread(part)
+        opened.append((subject, outcome if part is None else _build_unread(part)))
+    return [*opened, *calls]
 
 
 def _build_unread(part: UnreadablePart) -> Skipped:
@@ -102,19 +98,15 @@ def _take_from(part: UnreadablePart | None, turn: int | None) -> UnreadablePart 
 def _index_parts(reach: CheckReach, parts: Sequence[UnreadablePart]) -> _LostParts:
     reads_results = "result" in reach.parts
     lasting = [part for part in parts if reads_results and part.kind != "text"]
+    placeless = [part for part in parts if reads_results and part.step is None]
+    by_turn: Callable[[UnreadablePart], int] = attrgetter("turn")
     return _LostParts(
         any=parts[0] if parts else None,
         of_step=min([part for part in parts if part.step is not None], key=lambda part: part.step or 0, default=None),
-        of_later_steps=min(
-            [part for part in parts if reads_results and part.step is None], key=_get_turn, default=None
-        ),
-        of_later_turns=min(lasting, key=_get_turn, default=None),
+        of_later_steps=min(placeless, key=by_turn, default=None),
+        of_later_turns=min(lasting, key=by_turn, default=None),
         of_turns={part.turn: part for part in reversed(parts) if not (reads_results and part.kind != "text")},
     )
-
-
-def _get_turn(part: UnreadablePart) -> int:
-    return part.turn
 
 
 CALL_IN_TEXT = "call_in_text"
@@ -126,29 +118,27 @@ def fail_written_calls(trace: Trace) -> list[tuple[Subject, Scored]]:
     by_turn: dict[int, list[Finding]] = {}
     for part in trace.unread:
         if part.written is not None:
-            by_turn.setdefault(part.turn, []).append(Finding(CALL_IN_TEXT, _describe(part), part.path))
+            name = f" of {part.written.name!r}" if part.written.name else ""
+            message = f"the model wrote a call{name} into its text instead of making it"
+            by_turn.setdefault(part.turn, []).append(Finding(CALL_IN_TEXT, message, part.path))
     return [(Subject(turn=turn), Scored(0.0, False, tuple(found))) for turn, found in by_turn.items()]
-
-
-def _describe(part: UnreadablePart) -> str:
-    name = part.written.name if part.written else ""
-    return f"the model wrote a call{f' of {name!r}' if name else ''} into its text instead of making it"
 
 
 def read_written_calls(trace: Trace) -> Trace:
     """Return the trace with those of its calls in texts that are certain as steps without results; the others stay unread."""
-    read = [part for part in trace.unread if part.written is not None and part.written.whole]
-    if not read:
+    made: dict[int, Step] = {}
+    for part in trace.unread:
+        if (written := part.written) is not None and written.whole:
+            message = trace.messages[written.message]
+            call = ToolCall(None, written.name, written.arguments, dict(written.arguments or {}))
+            made[id(part)] = Step(0, message.turn, call, None, written.message, None, message.agent)
+    if not made:
         return trace
-    made = {id(part): _build_step(trace, part) for part in read}
     steps = sorted([*trace.steps, *made.values()], key=lambda step: step.message)
     places = {id(step): index for index, step in enumerate(steps)}
     moved = [places[id(step)] for step in trace.steps]
-    unread = [
-        part if part.step is None else replace(part, step=moved[part.step])
-        for part in trace.unread
-        if id(part) not in made
-    ]
+    left = [part for part in trace.unread if id(part) not in made]
+    unread = [part if part.step is None else replace(part, step=moved[part.step]) for part in left]
     last = len(trace.messages) - 1
     return replace(
         trace,
@@ -161,14 +151,6 @@ def read_written_calls(trace: Trace) -> Trace:
             for agent, one in trace.catalogues.items()
         },
     )
-
-
-def _build_step(trace: Trace, part: UnreadablePart) -> Step:
-    written = part.written
-    assert written is not None  # noqa: S101 (the caller has looked)
-    message = trace.messages[written.message]
-    call = ToolCall(None, written.name, written.arguments, dict(written.arguments or {}))
-    return Step(0, message.turn, call, None, written.message, None, message.agent)
 
 
 def _move_offers(offers: Mapping[str, Offer], moved: Sequence[int], count: int) -> dict[str, Offer]:

@@ -11,10 +11,6 @@ from pydantic import Discriminator, Field, Tag
 WeightName = Literal["minimal", "very_low", "low", "medium", "high", "very_high", "critical"]
 
 
-def _find_form(weight: object) -> str:
-    return "name" if isinstance(weight, str) else "number"
-
-
 MAX_WEIGHT = 1e9
 """The largest weight: sums of weights stay finite."""
 
@@ -22,20 +18,12 @@ WeightNumber = Annotated[float, Field(ge=0, le=MAX_WEIGHT, allow_inf_nan=False)]
 
 Weight = Annotated[
     Annotated[WeightNumber, Tag("number")] | Annotated[WeightName, Tag("name")],
-    Discriminator(_find_form),
+    Discriminator(lambda weight: "name" if isinstance(weight, str) else "number"),
 ]
 """A number from 0 to MAX_WEIGHT, or a name."""
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {
-        "minimal": 1.0,
-        "very_low": 2.0,
-        "low": 3.0,
-        "medium": 4.0,
-        "high": 5.0,
-        "very_high": 6.0,
-        "critical": 7.0,
-    }
+    {"minimal": 1.0, "very_low": 2.0, "low": 3.0, "medium": 4.0, "high": 5.0, "very_high": 6.0, "critical": 7.0}
 )
 """The weight of each name: equal steps from 1 to 7, as in Arcade's fuzzy weights."""
 

@@ -89,8 +89,8 @@ class Meter:
 
     >>> meter = Meter({"names": 3})
     >>> meter.spend("names", 2)
-    >>> meter.can_afford("names", 2), meter.get_remaining("names")
-    (False, 1)
+    >>> meter.can_afford("names", 2), meter.can_afford("names", 1)
+    (False, True)
     """
 
     def __init__(self, limits: Mapping[Work, int] = LIMITS, *, calls: int = 0) -> None:
@@ -98,13 +98,9 @@ class Meter:
         self.limits = limits if calls <= FEW_CALLS else _raise_limits(limits, calls)
         self.spent: dict[Work, int] = {**_NOTHING_SPENT}
 
-    def get_remaining(self, work: Work) -> int:
-        """Return how many units of this work are left."""
-        return self.limits[work] - self.spent[work]
-
     def can_afford(self, work: Work, units: int) -> bool:
         """Whether that many more units are within the limit."""
-        return units <= self.get_remaining(work)
+        return self.spent[work] + units <= self.limits[work]
 
     def spend(self, work: Work, units: int = 1) -> None:
         """Count work that is about to be done. Raises OverBudgetError if it exceeds the limit."""

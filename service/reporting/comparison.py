@@ -154,9 +154,8 @@ def index_by_key(reports: Iterable[Report], place: str) -> dict[Key, Sample]:
             raise InputError.at(f"{place}/{n}/trace_id", "a comparison pairs cases by their id, and this one has none")
         key = (case, sample.report.tags.get(TRIAL))
         if key in found:
-            raise InputError.at(
-                f"{place}/{n}", f"the case {case!r} appears twice here; tell runs apart by a tag {TRIAL}"
-            )
+            why = f"the case {case!r} appears twice here; tell runs apart by a tag {TRIAL}"
+            raise InputError.at(f"{place}/{n}", why)
         found[key] = sample
     return found
 
@@ -166,9 +165,8 @@ def _make_sort_key(key: Key) -> tuple[str, str]:
 
 
 def _list_names(keys: Iterable[Key]) -> tuple[str, ...]:
-    return tuple(
-        case if trial is None else f"{case} ({TRIAL} {trial})" for case, trial in sorted(keys, key=_make_sort_key)
-    )
+    ordered = sorted(keys, key=_make_sort_key)
+    return tuple([case if trial is None else f"{case} ({TRIAL} {trial})" for case, trial in ordered])
 
 
 def list_rubrics(samples: Iterable[Sample]) -> set[RubricRef]:

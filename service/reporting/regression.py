@@ -80,9 +80,8 @@ def judge_reports(
     forgiven = [pair for pair in pairs if is_forgiven(pair)]
     decided = [pair for pair in pairs if not is_forgiven(pair)]
     known = {criterion.id for sample in left.values() for criterion in sample.report.criteria}
-    numbers = tuple(
-        [compute_difference(name, _find_metric(name, known), decided) for name in names if decided or not forgiven]
-    )
+    gated = names if decided or not forgiven else ()
+    numbers = tuple([compute_difference(name, _find_metric(name, known), decided) for name in gated])
     either = [*_list_proved(decided, names), *_list_proved(forgiven, names, forgiven=True)]
     proved = tuple(sorted(either, key=lambda one: one.status))
     statuses = {one.status for one in (*numbers, *proved)}
@@ -126,9 +125,8 @@ def _list_proved(pairs: Pairs, names: Sequence[str], *, forgiven: bool = False) 
         now = _list_gated(other.report, names)
         failed = {name: outcomes for name in now if (outcomes := _list_failed(now[name]))}
         proved = {name: [o for o in outcomes if not _is_failed_by_judge(o)] for name, outcomes in failed.items()}
-        may_be_new = (
-            passed if one.report.verdict == "fail" else now.keys() - {n for n in before if _list_failed(before[n])}
-        )
+        old = {name for name in before if _list_failed(before[name])}
+        may_be_new = passed if one.report.verdict == "fail" else now.keys() - old
         new = [name for name in proved if proved[name] and name in may_be_new]
         for name in new:
             why = "".join([f": {render_finding(found)}" for found in proved[name][0].findings[:1]])
@@ -138,12 +136,7 @@ def _list_proved(pairs: Pairs, names: Sequence[str], *, forgiven: bool = False) 
             reasons = [found.reason for found in other.report.open if found.criterion == name]
             if reasons and not forgiven:
                 yield ProvedRegression(case, name, "undecided", f"passed before and is open now: {reasons[0]}")
-            elif (
-                not reasons
-                and not failed
-                and other.report.verdict not in PASSING
-                and not _is_checked(now.get(name, ()))
-            ):
+            elif not (reasons or failed or _is_checked(now.get(name, ()))) and other.report.verdict not in PASSING:
                 yield ProvedRegression(case, name, "undecided", "passed before, and now there is nothing to check")
         broke = "passed" in names and one.passed and other.report.verdict == "fail"
         if broke and not new and not any(map(_is_failed_by_judge, chain.from_iterable(failed.values()))):

@@ -23,14 +23,7 @@ OutcomeState = Literal["failed", "blocked", "open", "unchecked", "passed", "abse
 """What became of an outcome, in the order of telling. blocked: not checked because an earlier check failed, and counts as 0.
 open: an answer could still change it. unchecked: left out of the score. absent: there was nothing to check."""
 
-_RANKS: dict[OutcomeState, int] = {
-    "failed": 0,
-    "blocked": 1,
-    "open": 2,
-    "unchecked": 3,
-    "passed": 4,
-    "absent": 5,
-}
+_RANKS: dict[OutcomeState, int] = {"failed": 0, "blocked": 1, "open": 2, "unchecked": 3, "passed": 4, "absent": 5}
 PASSING = ("pass", "warn")
 """Verdicts that pass. `undecided` does not: silence is never a pass."""
 NEEDS_JUDGE = "needs a judge"
@@ -113,9 +106,8 @@ def _iter_statements(report: Report) -> Iterator[OutcomeStatement]:
                 yield OutcomeStatement(name, stage, step.index, None, None, step.tool, find_state(outcome), outcome)
         for one in criterion.outcomes:
             tool = missing.get(one.expected or "", "")
-            yield OutcomeStatement(
-                name, stage, None, one.turn, one.expected, tool, find_state(one.outcome), one.outcome
-            )
+            state, outcome = find_state(one.outcome), one.outcome
+            yield OutcomeStatement(name, stage, None, one.turn, one.expected, tool, state, outcome)
 
 
 def _find_step(one: OutcomeStatement) -> float:
@@ -263,29 +255,26 @@ def describe_unfound(report: Report) -> list[str]:
     if report.scope != "code":
         return []
     outcomes = [each.outcome for one in report.criteria for each in one.outcomes]
-    found = [
-        one for outcome in outcomes if isinstance(outcome, GroundedScore | GroundedSkip) for one in outcome.grounding
-    ]
+    grounded = [one for one in outcomes if isinstance(one, GroundedScore | GroundedSkip)]
+    found = [value for one in grounded for value in one.grounding]
     unfound = [one for one in found if one.origin == "nowhere" and one.code is None]
-    shown = [
-        f"{one.value}" + (f" (nearest: {one.nearest[0].value})" if one.nearest else "") for one in unfound[:MAX_UNFOUND]
-    ]
+    nearest = [f" (nearest: {one.nearest[0].value})" if one.nearest else "" for one in unfound]
+    shown = [f"{one.value}{near}" for one, near in zip(unfound, nearest, strict=True)][:MAX_UNFOUND]
     more = [f"and {len(unfound) - MAX_UNFOUND} more"] if len(unfound) > MAX_UNFOUND else []
-    what = (
-        "the answer has a value that no result holds"
-        if len(unfound) == 1
-        else "the answer has values that no result holds"
+    what = "a value" if len(unfound) == 1 else "values"
+    return (
+        [f"the answer has {what} that no result holds, and no judge checked it: {', '.join([*shown, *more])}"]
+        if unfound
+        else []
     )
-    return [f"{what}, and no judge checked it: {', '.join([*shown, *more])}"] if unfound else []
 
 
 def describe_calibration(report: Report) -> str:
     """Describe how many judged outcomes are calibrated; empty if nothing was judged."""
     counts = report.calibration
     parts = [(counts.calibrated, "calibrated against human labels"), (counts.uncalibrated, "uncalibrated")]
-    kinds = [
-        f"{count} {what}" for count, what in (*parts, (counts.left_open, "left open by their calibration")) if count
-    ]
+    parts.append((counts.left_open, "left open by their calibration"))
+    kinds = [f"{count} {what}" for count, what in parts if count]
     what = "1 judged outcome" if counts.judged == 1 else f"{counts.judged} judged outcomes"
     return f"{what}: {', '.join(kinds)}" if counts.judged else ""
 
@@ -296,14 +285,9 @@ def list_uncertified(report: Report) -> list[str]:
         return []
     of_steps = [(name, outcome) for step in report.steps for name, outcome in step.outcomes.items()]
     others = [(criterion.id, one.outcome) for criterion in report.criteria for one in criterion.outcomes]
-    alone = {
-        name for name, one in (*of_steps, *others) if isinstance(one, JudgedScore) and not one.calibration.certified
-    }
-    mixed = {
-        name
-        for name, one in (*of_steps, *others)
-        if isinstance(one, MixedScore) and one.certified < len(one.calibrations)
-    }
+    found = [*of_steps, *others]
+    alone = {name for name, one in found if isinstance(one, JudgedScore) and not one.calibration.certified}
+    mixed = {name for name, one in found if isinstance(one, MixedScore) and one.certified < len(one.calibrations)}
     return sorted(alone | mixed) or ["judges"]
 
 

@@ -220,7 +220,7 @@ def test_suggestions_are_bounded_in_number_and_length():
 
 def test_the_limits_grow_with_the_calls_that_were_made():
     small, large = Meter(calls=1), Meter(calls=60_000)
-    assert all(large.get_remaining(work) >= small.get_remaining(work) for work in LIMITS)
+    assert all(large.limits[work] >= small.limits[work] for work in LIMITS)
     with pytest.raises(OverBudgetError, match=r"^50001 outcomes; at most 50000 in one item$"):
         small.spend("outcomes", MAX_OUTCOMES + 1)
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from service.core.judging.fits.fit import Binding, Fit, calibrate_value
-from service.core.judging.fits.maps import Calibrator, Identity, Isotonic, Platt, sigmoid
+from service.core.judging.fits.maps import Calibrator, Identity, Isotonic, Platt
 from service.core.models.kinds import list_kinds
 from tests.fits import make_fit
 
-DIGEST, OTHER = "a" * 64, "b" * 64
+DIGEST, OTHER, LOW = "a" * 64, "b" * 64, Platt(slope=4.0, offset=-2.0).apply(0.4)
 SHARES = st.floats(0, 1)
 
 
@@ -81,7 +81,7 @@ def test_a_map_that_could_not_hold_is_refused(kind: type[Calibrator], fields: di
 
 @given(st.floats(-1e308, 1e308))
 def test_the_logistic_curve_never_overflows(x: float) -> None:
-    assert 0 <= sigmoid(x) <= 1
+    assert 0 <= Platt(slope=1.0, offset=0.0).apply(x) <= 1
 
 
 def fit(**changes: object) -> Fit:
@@ -95,8 +95,8 @@ BINDING = Binding("result_groundedness", DIGEST, "m-2026-01-01")
 # Fits, criterion, raw value -> status, value, whether a human should be asked.
 APPLIED = [
     ([fit()], "c", 0.5, "calibrated", 0.5, False),
-    ([fit()], "c", 0.4, "calibrated", sigmoid(-0.4), True),
-    ([fit(review_band=None)], "c", 0.4, "calibrated", sigmoid(-0.4), False),
+    ([fit()], "c", 0.4, "calibrated", LOW, True),
+    ([fit(review_band=None)], "c", 0.4, "calibrated", LOW, False),
     ([fit()], "other", 0.5, "uncalibrated", 0.5, False),
     ([], "c", 0.5, "uncalibrated", 0.5, False),
     ([fit(enough=False)], "c", 0.4, "uncalibrated", 0.4, False),

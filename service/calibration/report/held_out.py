@@ -232,7 +232,7 @@ def measure_discrimination(items: Sequence[HeldOutItem]) -> Discrimination:
 
 
 def compute_ranking_p(
-    scores: Sequence[float], labels: Sequence[bool], groups: Sequence[str], *, count: int = DRAWS, seed: int = SEED
+    scores: Sequence[float], labels: Sequence[bool], groups: Sequence[str], *, count: int = DRAWS
 ) -> float | None:
     """Compute the one-sided p-value of an AUROC as high if labels had nothing to do with scores; None for labels of one kind.
 
@@ -246,7 +246,7 @@ def compute_ranking_p(
     codes, passes = codes[order], np.asarray(labels, dtype=np.float64)[order]
     _, level, sizes = np.unique(np.asarray(scores, dtype=np.float64), return_inverse=True, return_counts=True)
     ranks = (np.cumsum(sizes) - sizes / 2)[level][order]  # AUROC grows with the sum of the passes' middle ranks
-    observed, rng, reached = float(ranks @ passes), np.random.default_rng(seed), 1
+    observed, rng, reached = float(ranks @ passes), np.random.default_rng(SEED), 1
     for _ in range(count):
         keys: Floats = rng.random(len(set(groups)))
         shuffled = np.argsort(keys[codes], kind="stable")

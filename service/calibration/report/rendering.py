@@ -7,13 +7,7 @@ from collections.abc import Iterator
 from service.calibration.figures import Figures
 from service.calibration.fitting import MIN_DECIDED
 from service.calibration.report.usefulness import build_usefulness
-from service.calibration.report.wording import (
-    FIGURE_NAMES,
-    ORIGIN_NAMES,
-    OVERVIEW_FIGURES,
-    show_measure,
-    show_number,
-)
+from service.calibration.report.wording import FIGURE_NAMES, ORIGIN_NAMES, OVERVIEW_FIGURES, show_measure, show_number
 from service.calibration.results import CalibrationReport, JudgeReport, JuryReport, LabelFacts
 from service.reporting.document import Cell, Curve, Link, Plot, Section, Table, render_markdown, render_page
 
@@ -166,7 +160,6 @@ def _describe(judge: JudgeReport) -> Iterator[str]:
 
 
 def _tabulate_figures(judge: JudgeReport) -> Table:
-    """Tabulate each figure raw, calibrated, and for humans."""
     columns: list[tuple[str, Figures]] = [
         (f"raw, from {judge.own_threshold:g}", judge.own),
         (f"calibrated, from {judge.fit.threshold:.3f}", judge.after),

@@ -116,7 +116,6 @@ def _advise(judge: JudgeReport, share: float) -> str:
 
 
 def _describe_fit(judge: JudgeReport) -> str:
-    """Describe the fit that this run writes."""
     terms = judge.fit.guarantee
     if terms is None:
         low, high = judge.review_band.band if judge.review_band else (None, None)

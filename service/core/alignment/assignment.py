@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from service.core.alignment.matching import assign
@@ -105,7 +106,6 @@ class _Aligner:
     def _assign(
         self, rows: Sequence[int], columns: Sequence[int], compute_worth: Callable[[CallPattern, Step], float]
     ) -> None:
-        """Pair these calls as the best assignment does."""
         size = min(len(rows), len(columns)) + 1.0
         gains = [[self._compute_gain(i, self.steps[j], compute_worth, size) for j in columns] for i in rows]
         for i, j in assign(gains):
@@ -127,9 +127,8 @@ class _Aligner:
         need = STAND_IN_GAIN if step.index in self.case.chargeable_steps else 0.0
         if not same_name:
             return (need or STAND_IN_GAIN / 2) if in_turn and wanted.required else 0.0
-        gain = (4 * size**3 if wanted.required else 2 * size**2) + (
-            STAND_IN_GAIN if wanted.position is not None else 0.0
-        )
+        gain = 4 * size**3 if wanted.required else 2 * size**2
+        gain += STAND_IN_GAIN if wanted.position is not None else 0.0
         key = self.case.make_name_key(step.call.name)
         contested = self.case.matching.fold_names or self.wanted[key] > 1 or len(self.made[key]) > 1
         if not (contested or wanted.options[1:]):
@@ -140,7 +139,7 @@ class _Aligner:
 
     def _pair_exact(self, *, required: bool) -> None:
         """Pair calls with exactly the expected arguments; first what a turn is set for and what allows no more arguments."""
-        number = self.case.comparisons.number_arguments
+        number = self.case.comparisons.contents.number
         pool = _Pool()
         for step in self._list_free(range(len(self.steps))):
             key = self.case.make_name_key(step.call.name), number(step.call.arguments)
@@ -213,10 +212,8 @@ class _Aligner:
         if not columns:
             return None
         if len(rows) * len(columns) <= MAX_WEIGHED_PAIRS:
-            try:
+            with suppress(OverBudgetError):
                 return self._assign(rows, columns, self.case.comparisons.compute_worth)
-            except OverBudgetError:
-                pass
         counts = f"{len(rows)} calls of {self.expected_calls[rows[0]].tools} were expected and {len(columns)} made"
         self.unsettled |= dict.fromkeys(rows, f"{counts}, too many to weigh each against each")
         for required in (True, False):
@@ -306,13 +303,9 @@ def align_in_order(case: Case) -> Alignment | None:
     if count != len(expected_calls):
         return None
     distinct = not case.matching.fold_names and len({step.call.name for step in steps}) == count
-    for step, expected_call in zip(steps, expected_calls, strict=True):
-        pattern = expected_call.options[0][1]
-        if (
-            expected_call.options[1:]
-            or pattern.tool != step.call.name
-            or not expected_call.is_in_turn(pattern, step.turn)
-        ):
+    for step, wanted in zip(steps, expected_calls, strict=True):
+        pattern = wanted.options[0][1]
+        if wanted.options[1:] or pattern.tool != step.call.name or not wanted.is_in_turn(pattern, step.turn):
             return None
         if not distinct and (pattern.says_result or not case.agrees(pattern, step)):
             return None

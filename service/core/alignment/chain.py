@@ -130,11 +130,7 @@ def _collect_pairs(positions: Sequence[Sequence[int]], rows: Sequence[_ChainRow]
         if row.origins[n] == _EXTENDED:
             n, pairs = row.group_steps.get(n) or (n - 1, ((position[0], calls[n - 1]),))
             found.append(pairs)
-    return {expected: call for pairs in reversed(found) for expected, call in sorted(pairs, key=_get_call)}
-
-
-def _get_call(pair: tuple[int, int]) -> int:
-    return pair[1]
+    return {expected: call for pairs in reversed(found) for expected, call in sorted(pairs, key=lambda pair: pair[1])}
 
 
 def find_fullest(expected: Sequence[int], calls: Sequence[int], fits: Fits, *, meter: Meter | None = None) -> Pairs:

@@ -31,7 +31,8 @@ class Comparisons:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._contents = Contents()
+        self.contents = Contents()
+        """The numbers of argument values: the same for equal ones."""
         self._exact_contents = Contents(exact=True)
         self._found: dict[Hashable, frozenset[int]] = {}
         self._comparisons, self._chars = MAX_ALIGNMENT_COMPARISONS, MAX_TEXT_CHARS
@@ -64,14 +65,11 @@ class Comparisons:
         """
         key = wanted.turn, tuple([(self._describe(pattern), pattern.turn) for _, pattern in wanted.options])
         if key not in self._found:
-            self._found[key] = frozenset(
-                [
-                    j
-                    for _, pattern in wanted.options
-                    for j in self._find("fits", pattern, self._case.fits)
-                    if wanted.is_in_turn(pattern, self._case.trace.steps[j].turn)
-                ]
-            )
+            found, steps = set[int](), self._case.trace.steps
+            for _, pattern in wanted.options:
+                fitting = self._find("fits", pattern, self._case.fits)
+                found |= {j for j in fitting if wanted.is_in_turn(pattern, steps[j].turn)}
+            self._found[key] = frozenset(found)
         return self._found[key]
 
     def _find(self, what: str, pattern: CallPattern, accepts: Callable[[CallPattern, Step], bool]) -> frozenset[int]:
@@ -119,10 +117,6 @@ class Comparisons:
         if self._comparisons < 0:
             raise OverBudgetError("too many calls to pair", MAX_ALIGNMENT_COMPARISONS)
 
-    def number_arguments(self, arguments: object) -> int:
-        """Return a number that is the same for equal arguments."""
-        return self._contents.number(arguments)
-
     def _list_candidates(self, pattern: CallPattern) -> Sequence[int]:
         """List the calls of the tool that have the rarest of the expected values, where values are compared by equality alone."""
         key = self._case.make_name_key(pattern.tool)
@@ -130,9 +124,7 @@ class Comparisons:
         if not pattern.args or pattern.weights or len(named) < 2 or not self._case.is_plain(pattern):
             return named
         having = self._steps_by_value[key]
-        return min(
-            [having.get((name, self._contents.number(value)), ()) for name, value in pattern.args.items()], key=len
-        )
+        return min([having.get((name, self.contents.number(one)), ()) for name, one in pattern.args.items()], key=len)
 
     @lazy
     def _steps_by_value(self) -> Mapping[str, Mapping[tuple[str, int], Sequence[int]]]:
@@ -143,7 +135,7 @@ class Comparisons:
             schema = self._case.find_validator(step)
             given = {**({} if schema is None else schema.defaults), **(step.call.arguments or {})}
             for name, value in given.items():
-                having[name, self._contents.number(value)].append(step.index)
+                having[name, self.contents.number(value)].append(step.index)
         return found
 
     def _spend(self, pattern: CallPattern, steps: Iterable[Step]) -> None:
@@ -158,9 +150,8 @@ class Comparisons:
 
     def _refuse(self, pattern: CallPattern) -> NoReturn:
         key = self._case.make_name_key(pattern.tool)
-        tools = [
-            self._case.make_name_key(one.tool) for wanted in self._case.expected_calls for _, one in wanted.options
-        ]
+        patterns = [one for wanted in self._case.expected_calls for _, one in wanted.options]
+        tools = [self._case.make_name_key(one.tool) for one in patterns]
         counts = f"{tools.count(key)} calls of {key} were expected and {len(self.find_steps(key))} made"
         raise OverBudgetError(f"{counts}, too many to compare each with each", MAX_ALIGNMENT_COMPARISONS)
 

@@ -42,10 +42,6 @@ def _is_named(case: Case, pair: Pair) -> bool:
     return case.is_same_name(pair.pattern.tool, case.trace.steps[pair.step].call.name)
 
 
-def _has_failed(step: Step) -> bool:
-    return step.result is not None and step.result.is_error
-
-
 def _has_worked(step: Step) -> bool:
     return step.result is not None and not step.result.is_error and step.result.failure is None
 
@@ -68,7 +64,7 @@ class _Tries:
         self.same: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         """Those of them with the same arguments."""
         for step in case.trace.steps:
-            if not _has_failed(step):
+            if not step.failed:
                 key = case.make_name_key(step.call.name)
                 self.candidates[key].append(step.index)
                 self.same[key, self.contents[step.index]].append(step.index)
@@ -112,7 +108,7 @@ class _Tries:
         for retry, same in self._iter_retries(step):
             pair = self.pairs.get(retry.index)
             if pair is not None and (same or self._accepts(pair.pattern, retry)):
-                certain = _has_failed(step) and self._has_worked(retry)
+                certain = step.failed and self._has_worked(retry)
                 (self.certain if certain else self.possible)[step.index] = retry.index
                 return
 
@@ -145,7 +141,6 @@ class _Tries:
         return same and retry.result is not None
 
     def _accepts(self, pattern: CallPattern, retry: Step) -> bool:
-        """Whether the retry has the right tool and arguments."""
         self.others_left -= 1
         named = self.others_left >= 0 and self.case.is_same_name(pattern.tool, retry.call.name)
         return named and self.case.accepts(pattern, retry)

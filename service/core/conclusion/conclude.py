@@ -7,16 +7,15 @@ from dataclasses import replace
 from functools import lru_cache
 
 from service.core.checks import WHOLE, Subject
-from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
+from service.core.conclusion.judge_answers import JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
 from service.core.conclusion.oversights import find_oversights
 from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
 from service.core.expectations.expectation import ExpectedCall
 from service.core.judging.fits.fit import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore, OpenJudgement
-from service.core.judging.notes import JudgeReply, Vote, sum_counts
+from service.core.judging.notes import JudgeReply, sum_counts
 from service.core.judging.prompts import Usage
-from service.core.models.light import light
 from service.core.money import NOTHING, Cost, Spent
 from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped, list_open_parts
 from service.core.plan import CriterionPlan, Plan
@@ -69,10 +68,11 @@ def conclude(  # noqa: PLR0913 (each by name)
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    found = _conclude_criteria(plan, answers, several_agents=plan.trace.has_several_agents())
-    results, others = found.results, found.others
+    results, scores, rows, others = _conclude_criteria(plan, answers)
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
+    missing = [plan.expected_calls[i] for i in plan.alignment.missing if i not in plan.alignment.unsettled]
+    deciding = find_deciding_criteria(results, folded, plan.rubric) if others else ()
     return Report(
         trace_id=trace.id,
         format=trace.format,
@@ -86,13 +86,11 @@ def conclude(  # noqa: PLR0913 (each by name)
         all_passed=whole.score is not None and folded.clean,
         first_failing_stage=folded.first_failing,
         failing=folded.failing,
-        open=tuple(_list_open_outcomes(plan, others, find_deciding_criteria(results, folded, plan.rubric)))
-        if others
-        else (),
+        open=tuple(_list_open_outcomes(plan, others, deciding)) if others else (),
         stages=_build_stage_scores(folded.stages),
-        criteria=found.scores,
-        steps=build_step_verdicts(plan, found.rows),
-        missing=_list_missing(plan) if plan.alignment.missing else (),
+        criteria=scores,
+        steps=build_step_verdicts(plan, rows),
+        missing=tuple([MissingCall(one.path, one.tool) for one in missing]),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
         not_asked=tuple(_list_not_asked(plan, answers, estimates or {})) if plan.blocked_asks or others else (),
@@ -101,42 +99,22 @@ def conclude(  # noqa: PLR0913 (each by name)
         tags=dict(sorted(tags.items())) if tags else {},
         provenance=_build_provenance(answers, plan.questions_saved, others, spent),
         usage=trace.usage,
-        notes=(
-            *find_oversights(trace, plan.rubric, plan.expectation, plan.listing),
-            *list_failures(trace),
-        ),
+        notes=(*find_oversights(trace, plan.rubric, plan.expectation, plan.listing), *list_failures(trace)),
     )
 
 
 _refer_to = lru_cache(maxsize=256)(RubricRef)
 
 
-def _list_missing(plan: Plan) -> tuple[MissingCall, ...]:
-    return tuple(
-        [
-            MissingCall(plan.expected_calls[i].path, plan.expected_calls[i].tool)
-            for i in plan.alignment.missing
-            if i not in plan.alignment.unsettled
-        ]
-    )
-
-
 ConcludedCriterion = tuple[CriterionResult, CriterionScore, Sequence[SubjectResult] | None]
 """A criterion's result, its score in the report, and its outcomes (None if nothing else in the report needs them)."""
 
 
-@light
-class _Conclusions:
-    """The results of all criteria, in order."""
-
-    results: tuple[CriterionResult, ...]
-    scores: tuple[CriterionScore, ...]
-    rows: list[Row]
-    """The outcomes of the criteria whose outcomes are needed further on."""
-    others: list[OtherOutcome]
-
-
-def _conclude_criteria(plan: Plan, answers: JudgeAnswers, *, several_agents: bool) -> _Conclusions:
+def _conclude_criteria(
+    plan: Plan, answers: JudgeAnswers
+) -> tuple[tuple[CriterionResult, ...], tuple[CriterionScore, ...], list[Row], list[OtherOutcome]]:
+    """Return the results and scores of all criteria, the outcomes that are needed further on, and those of no plain score."""
+    several_agents = plan.trace.has_several_agents()
     concluded = [
         _conclude_criterion(one, answers, several_agents=several_agents)
         if one.idle is None
@@ -146,7 +124,7 @@ def _conclude_criteria(plan: Plan, answers: JudgeAnswers, *, several_agents: boo
     results, scores, _ = zip(*concluded, strict=True)
     rows = [(result.criterion, outcomes) for result, _, outcomes in concluded if outcomes is not None]
     others = [(criterion, *each) for criterion, outcomes in rows for each in outcomes if type(each[1]) is not Scored]
-    return _Conclusions(results, scores, rows, others)
+    return results, scores, rows, others
 
 
 def _conclude_criterion(planned: CriterionPlan, answers: JudgeAnswers, *, several_agents: bool) -> ConcludedCriterion:
@@ -192,19 +170,6 @@ def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriter
     return fold_criterion(criterion, (outcome,)), cache_json(score), None
 
 
-def _build_loose_outcomes(
-    loose: Iterable[SubjectResult], expected_calls: Sequence[ExpectedCall]
-) -> tuple[LooseOutcome, ...]:
-    return tuple(
-        [
-            LooseOutcome(
-                subject.turn, None if subject.expected is None else expected_calls[subject.expected].path, outcome
-            )
-            for subject, outcome in loose
-        ]
-    )
-
-
 @lru_cache(maxsize=4096)
 def _conclude_perfect(criterion: CompiledCriterion, *, at_steps: bool) -> tuple[CriterionResult, CriterionScore]:
     """Conclude a criterion whose outcomes are all PERFECT and either all at steps or one for the whole trace."""
@@ -227,7 +192,7 @@ def _build_provenance(
 ) -> Provenance:
     if not answers.replies:
         return _build_unjudged_provenance(answers.asking, saved)
-    votes = [vote for _, answer in sorted(answers.replies.items()) for vote in _list_votes(answer)]
+    votes = [vote for _, one in sorted(answers.replies.items()) if isinstance(one, tuple) for vote in one]
     made = [vote for vote in votes if isinstance(vote, JudgeReply)]
     models = sorted({reply.model or reply.requested for reply in made})
     usages = [reply.usage for reply in made]
@@ -257,16 +222,11 @@ def _build_unjudged_provenance(asking: AppliedJudgeMode, saved: int) -> Provenan
     return Provenance(ENGINE, asking, None, False, 0, 0, saved, None, None, None, calibrators="uncalibrated")
 
 
-def _list_votes(answer: Answer) -> tuple[Vote, ...]:
-    return answer if isinstance(answer, tuple) else ()
-
-
 OtherOutcome = tuple[CompiledCriterion, Subject, Outcome]
 """An outcome that is not a plain score by code, with its criterion and subject."""
 
 
 def _list_fits(others: Iterable[OtherOutcome]) -> tuple[str, ...]:
-    """List the fits that the judged values rest on."""
     outcomes = [outcome for criterion, _, outcome in others if criterion.judged]
     calibrations = [one.calibration for one in outcomes if type(one) is not Skipped and isinstance(one, JudgedScore)]
     return tuple(sorted({one.fit for one in calibrations if one.fit and one.status == "calibrated"}))
@@ -315,13 +275,14 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
     for criterion, subject, outcome in others:
         if type(outcome) is Skipped and not outcome.open:
             continue
+        expected = None if subject.expected is None else plan.expected_calls[subject.expected].path
         for part in list_open_parts(outcome):
             yield OpenOutcome(
                 criterion=criterion.id,
                 stage=criterion.stage,
                 step=subject.step,
                 turn=subject.turn,
-                expected=None if subject.expected is None else plan.expected_calls[subject.expected].path,
+                expected=expected,
                 kind=part.kind,
                 cause=part.cause,
                 reason=part.reason,
@@ -331,12 +292,8 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
 
 @lru_cache(maxsize=1024)
 def _build_stage_scores(stages: tuple[tuple[Stage, Fold], ...]) -> tuple[StageScore, ...]:
-    return tuple(
-        [
-            cache_json(StageScore(stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.full_range))
-            for stage, fold in stages
-        ]
-    )
+    scores = [StageScore(name, x.verdict, x.score, x.coverage, x.score_range, x.full_range) for name, x in stages]
+    return tuple(map(cache_json, scores))
 
 
 def _build_criterion_score(
@@ -344,9 +301,11 @@ def _build_criterion_score(
 ) -> CriterionScore:
     criterion = result.criterion
     loose = [one for one in outcomes if one[0].step is None]
-    if loose and loose[0][0] is WHOLE and not outcomes[1:] and (reason := _explain_absence(loose[0][1])):
-        return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    elsewhere = _build_loose_outcomes(loose, expected_calls) if loose else ()
+    only = loose[0][1] if loose and loose[0][0] is WHOLE and not outcomes[1:] else None
+    if isinstance(only, Skipped) and only.cause == "not_applicable" and not only.findings:
+        return _build_absent_score(criterion.id, criterion.stage, criterion.weight, only.reason)
+    paths = [None if at.expected is None else expected_calls[at.expected].path for at, _ in loose]
+    elsewhere = tuple([LooseOutcome(at.turn, path, one) for (at, one), path in zip(loose, paths, strict=True)])
     return CriterionScore(
         criterion.id,
         criterion.stage,
@@ -362,10 +321,3 @@ def _build_criterion_score(
 @lru_cache(maxsize=1024)
 def _build_absent_score(name: str, stage: Stage, weight: float, reason: str) -> CriterionScore:
     return CriterionScore(name, stage, weight, None, (LooseOutcome(None, None, Skipped("not_applicable", reason)),))
-
-
-def _explain_absence(outcome: Outcome) -> str | None:
-    """Return why a criterion does not apply, if that is all its outcome says, else None."""
-    if isinstance(outcome, Skipped) and outcome.cause == "not_applicable" and not outcome.findings:
-        return outcome.reason
-    return None

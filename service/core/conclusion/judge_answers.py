@@ -90,22 +90,17 @@ def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Se
             (subject, OUT_OF_SCOPE if type(found) is Skipped and found.cause == "blocked" else found)
             for subject, found in outcomes
         ]
-    if criterion.requires_outcome and [found for _, found in outcomes if isinstance(found, Skipped)]:
-        outcomes = [(subject, _require_outcome(found)) for subject, found in outcomes]
+    if criterion.requires_outcome:  # what was left out is open then
+        left_out = ("not_captured", "out_of_scope")
+        outcomes = [
+            (subject, replace(found, open=True) if isinstance(found, Skipped) and found.cause in left_out else found)
+            for subject, found in outcomes
+        ]
     return outcomes  # pyright: ignore[reportReturnType] (no question is left among them)
 
 
 def _resolve_outcome(found: Outcome | Ask | PendingOutcome, answers: JudgeAnswers) -> Outcome:
-    """Complete an outcome with the replies it waits for."""
     if isinstance(found, PendingOutcome):
-        return complete_outcome(
-            found, [answers.resolve(part) if isinstance(part, Ask) else part for part in found.parts]
-        )
+        parts = [answers.resolve(part) if isinstance(part, Ask) else part for part in found.parts]
+        return complete_outcome(found, parts)
     return answers.resolve(found) if isinstance(found, Ask) else found
-
-
-def _require_outcome(outcome: Outcome | Ask | PendingOutcome) -> Outcome | Ask | PendingOutcome:
-    """For a `must_pass` criterion, open an outcome that was left out."""
-    if isinstance(outcome, Skipped) and outcome.cause in ("not_captured", "out_of_scope"):
-        return replace(outcome, open=True)
-    return outcome

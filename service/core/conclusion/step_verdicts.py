@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from service.core.case import Pair
-from service.core.case import fold_name as folded_name
+from service.core.case import Pair, fold_name
 from service.core.conclusion.judge_answers import Row
 from service.core.outcome import Outcome, Scored, is_open
 from service.core.plan import Plan
-from service.core.report import (
-    StepVerdict,
-)
+from service.core.report import StepVerdict
 from service.core.results.structure import list_forms
 from service.core.rubric import CompiledCriterion
-from service.core.scores import (
-    fold_step,
-)
-from service.core.trace import Step
+from service.core.scores import fold_step
 
 
 def build_step_verdicts(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
@@ -39,6 +33,9 @@ def _build_step_verdict(
 ) -> StepVerdict:
     fold = fold_step(outcomes, plan.rubric)
     step = plan.trace.steps[index]
+    tool = None if pair is None else pair.pattern.tool
+    if tool is not None and plan.rubric.fold_names and fold_name(tool) == fold_name(step.call.name):
+        tool = step.call.name
     return StepVerdict(
         index=index,
         turn=step.turn,
@@ -47,11 +44,7 @@ def _build_step_verdict(
         score=fold.score,
         matched=None if pair is None else pair.expected,
         expected=None if pair is None else pair.path,
-        expected_tool=None
-        if pair is None
-        else _spell_tool(pair, step)
-        if plan.rubric.fold_names
-        else pair.pattern.tool,
+        expected_tool=tool,
         unexpected=index in plan.unexpected_steps,
         retry=plan.alignment.tries.get(index) if plan.alignment.tries else None,
         outcomes=_group_by_criterion(outcomes),
@@ -59,11 +52,6 @@ def _build_step_verdict(
         usage=step.usage,
         agent=step.agent,
     )
-
-
-def _spell_tool(pair: Pair, step: Step) -> str:
-    expected, called = pair.pattern.tool, step.call.name
-    return called if folded_name(expected) == folded_name(called) else expected
 
 
 def _group_by_criterion(pairs: Iterable[tuple[CompiledCriterion, Outcome]]) -> dict[str, Outcome]:
@@ -79,11 +67,5 @@ def _pick_worse(one: Outcome, other: Outcome) -> Outcome:
     if isinstance(one, Scored) and isinstance(other, Scored):
         worse = min(one, other, key=lambda each: (each.passed, each.decision))
         return replace(worse, findings=(*one.findings, *other.findings))
-    return min(one, other, key=_rank_severity)
-
-
-def _rank_severity(outcome: Outcome) -> int:
-    """Rank failed before open, open before passed, and passed before skipped."""
-    if isinstance(outcome, Scored):
-        return 2 * outcome.passed
-    return 1 if is_open(outcome) else 3
+    # Failed comes before open, open before passed, and passed before skipped.
+    return min(one, other, key=lambda each: 2 * each.passed if isinstance(each, Scored) else 1 if is_open(each) else 3)

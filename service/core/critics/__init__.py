@@ -16,9 +16,8 @@ from service.core.critics.trees import JsonSimilar
 from service.core.critics.words import NaturalLanguage
 from service.core.models.discovery import import_all
 
-import_all(
-    sys.modules[__name__]
-)  # a file in this package is enough: its matcher joins the union without an import here
+# A file in this package is enough: its matcher joins the union without an import here.
+import_all(sys.modules[__name__])
 
 __all__ = [
     "MATCHED",

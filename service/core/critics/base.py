@@ -97,6 +97,15 @@ class ValueCritic(Critic):
         return self.compare(actual, self.value if self.has_value else expected)
 
 
+def refuse(wanted: str, value: JsonValue, actual: JsonValue) -> Match:
+    """Build a mismatch that says what was wanted.
+
+    >>> refuse("a string that begins with", "x", 1).note
+    'expected a string that begins with "x", got 1'
+    """
+    return Match(0.0, False, lambda: f"expected {wanted} {format_value(value)}, got {format_value(actual)}")
+
+
 def build_mismatch(actual: JsonValue, expected: JsonValue, *, value: float = 0.0, why: str = "") -> Match:
     """Build a mismatch that shows both values, with their types where these differ.
 

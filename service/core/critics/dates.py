@@ -61,9 +61,8 @@ class DateTime(ValueCritic):
         if self.cutoff is not None and self.cutoff < self.tolerance:
             raise ValueError("cutoff must be tolerance or more")
         if self.has_value and self._read(self.value) is None:
-            raise ValueError(
-                f"the value must be an ISO 8601 date or time, or in one of the formats, not {format_value(self.value)}"
-            )
+            forms = "an ISO 8601 date or time, or in one of the formats"
+            raise ValueError(f"the value must be {forms}, not {format_value(self.value)}")
         return self
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:
@@ -73,11 +72,10 @@ class DateTime(ValueCritic):
             return Match(1.0, True) if equals(actual, expected) else build_mismatch(actual, expected)
         got = self._read(actual)
         if got is None:
-            return build_mismatch(
-                actual, expected, why=f"{format_value(actual, 40)} is not a date or time that can be read"
-            )
-        if not got.is_comparable(want):
-            return build_mismatch(actual, expected, why=got.explain_incomparable(want))
+            why = f"{format_value(actual, 40)} is not a date or time that can be read"
+            return build_mismatch(actual, expected, why=why)
+        if why := got.explain_incomparable(want):
+            return build_mismatch(actual, expected, why=why)
         return self._grade(got, want, actual, expected)
 
     def _read(self, value: JsonValue) -> Moment | None:
@@ -87,12 +85,8 @@ class DateTime(ValueCritic):
         seconds = abs(got.instant - want.instant).total_seconds()
         if seconds <= self.tolerance:
             return Match(1.0, True)
-        value = _compute_value(seconds, self.tolerance, self.cutoff)
+        value = 0.0
+        if self.cutoff is not None and seconds < self.cutoff:
+            value = (self.cutoff - seconds) / (self.cutoff - self.tolerance)
         midnight = ", a date being its midnight" if got.date_only != want.date_only else ""
         return build_mismatch(actual, expected, value=value, why=f"{seconds:.15g} s apart{midnight}")
-
-
-def _compute_value(seconds: float, tolerance: Number, cutoff: Number | None) -> float:
-    if cutoff is None or seconds >= cutoff:
-        return 0.0
-    return (cutoff - seconds) / (cutoff - tolerance)

@@ -39,24 +39,20 @@ class Moment:
     of_day: bool = False
     date_only: bool = False
 
-    def is_comparable(self, other: Moment) -> bool:
-        """Whether the distance between the two has a meaning."""
-        return self.aware == other.aware and self.of_day == other.of_day
-
     def explain_incomparable(self, other: Moment) -> str:
-        """Explain why the two cannot be compared."""
+        """Explain why the distance between the two has no meaning; "" where it has one."""
         if self.of_day != other.of_day:
             return "one is a time of day, the other has a date"
-        return "one names its zone, the other none; assume_zone says which is meant"
+        same = self.aware == other.aware
+        return "" if same else "one names its zone, the other none; assume_zone says which is meant"
 
 
 def read(text: str, *, formats: tuple[str, ...] = (), assume_zone: str | None = None) -> Moment | None:
     """Read the moment that a text names as ISO 8601, else by the first format that fits; None where none does."""
     if len(text) > _MAX_TEXT_CHARS:
         return None
-    return _read_iso(text, assume_zone) or next(
-        filter(None, (_read_as(text, form, assume_zone) for form in formats)), None
-    )
+    in_formats = (_read_as(text, form, assume_zone) for form in formats)
+    return _read_iso(text, assume_zone) or next(filter(None, in_formats), None)
 
 
 def _read_iso(text: str, assume_zone: str | None) -> Moment | None:
@@ -73,7 +69,7 @@ def _read_iso(text: str, assume_zone: str | None) -> Moment | None:
 def _read_as(text: str, form: str, assume_zone: str | None) -> Moment | None:
     try:
         when = datetime.strptime(text, form)
-        if _is_of_day(form):
+        if not _DATE_PARTS & _list_parts(form):
             return _build_moment(when, None, of_day=True)
         return _build_moment(when, assume_zone, date_only=not _TIME_PARTS & _list_parts(form))
     except (ValueError, OverflowError):
@@ -110,10 +106,6 @@ def _list_parts(form: str) -> frozenset[str]:
     return frozenset(_DIRECTIVE.findall(form)) - {"%"}
 
 
-def _is_of_day(form: str) -> bool:
-    return not _DATE_PARTS & _list_parts(form)
-
-
 def check_format(form: str) -> str:
     """Return the format itself. Raise ValueError where its meaning would depend on the machine or the day.
 
@@ -139,7 +131,7 @@ def _find_problem(used: list[str], parts: frozenset[str]) -> str:
         return "names one part twice"
     if parts & _DATE_PARTS and not _is_whole_date(parts):
         return "names a part of a date but not all of it; what is missing would be made up"
-    if parts & _TIME_PARTS and not _is_whole_time(parts):
+    if parts & _TIME_PARTS and not (parts & frozenset("HI") and ("I" in parts) == ("p" in parts)):
         return "names a time without its hour, or an hour of 12 without %p (or %p without it)"
     return "" if parts - {"z"} else "names neither a date nor a time"
 
@@ -153,7 +145,3 @@ def _is_whole_date(parts: frozenset[str]) -> bool:
     by_month = bool(month) and "d" in parts
     by_week = bool(parts & frozenset("UW")) and bool(weekday)
     return [by_month, "j" in parts, by_week].count(True) == 1 and (by_month or not (month or "d" in parts))
-
-
-def _is_whole_time(parts: frozenset[str]) -> bool:
-    return bool(parts & frozenset("HI")) and ("I" in parts) == ("p" in parts)

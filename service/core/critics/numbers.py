@@ -152,7 +152,6 @@ class Numeric(ValueCritic):
         return _clamp(self._compute_value(distance, allowed, read_decimal)), distance <= allowed
 
     def _compute_allowed(self, want: Number, read: Callable[[Number], Measure]) -> Measure:
-        """Compute the largest distance that passes."""
         if self.value_range is None:
             return max(read(self.tolerance), read(self.rel_tolerance) * abs(read(want)))
         low, high = read(self.value_range[0]), read(self.value_range[1])

@@ -14,9 +14,10 @@ from service.core.critics.base import (
     ValueCritic,
     WordsComparison,
     build_mismatch,
+    refuse,
 )
 from service.core.critics.numbers import read_number
-from service.core.json.values import equals, format_value
+from service.core.json.values import equals
 from service.core.models.kinds import Some, TaggedUnion
 
 
@@ -81,9 +82,7 @@ class OneOf(Critic):
         """Return 1 or 0."""
         if any(equals(actual, value) for value in self.values):
             return MATCHED
-        return Match(
-            0.0, False, lambda: f"expected one of {format_value(list(self.values))}, got {format_value(actual)}"
-        )
+        return refuse("one of", list(self.values), actual)
 
 
 class AnyOf(Critic):
@@ -111,9 +110,8 @@ class AnyOf(Critic):
         results = [critic.match(actual, expected) for critic in self.of]
         matches = [result for result in results if isinstance(result, Match)]
         best = max((match.value for match in matches), default=0.0)
-        passed = max(
-            (match for match in matches if match.passed), key=lambda match: (match.value, not match.note), default=None
-        )
+        passing = [match for match in matches if match.passed]
+        passed = max(passing, key=lambda match: (match.value, not match.note), default=None)
         if passed is not None:
             return Match(best, True, passed.explanation)
         open_ones = [result for result in results if isinstance(result, OpenComparison)]

@@ -6,9 +6,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from service.core.critics.base import MATCHED, Critic, Match, OpenComparison, ValueCritic, build_mismatch
+from service.core.critics.base import MATCHED, Critic, Match, OpenComparison, ValueCritic, build_mismatch, refuse
 from service.core.critics.similarity import MAX_COMPARED_CHARS, Metric, measure_similarity
-from service.core.json.values import equals, format_value
+from service.core.json.values import equals
 from service.core.regex import compile_regex
 
 
@@ -36,18 +36,14 @@ class Pattern(Critic):
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:  # noqa: ARG002
         """Return 1 or 0; open over 100,000 characters, or 2,000 for a very large pattern."""
         if not isinstance(actual, str):
-            return Match(
-                0.0, False, lambda: f"expected a string like {format_value(self.pattern)}, got {format_value(actual)}"
-            )
+            return refuse("a string like", self.pattern, actual)
         compiled = compile_regex(self.pattern, search=self.search)
         if len(actual) > compiled.longest:
-            return OpenComparison(
-                f"a string of {len(actual)} characters; this pattern reads at most {compiled.longest}"
-            )
+            most = f"this pattern reads at most {compiled.longest}"
+            return OpenComparison(f"a string of {len(actual)} characters; {most}")
         if compiled.matches(actual):
             return MATCHED
-        where = "a match of" if self.search else "a string like"
-        return Match(0.0, False, lambda: f"expected {where} {format_value(self.pattern)}, got {format_value(actual)}")
+        return refuse("a match of" if self.search else "a string like", self.pattern, actual)
 
 
 class Contains(Critic):
@@ -69,24 +65,16 @@ class Contains(Critic):
         """Return 1 or 0."""
         if isinstance(actual, list) and self._is_item(actual):
             return MATCHED
-        if isinstance(actual, str) and self._is_part(actual):
+        fold, value = self.ignore_case, self.value
+        if isinstance(actual, str) and isinstance(value, str) and _fold(value, fold) in _fold(actual, fold):
             return MATCHED
-        return Match(
-            0.0,
-            False,
-            lambda: f"expected something that contains {format_value(self.value)}, got {format_value(actual)}",
-        )
+        return refuse("something that contains", self.value, actual)
 
     def _is_item(self, items: list[JsonValue]) -> bool:
         if not self.ignore_case or not isinstance(self.value, str):
             return any(equals(item, self.value) for item in items)
         value = self.value.casefold()
         return any(isinstance(item, str) and item.casefold() == value for item in items)
-
-    def _is_part(self, text: str) -> bool:
-        return isinstance(self.value, str) and _fold_case(self.value, self.ignore_case) in _fold_case(
-            text, self.ignore_case
-        )
 
 
 class Prefix(Critic):
@@ -104,15 +92,10 @@ class Prefix(Critic):
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
         """Return 1 or 0."""
-        if isinstance(actual, str) and _fold_case(actual, self.ignore_case).startswith(
-            _fold_case(self.value, self.ignore_case)
-        ):
+        fold = self.ignore_case
+        if isinstance(actual, str) and _fold(actual, fold).startswith(_fold(self.value, fold)):
             return MATCHED
-        return Match(
-            0.0,
-            False,
-            lambda: f"expected a string that begins with {format_value(self.value)}, got {format_value(actual)}",
-        )
+        return refuse("a string that begins with", self.value, actual)
 
 
 class Suffix(Critic):
@@ -130,18 +113,13 @@ class Suffix(Critic):
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
         """Return 1 or 0."""
-        if isinstance(actual, str) and _fold_case(actual, self.ignore_case).endswith(
-            _fold_case(self.value, self.ignore_case)
-        ):
+        fold = self.ignore_case
+        if isinstance(actual, str) and _fold(actual, fold).endswith(_fold(self.value, fold)):
             return MATCHED
-        return Match(
-            0.0,
-            False,
-            lambda: f"expected a string that ends with {format_value(self.value)}, got {format_value(actual)}",
-        )
+        return refuse("a string that ends with", self.value, actual)
 
 
-def _fold_case(text: str, ignore_case: bool) -> str:  # noqa: FBT001
+def _fold(text: str, ignore_case: bool) -> str:  # noqa: FBT001
     return text.casefold() if ignore_case else text
 
 
@@ -176,15 +154,13 @@ class Similar(ValueCritic):
         if got is None or want is None:
             return MATCHED if equals(actual, expected) else build_mismatch(actual, expected)
         if got != want and max(len(got), len(want)) > MAX_COMPARED_CHARS:
-            return OpenComparison(
-                f"a text of {max(len(got), len(want))} characters; at most {MAX_COMPARED_CHARS} are compared"
-            )
+            longer = max(len(got), len(want))
+            return OpenComparison(f"a text of {longer} characters; at most {MAX_COMPARED_CHARS} are compared")
         value = measure_similarity(got, want, self.metric)
         if value >= self.threshold:
             return Match(value, True)
-        return build_mismatch(
-            actual, expected, value=value, why=f"{self.metric} similarity {value:.3f} is below {self.threshold}"
-        )
+        why = f"{self.metric} similarity {value:.3f} is below {self.threshold}"
+        return build_mismatch(actual, expected, value=value, why=why)
 
     def _read_text(self, value: JsonValue) -> str | None:
         if isinstance(value, list) and value:

@@ -49,7 +49,7 @@ class JsonSimilar(ValueCritic):
                 unmatched += _pair_members(a, b, pairs)
             elif isinstance(a, list) and isinstance(b, list) and (a or b):
                 unmatched += _pair_items(a, b, pairs)
-            elif type(a) is not type(b) and not _are_numbers(a, b):
+            elif type(a) is not type(b) and not {type(a), type(b)} <= _NUMBERS:
                 unmatched += max(_count_leaves(a), _count_leaves(b))
             elif _is_too_long(a, b):
                 return OpenComparison(f"two strings that differ, one over {MAX_COMPARED_CHARS} characters")
@@ -64,9 +64,8 @@ class JsonSimilar(ValueCritic):
 def _pair_members(a: Object, b: Object, pairs: list[Pair]) -> int:
     """Add the pairs of common keys; return the number of leaves under all other keys."""
     pairs.extend((a[key], b[key]) for key in a.keys() & b.keys())
-    return sum(_count_leaves(a[key]) for key in a.keys() - b.keys()) + sum(
-        _count_leaves(b[key]) for key in b.keys() - a.keys()
-    )
+    either = {**a, **b}
+    return sum(_count_leaves(either[key]) for key in a.keys() ^ b.keys())
 
 
 def _pair_items(a: list[JsonValue], b: list[JsonValue], pairs: list[Pair]) -> int:
@@ -88,10 +87,6 @@ def _count_leaves(value: JsonValue) -> int:
     return count
 
 
-def _are_numbers(a: JsonValue, b: JsonValue) -> bool:
-    return type(a) in _NUMBERS and type(b) in _NUMBERS
-
-
 _NUMBERS = frozenset({int, float})
 
 
@@ -100,7 +95,6 @@ def _is_too_long(a: JsonValue, b: JsonValue) -> bool:
 
 
 def _compare_leaves(a: JsonValue, b: JsonValue) -> float:
-    """Compare two leaves of one type."""
     if isinstance(a, str) and isinstance(b, str):
         return levenshtein(a, b)
     if isinstance(a, bool) or not isinstance(a, int | float) or not isinstance(b, int | float):

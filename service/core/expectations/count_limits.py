@@ -47,9 +47,4 @@ def parse_limit(count: str | int) -> Limit:
     return Limit(found[1] or "=", int(found[2]))
 
 
-def _check_limit(count: str | int) -> str | int:
-    parse_limit(count)
-    return count
-
-
-Count = Annotated[str | int, AfterValidator(_check_limit)]
+Count = Annotated[str | int, AfterValidator(lambda count: parse_limit(count) and count)]

@@ -140,13 +140,9 @@ Position = Annotated[
 ]
 
 
-def _find_calls_form(value: object) -> str:
-    return "word" if isinstance(value, str) else "patterns"
-
-
 Calls = Annotated[
     Annotated[Literal["none", "some"], Tag("word")] | Annotated[Several[Position], Tag("patterns")],
-    Discriminator(_find_calls_form),
+    Discriminator(lambda value: "word" if isinstance(value, str) else "patterns"),
 ]
 
 
@@ -277,9 +273,8 @@ def build_allowed_ban(allowed: tuple[str, ...]) -> Ban:
 
 
 def _list_expected(position: Position, path: str, turn: int | None, place: int | None = None) -> list[ExpectedCall]:
-    """List the expected calls of one position."""
     if isinstance(position, CallPattern):
-        due = turn if position.turn is None else position.turn
+        due = _find_turn(position, turn)
         return [ExpectedCall(((path, position),), not position.optional, place, due, turn or 0)]
     if isinstance(position, CallAlternatives):
         options = tuple((f"{path}/any_of/{n}", pattern) for n, pattern in enumerate(position.any_of))
@@ -356,9 +351,8 @@ class Expectation(Scope):
     @model_validator(mode="after")
     def _say_something(self) -> Expectation:
         if not (self.says_something or self.turns or self.state or self.gold or self.ignore_args or self.says_output):
-            raise ValueError(
-                "an expectation says what should have happened: calls (or `none`), ordered, counts, answer, state, ..."
-            )
+            fields = "calls (or `none`), ordered, counts, answer, state, ..."
+            raise ValueError(f"an expectation says what should have happened: {fields}")
         if self.turns and len({scope.turn for scope in self.turns}) < len(self.turns):
             raise ValueError("each turn is named once in `turns`")
         return self
@@ -382,9 +376,8 @@ class Expectation(Scope):
         expected_calls = tuple(self.list_expected_calls("/expected"))
         whole = ExpectedSection("/expected", self, None, expected_calls)
         if not self.turns:
-            return Listing(
-                (whole,), (("/expected", self, None),), expected_calls, bool(expected_calls) or self.lists_calls
-            )
+            lists_calls = bool(expected_calls) or self.lists_calls
+            return Listing((whole,), (("/expected", self, None),), expected_calls, lists_calls)
         paths = [f"/expected/turns/{n}" for n in range(len(self.turns))]
         turns = [
             ExpectedSection(path, scope, scope.turn, tuple(scope.list_expected_calls(path, scope.turn)))

@@ -104,13 +104,8 @@ def leave_out_arguments(expectation: Expectation | None, trace: Trace) -> Expect
         gone = {name for name in here if is_ignored(expectation, pattern.tool, name)}
         if not gone:
             return pattern
-        return change_model(
-            pattern,
-            {
-                "args": {**pattern.args, **dict.fromkeys(gone, IGNORED)},
-                "weights": {**pattern.weights, **dict.fromkeys(gone, 0.0)},
-            },
-        )
+        args = {**pattern.args, **dict.fromkeys(gone, IGNORED)}
+        return change_model(pattern, {"args": args, "weights": {**pattern.weights, **dict.fromkeys(gone, 0.0)}})
 
     turns = tuple(_relax_scope(one, relax) for one in expectation.turns)
     return _relax_scope(expectation, relax, turns=turns)

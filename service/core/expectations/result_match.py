@@ -22,7 +22,8 @@ class InferredMatch(Match):
 def match_result(template: Template, content: JsonValue) -> Match | OpenComparison:
     """Compare a result with a template. If that expects a container and the result is text, also try the JSON in it."""
     match = match_template(template, content)
-    if not isinstance(match, Match) or match.passed or not wants_structure(template):
+    wanted = template.value if isinstance(template, ValueCritic) else template
+    if not isinstance(match, Match) or match.passed or not isinstance(wanted, Mapping | list):
         return match
     found = read_value(content)
     inner = match if found is None else match_template(template, found.value)
@@ -31,8 +32,3 @@ def match_result(template: Template, content: JsonValue) -> Match | OpenComparis
     if not found.exact:
         return InferredMatch(inner.value, inner.passed, inner.explanation, forms=found.forms)
     return inner if inner.value >= match.value else match
-
-
-def wants_structure(template: Template) -> bool:
-    """Whether the template expects an object or array."""
-    return isinstance(template.value if isinstance(template, ValueCritic) else template, Mapping | list)

@@ -173,16 +173,17 @@ def _iter_places(template: Template, actual: JsonValue, path: str) -> Iterator[P
     if isinstance(template, Critic | BoundMatcher):
         yield path, template.match(actual)
     elif isinstance(template, Mapping) and isinstance(actual, dict) and has_matcher(template):
-        yield from _iter_object_places(template, actual, path)
+        yield from _iter_inside(template, actual, path)
     elif isinstance(template, list) and isinstance(actual, list) and has_matcher(template):
-        yield from _iter_array_places(cast("list[Template]", template), actual, path)
+        yield from _iter_inside(dict(enumerate(cast("list[Template]", template))), dict(enumerate(actual)), path)
+    elif equals(template, actual):  # pyright: ignore[reportArgumentType] (no matcher is inside)
+        yield path, Match(1.0, True)
     else:
-        yield path, _compare_literal(template, actual)
+        yield path, Match(0.0, False, lambda: f"expected {format_value(template)}, got {format_value(actual)}")
 
 
-def _iter_object_places(
-    template: Mapping[str, Template], actual: dict[str, JsonValue], path: str
-) -> Iterator[PlaceMatch]:
+def _iter_inside(template: Mapping[Any, Template], actual: Mapping[Any, JsonValue], path: str) -> Iterator[PlaceMatch]:
+    """Yield the places that either side has, by name or number."""
     for key in sorted(template.keys() | actual.keys()):
         here = f"{path}/{key}"
         if key not in template:
@@ -193,23 +194,6 @@ def _iter_object_places(
             yield here, Match(0.0, False, "missing")
 
 
-def _iter_array_places(template: list[Template], actual: list[JsonValue], path: str) -> Iterator[PlaceMatch]:
-    for n in range(max(len(template), len(actual))):
-        here = f"{path}/{n}"
-        if n >= len(template):
-            yield here, Match(0.0, False, "not expected")
-        elif n < len(actual):
-            yield from _iter_places(template[n], actual[n], here)
-        elif not is_optional(template[n]):
-            yield here, Match(0.0, False, "missing")
-
-
 def is_optional(template: Template) -> bool:
     """Whether the template is a matcher that allows an absent value."""
     return isinstance(template, Critic | BoundMatcher) and template.optional
-
-
-def _compare_literal(template: Template, actual: JsonValue) -> Match:
-    if equals(template, actual):  # pyright: ignore[reportArgumentType] (no matcher is inside)
-        return Match(1.0, True)
-    return Match(0.0, False, lambda: f"expected {format_value(template)}, got {format_value(actual)}")  # pyright: ignore[reportArgumentType]

@@ -31,11 +31,12 @@ class AnswerGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Return one outcome for each expected answer, and one for an expected output."""
-        answers = [(turn, scope.answer) for _, scope, turn in case.scopes if scope.answer is not None]
-        outcomes = [
-            (Subject(turn=turn), _score_best(case, expected, _list_answers(case, turn), "wrong_answer", turn))
-            for turn, expected in answers
-        ]
+        outcomes: list[SubjectOutcome] = []
+        for _, scope, turn in case.scopes:
+            if scope.answer is not None:
+                whole = [] if case.trace.answer is None else [("/answer", case.trace.answer)]
+                texts = whole if turn is None else _list_texts(case, turn)[-1:]
+                outcomes.append((Subject(turn=turn), _score_best(case, scope.answer, texts, "wrong_answer", turn)))
         output = compare_output(case)
         outcomes += [] if output is None else [(WHOLE, output)]
         return outcomes or [(WHOLE, NO_ANSWER_EXPECTED)]
@@ -54,10 +55,11 @@ class SaidGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Return one outcome for each expected text."""
-        texts = [(turn, text) for _, scope, turn in case.scopes for text in _list_expected_texts(scope.said)]
         outcomes = [
             (Subject(turn=turn), _score_best(case, expected, _list_texts(case, turn), "not_said", turn))
-            for turn, expected in texts
+            for _, scope, turn in case.scopes
+            if scope.said is not None
+            for expected in (scope.said if isinstance(scope.said, list) else [scope.said])
         ]
         return outcomes or [(WHOLE, NO_TEXT_EXPECTED)]
 
@@ -90,12 +92,6 @@ def _leave_value_open(match: OpenComparison, path: str) -> Outcome | PartialOutc
     return Skipped(match.cause, match.reason)
 
 
-def _list_expected_texts(said: Template | None) -> Sequence[Template]:
-    if said is None:
-        return ()
-    return said if isinstance(said, list) else [said]  # pyright: ignore[reportReturnType]
-
-
 PlacedText = tuple[str, str]
 """A text's pointer and the text."""
 
@@ -106,12 +102,6 @@ def _list_texts(case: Case, turn: int | None) -> list[PlacedText]:
         for n, message in case.find_messages(turn)
         if message.role == "assistant" and message.text
     ]
-
-
-def _list_answers(case: Case, turn: int | None) -> list[PlacedText]:
-    if turn is None:
-        return [] if case.trace.answer is None else [("/answer", case.trace.answer)]
-    return _list_texts(case, turn)[-1:]
 
 
 def score_silence(case: Case, turn: int | None) -> Outcome:
@@ -144,7 +134,6 @@ def _score_best(
 
 
 def _spend(case: Case, expected: Template, texts: Sequence[PlacedText]) -> None:
-    """Charge the budget for the comparisons before they are made."""
     if isinstance(expected, str):
         case.meter.spend("comparisons", 2 * len(texts))
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from math import fsum
 from typing import Annotated, ClassVar, Literal, cast
 
@@ -28,6 +28,7 @@ from service.core.schemas import Validator
 from service.core.trace import Step, ToolDef
 from service.core.weights import Weight, read_weight
 
+Arguments = Mapping[str, JsonValue]
 _NO_TEXTS = SCALARS - {str}
 FREE_ARGUMENTS = Skipped("not_applicable", "the expectation leaves the arguments free")
 
@@ -47,25 +48,21 @@ class ArgumentIssue:
         """Its value for the pairing of calls, where an argument left to a judge counts in full."""
         return self.match.value if isinstance(self.match, Match) else float(isinstance(self.match, WordsComparison))
 
-    def build_open_value(self, step: Step) -> OpenValue:
+    def build_open_value(self, match: OpenComparison, step: Step) -> OpenValue:
         """Build the question to a judge, or the reason why the comparison stays open."""
         place = f"{build_call_path(step)}/arguments/{escape_token(self.name)}"
-        if isinstance(self.match, WordsComparison):
-            return OpenValue(self.match.words, self.match.value, place, self.weight)
-        cause, reason = (
-            (self.match.cause, self.match.reason) if isinstance(self.match, OpenComparison) else ("too_long", "")
-        )
-        return OpenValue("", None, place, self.weight, Skipped(cause, f"{self.name}: {reason}"))
+        if isinstance(match, WordsComparison):
+            return OpenValue(match.words, match.value, place, self.weight)
+        return OpenValue("", None, place, self.weight, Skipped(match.cause, f"{self.name}: {match.reason}"))
 
     def build_finding(self, step: Step) -> Finding:
         """Build the finding that says what is wrong with this argument, and where."""
+        place = f"{build_call_path(step)}/arguments/{escape_token(self.name)}"
         if isinstance(self.match, Match) and self.match.passed:
             message = f"{self.name}: {self.match.note or f'passes with a score of {self.match.value:.2f}'}"
-            return Finding("close_match", message, f"{build_call_path(step)}/arguments/{escape_token(self.name)}")
+            return Finding("close_match", message, place)
         note = self.match.note if isinstance(self.match, Match) else self.match.reason
-        return Finding(
-            self.code, f"{self.name}: {note}", f"{build_call_path(step)}/arguments/{escape_token(self.name)}"
-        )
+        return Finding(self.code, f"{self.name}: {note}", place)
 
 
 @light
@@ -146,19 +143,15 @@ class ArgumentsGate(Check):
         return settle_pair(case, pair, self._build_outcome(pattern, agreement, step))
 
     def _build_outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | PartialOutcome:
-        open_issues = [one for one in agreement.issues if isinstance(one.match, OpenComparison)]
-        decided = Agreement(agreement.matched, [one for one in agreement.issues if isinstance(one.match, Match)])
-        value, findings = (
-            self._compute_value(pattern, decided),
-            tuple([one.build_finding(step) for one in decided.issues]),
-        )
+        issues = agreement.issues
+        opened = tuple([x.build_open_value(x.match, step) for x in issues if isinstance(x.match, OpenComparison)])
+        decided = Agreement(agreement.matched, [one for one in issues if isinstance(one.match, Match)])
+        value, findings = self._compute_value(pattern, decided), tuple([x.build_finding(step) for x in decided.issues])
         passed = not any(isinstance(one.match, Match) and not one.match.passed for one in decided.issues)
-        if not open_issues or self._has_forbidden(pattern, decided):
+        if not opened or self._has_forbidden(pattern, decided):
             return Scored(value, passed, findings)
         weight = fsum([decided.matched, *[one.weight for one in decided.issues]])
-        return PartialOutcome(
-            tuple([one.build_open_value(step) for one in open_issues]), weight, weight * value, passed, findings
-        )
+        return PartialOutcome(opened, weight, weight * value, passed, findings)
 
     def _has_forbidden(self, pattern: CallPattern, agreement: Agreement) -> bool:
         """Whether an extra argument is forbidden and so zeroes the whole call."""
@@ -177,7 +170,7 @@ class ArgumentsGate(Check):
         return min(1.0, fsum([agreement.matched, *gained]) / total) if total else 1.0
 
     def _find_agreement(
-        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, aligned: bool
+        self, case: Case, pattern: CallPattern, step: Step, actual: Arguments, *, aligned: bool
     ) -> Agreement:
         """Compare a pair once, for both alignment and score; among many pairs, only full agreement is kept between the two.
 
@@ -191,38 +184,34 @@ class ArgumentsGate(Check):
                 case.memo[key] = agreement
         return agreement  # pyright: ignore[reportReturnType] (what this method stored)
 
-    def _compare(
-        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, aligned: bool
-    ) -> Agreement:
+    def _compare(self, case: Case, pattern: CallPattern, step: Step, actual: Arguments, *, aligned: bool) -> Agreement:
         if not self.critics and equals(pattern.args, actual):  # pyright: ignore[reportArgumentType] (a matcher equals nothing)
             return FULL_AGREEMENT
         bound = self._get_bound(case, pattern)
         schema = case.find_validator(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**find_fill_ins(schema, bound.values()), **actual}
-        issues = self._list_issues(case, pattern, step, actual, bound, schema, aligned=aligned)
+        issues = self._list_issues(case, pattern, step, actual, schema, aligned=aligned)
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
-            issues += self._find_extras(bound, actual, schema, pattern, case.find_tool(step))
+            issues += self._find_extras(bound.keys(), actual, schema, pattern, case.find_tool(step))
         if not issues:
             return FULL_AGREEMENT
         at_issue = {one.name for one in issues}
         matched = [one.weight for name, one in bound.items() if name in actual and name not in at_issue]
         return Agreement(fsum(matched), issues)
 
-    def _list_issues(  # noqa: PLR0913 (one comparison needs them all)
+    def _list_issues(
         self,
         case: Case,
         pattern: CallPattern,
         step: Step,
-        actual: Mapping[str, JsonValue],
-        bound: Mapping[str, BoundArgument],
+        actual: Arguments,
         schema: Validator | None,
         *,
         aligned: bool,
     ) -> list[ArgumentIssue]:
-        """List the expected arguments that do not match exactly."""
         issues: list[ArgumentIssue] = []
-        for name, expected in bound.items():
+        for name, expected in self._get_bound(case, pattern).items():
             if not expected.weight:
                 continue
             if name not in actual:
@@ -232,34 +221,25 @@ class ArgumentsGate(Check):
                     issues.append(ArgumentIssue(expected.weight, _MISSING, "missing_argument", name))
                 continue
             match = expected.match(actual[name])
-            if match is MATCHED:
+            if match == MATCHED:
                 continue
-            match = self._match_softly(case, pattern, step, expected, actual[name], match, aligned=aligned)
+            if self.texts is not None and (aligned or case.has_few_pairs):
+                match = self._match_softly(case, pattern, step, expected, actual[name]) or match
             if match != MATCHED:
                 issues.append(ArgumentIssue(expected.weight, match, "wrong_argument", name))
         return issues
 
-    def _match_softly(  # noqa: PLR0913 (one comparison needs them all)
-        self,
-        case: Case,
-        pattern: CallPattern,
-        step: Step,
-        expected: BoundArgument,
-        actual: JsonValue,
-        strict: Match | OpenComparison,
-        *,
-        aligned: bool,
-    ) -> Match | OpenComparison:
-        """Compare free texts by the critic `texts`; its match counts only where it passes and the strict one did not match."""
-        name, template = expected.name, (pattern.args or {})[expected.name]
-        if self.texts is None or type(template) in _NO_TEXTS or strict == MATCHED:
-            return strict
-        if not (aligned or case.has_few_pairs):
-            return strict
-        key = id(self), id(pattern), step.call.name, step.agent, name
+    def _match_softly(
+        self, case: Case, pattern: CallPattern, step: Step, expected: BoundArgument, actual: JsonValue
+    ) -> Match | None:
+        """Compare free texts by the critic `texts`; None where there are none, or they do not pass."""
+        template = (pattern.args or {})[expected.name]
+        if type(template) in _NO_TEXTS:
+            return None
+        key = id(self), id(pattern), step.call.name, step.agent, expected.name
         softer = case.once(key, lambda: self._soften(case, case.find_tool(step), expected, template))
-        match = strict if softer is None else softer.match(actual)
-        return match if isinstance(match, Match) and match.passed else strict
+        match = None if softer is None else softer.match(actual)
+        return match if isinstance(match, Match) and match.passed else None
 
     def _soften(
         self, case: Case, tool: ToolDef | None, expected: BoundArgument, template: Template
@@ -283,25 +263,21 @@ class ArgumentsGate(Check):
         return {name: bind(name, value, critics=self.critics, weight=numbers[name]) for name, value in args.items()}
 
     def _find_extras(
-        self,
-        bound: Mapping[str, BoundArgument],
-        actual: Mapping[str, JsonValue],
-        schema: Validator | None,
-        pattern: CallPattern,
-        tool: ToolDef | None,
+        self, bound: Set[str], actual: Arguments, schema: Validator | None, pattern: CallPattern, tool: ToolDef | None
     ) -> list[ArgumentIssue]:
         """List the arguments that nobody asked for.
 
         Without those that the schema requires, that equal its default, or that are null where the schema says that they may be.
         """
         required = schema.required if schema else frozenset[str]()
+        defaults: Arguments = schema.defaults if schema and self.fill_defaults else {}
         usual = read_weight(_find_usual_weight({**self.weights, **pattern.weights}))
         return [
             ArgumentIssue(usual, _EXTRA, "extra_argument", name)
             for name in sorted(actual)
             if name not in bound
             and name not in required
-            and not (self.fill_defaults and _is_default(schema, name, actual[name]))
+            and not (name in defaults and equals(defaults[name], actual[name]))
             and not (actual[name] is None and _takes_null(tool, name))
         ]
 
@@ -314,10 +290,6 @@ _MISSING = Match(0.0, False, "missing")
 
 def _find_usual_weight(weights: Mapping[str, Weight]) -> Weight:
     return "medium" if any(isinstance(w, str) for w in weights.values()) else 1.0
-
-
-def _is_default(schema: Validator | None, name: str, value: JsonValue) -> bool:
-    return schema is not None and name in schema.defaults and equals(schema.defaults[name], value)
 
 
 def _takes_null(tool: ToolDef | None, name: str) -> bool:

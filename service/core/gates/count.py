@@ -35,15 +35,12 @@ class CountGate(Check):
 
     def score_limits(self, case: Case, *, report_kept: bool = False) -> Sequence[SubjectOutcome]:
         """Return the same outcomes; with `report_kept`, a finding `count_kept` has the line of each limit that holds."""
-        outcomes = [
-            (
-                Subject(turn=turn),
-                case.explain_missing_turn(turn)
-                or self._score_counts(case, path, turn, scope.counts, report_kept=report_kept),
-            )
-            for path, scope, turn in case.scopes
-            if scope.counts
-        ]
+        outcomes: list[SubjectOutcome] = []
+        for path, scope, turn in case.scopes:
+            if scope.counts:
+                absent = case.explain_missing_turn(turn)
+                kept = absent or self._score_counts(case, path, turn, scope.counts, report_kept=report_kept)
+                outcomes.append((Subject(turn=turn), kept))
         return outcomes or [(WHOLE, NO_NUMBER_EXPECTED)]
 
     def _score_counts(
@@ -58,15 +55,11 @@ class CountGate(Check):
         }
         holds = {tool: parse_limit(count).holds(made[tool]) for tool, count in counts.items()}
         passed = all(holds.values())
-        lines = [
-            Finding(
-                "count_kept" if holds[tool] else "count",
-                f"{tool}: {explain_count(made[tool], count)}",
-                f"{path}/counts/{escape_token(tool)}",
-            )
-            for tool, count in counts.items()
-            if not holds[tool] or (report_kept and (passed or self.mode == "proportional"))
-        ]
+        lines: list[Finding] = []
+        for tool, count in counts.items():
+            if not holds[tool] or (report_kept and (passed or self.mode == "proportional")):
+                code, line = "count_kept" if holds[tool] else "count", f"{tool}: {explain_count(made[tool], count)}"
+                lines.append(Finding(code, line, f"{path}/counts/{escape_token(tool)}"))
         value = sum(holds.values()) / len(counts) if self.mode == "proportional" else float(passed)
         return Scored(value, passed, tuple(sorted(lines, key=lambda finding: finding.path)))
 

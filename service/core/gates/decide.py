@@ -9,6 +9,7 @@ from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
 from service.core.expectations.expectation import Scope
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
+from service.core.trace import Step
 
 NOTHING_EXPECTED = Skipped("not_applicable", "no expectation about calls")
 
@@ -39,10 +40,7 @@ def _score_scope(case: Case, path: str, scope: Scope, turn: int | None) -> Outco
         return absence
     steps = case.find_steps(turn)
     if scope.no_calls:
-        over = [
-            Finding("over_call", f"{s.call.name} was called where no call was due", build_call_path(s)) for s in steps
-        ]
-        return build_failure(0.0, *over) if over else PERFECT
+        return score_idle(steps)
     if steps:
         return PERFECT
     required = [wanted for wanted in scope.list_expected_calls(path, turn) if wanted.required]
@@ -50,3 +48,10 @@ def _score_scope(case: Case, path: str, scope: Scope, turn: int | None) -> Outco
         return PERFECT  # every listed call is optional
     due = ", ".join(wanted.tools for wanted in required) or "a call"
     return build_failure(0.0, Finding("under_call", f"{due} was due and nothing was called", path))
+
+
+def score_idle(steps: Iterable[Step]) -> Outcome:
+    """Score the calls made where none was due: 1.0 where there are none, else 0.0."""
+    message = "was called where no call was due"
+    findings = [Finding("over_call", f"{step.call.name} {message}", build_call_path(step)) for step in steps]
+    return build_failure(0.0, *findings) if findings else PERFECT

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
-from pydantic import JsonValue
-
 from service.core.alignment.binding import bind
 from service.core.case import Case, build_call_path, is_name_pattern
 from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
@@ -80,20 +78,15 @@ def list_calls_of_ban(case: Case, ban: Ban, turn: int | None) -> list[Step]:
 def score_banned_call(case: Case, ban: Ban, step: Step) -> Outcome | PartialOutcome | None:
     """Score a call of a banned tool: a failure if it breaks the ban, open if nobody can tell; None if it is not banned."""
     if ban.args is not None and step.call.arguments is None:
-        return _leave_open(step)
+        if not step.call.captured:
+            return Skipped("not_captured", "the trace does not record the arguments of the call", open=True)
+        return Skipped("unread", f"the arguments are no JSON object: {step.call.problem}")
     matches = _match_arguments(case, ban, step)
     if matches is None or any(isinstance(match, Match) and not match.passed for _, match in matches):
         return None
-    over_budget = next(
-        (
-            f"{n}: {m.reason}"
-            for n, m in matches
-            if isinstance(m, OpenComparison) and not isinstance(m, WordsComparison)
-        ),
-        "",
-    )
-    if over_budget:
-        return Skipped("too_long", over_budget)
+    for name, match in matches:
+        if isinstance(match, OpenComparison) and not isinstance(match, WordsComparison):
+            return Skipped("too_long", f"{name}: {match.reason}")
     name = step.call.name
     message = case.once(("why", id(ban), name), lambda: explain_ban(ban, name))
     finding = Finding("disallowed_call", message, build_call_path(step))
@@ -106,13 +99,6 @@ def score_banned_call(case: Case, ban: Ban, step: Step) -> Outcome | PartialOutc
     if open_values:
         return PartialOutcome((open_values[0],), ban_finding=finding) if len(open_values) == 1 else _SEVERAL_OPEN
     return build_failure(0.0, finding)
-
-
-def _leave_open(step: Step) -> Skipped:
-    """Leave open a call of the banned tool whose arguments nobody can compare with the ban."""
-    if not step.call.captured:
-        return Skipped("not_captured", "the trace does not record the arguments of the call", open=True)
-    return Skipped("unread", f"the arguments are no JSON object: {step.call.problem}")
 
 
 _SEVERAL_OPEN = Skipped("not_asked", "a ban may leave one argument to a judge, not several")
@@ -130,13 +116,9 @@ def _match_arguments(case: Case, ban: Ban, step: Step) -> list[tuple[str, Match 
     bound = case.once(("ban", id(ban)), lambda: [bind(name, value, critics={}) for name, value in args.items()])
     if case.once(("matchers", id(ban)), lambda: has_matcher(args)):
         case.meter.spend("comparisons", COST_OF_A_MATCHER * find_cost(args) * len(args))
-        chars = count_text_chars([actual, case.once(("texts", id(ban)), lambda: _render_ban(ban))])
-        case.meter.spend("characters", find_cost(args) * chars)
+        plain = case.once(("texts", id(ban)), lambda: ban.model_dump(mode="json", include={"args"}))
+        case.meter.spend("characters", find_cost(args) * count_text_chars([actual, plain]))
     return [(one.name, one.match(actual[one.name])) for one in bound]
-
-
-def _render_ban(ban: Ban) -> JsonValue:
-    return ban.model_dump(mode="json", include={"args"})
 
 
 def explain_ban(ban: Ban, name: str) -> str:

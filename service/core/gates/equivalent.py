@@ -15,7 +15,7 @@ from service.core.expectations.expectation import CallPattern
 from service.core.expectations.templates import Shape, has_matcher
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import score_unread
-from service.core.gates.tool_name import NO_CALLS, score_name, score_unmatched, settle_pair
+from service.core.gates.tool_name import NO_CALLS, score_name, score_pairs, score_unmatched
 from service.core.json.values import equals, format_value
 from service.core.models.kinds import Several
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
@@ -42,11 +42,8 @@ class EquivalentGate(Check):
         """Return one outcome for each pair, each missing call, and each extra call that counts against the score."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
-        paired = [
-            (case.subjects[pair.step], settle_pair(case, pair, self._score_pair(case, pair)))
-            for pair in case.alignment.pairs
-        ]
-        return [*paired, *score_unmatched(case)] or [(WHOLE, NO_CALLS)]
+        pairs = score_pairs(case, lambda pair: self._score_pair(case, pair))
+        return [*pairs, *score_unmatched(case)] or [(WHOLE, NO_CALLS)]
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
         """Return 1.0 for equal arguments, else 0.0."""
@@ -70,38 +67,30 @@ class EquivalentGate(Check):
     def _compare_arguments(self, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue]) -> Outcome:
         expected = pattern.args or {}
         optional = {name for name, value in expected.items() if isinstance(value, Critic) and value.optional}
-        compared = {
-            name: self._compare_values(expected[name], actual[name]) for name in sorted(expected) if name in actual
-        }
+        both = [name for name in sorted(expected) if name in actual]
+        compared = {name: self._compare_values(expected[name], actual[name]) for name in both}
         differing = [name for name, same in compared.items() if same is False]
         one_sided = (expected.keys() ^ actual.keys()) - (optional - actual.keys())
         path = f"{build_call_path(step)}/arguments"
-        findings = [
-            Finding("not_equivalent", f"{name}: {self._describe_difference(pattern, step, name)}", path)
-            for name in differing
-        ]
+        findings: list[Finding] = []
+        for name in differing:
+            wanted = "" if isinstance(expected[name], Critic) else f"expected {format_value(expected[name])}, "  # pyright: ignore[reportArgumentType]
+            findings.append(Finding("not_equivalent", f"{name}: {wanted}got {format_value(actual[name])}", path))
         findings += [Finding("not_equivalent", f"{name}: only one side has it", path) for name in sorted(one_sided)]
         if findings:
             return build_failure(0.0, *findings)
-        open_ones = [
-            Skipped(one.cause, f"{n}: {one.reason}") for n, one in compared.items() if isinstance(one, OpenComparison)
-        ]
-        return open_ones[0] if open_ones else PERFECT
+        for name, same in compared.items():
+            if isinstance(same, OpenComparison):
+                return Skipped(same.cause, f"{name}: {same.reason}")
+        return PERFECT
 
     def _compare_values(self, expected: object, actual: JsonValue) -> bool | OpenComparison:
-        if isinstance(expected, Critic):
-            return _match_critic(expected, actual)
         if isinstance(expected, Mapping | list) and has_matcher(expected):  # pyright: ignore[reportUnknownArgumentType]
-            return _match_critic(Shape.model_construct(kind="shape", value=expected), actual)
+            expected = Shape.model_construct(kind="shape", value=expected)
+        if isinstance(expected, Critic):
+            match = expected.match(actual, None)
+            return match.passed if isinstance(match, Match) else match
         return equals(self.normalise_value(expected), self.normalise_value(actual))  # pyright: ignore[reportArgumentType]
-
-    def _describe_difference(self, pattern: CallPattern, step: Step, name: str) -> str:
-        expected, actual = (pattern.args or {})[name], (step.call.arguments or {})[name]
-        return (
-            f"got {format_value(actual)}"
-            if isinstance(expected, Critic)
-            else f"expected {format_value(expected)}, got {format_value(actual)}"
-        )  # pyright: ignore[reportArgumentType]
 
     def normalise_value(self, value: JsonValue) -> JsonValue:
         """Return the value with every leaf normalised."""
@@ -113,11 +102,6 @@ class EquivalentGate(Check):
             if name in self.normalise:
                 value = NORMALISERS[name](value)
         return value
-
-
-def _match_critic(critic: Critic, actual: JsonValue) -> bool | OpenComparison:
-    match = critic.match(actual, None)
-    return match.passed if isinstance(match, Match) else match
 
 
 def _stringify(value: JsonValue) -> JsonValue:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from pydantic import JsonValue
-
 from service.core.critics import AnyOf, Critic, Exact
 from service.core.expectations.templates import BoundMatcher, Shape, Template
 from service.core.grounding.arguments import find_parameter
@@ -15,48 +13,11 @@ from service.core.trace import ToolDef
 _CLOSED = frozenset({"enum", "const", "pattern", "format", "$ref", "anyOf", "oneOf", "allOf"})
 """Keywords of a schema that prescribes, or may prescribe, the exact spelling."""
 _IDENTIFIERS = frozenset(
-    [
-        "id",
-        "ids",
-        "uuid",
-        "guid",
-        "identifier",
-        "code",
-        "codes",
-        "key",
-        "keys",
-        "token",
-        "password",
-        "secret",
-        "hash",
-        "email",
-        "url",
-        "uri",
-        "link",
-        "path",
-        "file",
-        "filename",
-        "directory",
-        "folder",
-        "username",
-        "login",
-        "sku",
-        "serial",
-        "symbol",
-        "ticker",
-        "iban",
-        "isbn",
-        "currency",
-        "locale",
-        "sql",
-        "regex",
-        "pattern",
-        "command",
-        "script",
-        "table",
-        "column",
-        "field",
-    ]
+    """
+    id ids uuid guid identifier code codes key keys token password secret hash email url uri link path file filename
+    directory folder username login sku serial symbol ticker iban isbn currency locale sql regex pattern command
+    script table column field
+    """.split()  # noqa: SIM905 (a list has a line for each)
 )
 """Words in the names of arguments that are not free texts."""
 
@@ -90,12 +51,10 @@ class TextSoftener:
         if not isinstance(matcher, Exact) or matcher.cast:
             return matcher
         if isinstance(matcher.value, str):
-            return self._build(matcher.value, optional=matcher.optional) if self._is_free(keys) else matcher
+            changes = {"value": matcher.value, "optional": matcher.optional}
+            return self._critic.model_copy(update=changes) if self._is_free(keys) else matcher
         softer = self.soften(cast("Template", matcher.value), keys)
         return Shape.model_construct(kind="shape", value=softer, optional=matcher.optional)
-
-    def _build(self, text: JsonValue, *, optional: bool) -> Critic:
-        return self._critic.model_copy(update={"value": text, "optional": optional})
 
     def _is_free(self, keys: tuple[str, ...]) -> bool:
         """Whether the schema declares a text there, and neither it nor the name prescribes the spelling."""

@@ -37,10 +37,12 @@ class OrderGate(Check):
             return NO_ORDER_EXPECTED
         tries = case.alignment.tries
         steps = [j for j in range(len(case.trace.steps)) if j not in tries]
-        fits = _find_fitting(case, placed)
-        chain = find_longest_chain(
-            list_positions(case.expected_calls, placed), steps, lambda i, j: j in fits[i], meter=case.meter
-        )
+        aligned = {pair.expected: pair.step for pair in case.alignment.pairs}
+        fits: dict[int, frozenset[int]] = {}
+        for n in placed:
+            fits[n] = case.find_matching_steps(n) | ({aligned.get(n, -1)} & case.find_candidate_steps(n))
+        positions = list_positions(case.expected_calls, placed)
+        chain = find_longest_chain(positions, steps, lambda i, j: j in fits[i], meter=case.meter)
         due = max(sum(case.expected_calls[n].required for n in placed), len(chain))
         exact = self.mode == "longest_run" or len(steps) == len(chain)
         if len(chain) == due and exact:
@@ -51,13 +53,3 @@ class OrderGate(Check):
             if pair.expected in fits and pair.expected not in chain and pair.step in fits[pair.expected]
         ]
         return build_failure(len(chain) / due if self.mode == "longest_run" else 0.0, *findings)
-
-
-def _find_fitting(case: Case, placed: list[int]) -> dict[int, frozenset[int]]:
-    """Return the steps that can stand for each expected call in the order: the aligned one, and those that match as well."""
-    aligned = {pair.expected: pair.step for pair in case.alignment.pairs}
-    return {n: _add_aligned(case.find_matching_steps(n), aligned.get(n), case.find_candidate_steps(n)) for n in placed}
-
-
-def _add_aligned(meeting: frozenset[int], aligned: int | None, naming: frozenset[int]) -> frozenset[int]:
-    return meeting | {aligned} if aligned in naming and aligned not in meeting else meeting

@@ -52,9 +52,8 @@ def _score_step(case: Case, step: Step, reader: CallReader) -> Outcome:
         located = [one for one in located if not f"{one.grounded.pointer}/".startswith(places)]
     if not located:
         return Skipped("not_applicable", "the call has no arguments")
-    findings = tuple(
-        [Finding(one.grounded.code, one.note, one.grounded.pointer) for one in located if one.grounded.code]
-    )
+    coded = [(one.grounded, one.note) for one in located if one.grounded.code]
+    findings = tuple([Finding(one.code or "", note, one.pointer) for one, note in coded])
     origins = tuple([one.grounded for one in located])
     if findings and not any(finding.code in PROVED for finding in findings):
         reason = "an argument seems to be wrong, and nothing proves it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import fsum
 from typing import ClassVar, cast
 
@@ -15,9 +16,10 @@ from service.core.checks import WHOLE, Check, Subject, SubjectOutcome
 from service.core.critics import Exact, Match, OpenComparison
 from service.core.expectations.expectation import CallPattern
 from service.core.expectations.templates import Template, has_matcher
+from service.core.gates.decide import score_idle
 from service.core.gates.schema import ARGUMENTS_NOT_CAPTURED, build_unparsable
 from service.core.gates.state import StateGate
-from service.core.gates.tool_name import NO_CALLS, score_name, settle_pair
+from service.core.gates.tool_name import NO_CALLS, score_name
 from service.core.json.pointers import escape_token
 from service.core.outcome import (
     PERFECT,
@@ -59,7 +61,7 @@ class PublishedCheck(Check):
 
     def compute_ours(self, case: Case) -> tuple[float | None, list[Finding]]:
         """Return our own number, None where there is none, and our findings."""
-        strict = case.once("strict", lambda: Case(case.trace, case.expectation, case.matching.make_strict()))
+        strict = case.once("strict", lambda: Case(case.trace, case.expectation, replace(case.matching, compat=False)))
         try:
             outcomes = [outcome for _, outcome in self.look(strict)]
         except InputError:  # we refuse this input, but theirs scores it
@@ -110,11 +112,6 @@ class FittingCheck(PublishedCheck):
 def list_patterns(case: Case) -> list[tuple[str, CallPattern]]:
     """List the pointer and the pattern of every expected call; of several alternatives, the first."""
     return [expected_call.options[0] for expected_call in case.expected_calls]
-
-
-def score_pairs(case: Case, score: Callable[[Pair], Outcome]) -> list[SubjectOutcome]:
-    """Score every pair of the alignment; one that may be paired better stays open."""
-    return [(case.subjects[pair.step], settle_pair(case, pair, score(pair))) for pair in case.alignment.pairs]
 
 
 def fit_pattern(case: Case, pattern: CallPattern, step: Step, *, extra: bool) -> Outcome:
@@ -183,14 +180,9 @@ def pair_greedily(expected: Iterable[int], calls: Iterable[int], fits: Fits) -> 
 
 def add_idle_outcomes(outcomes: Iterable[SubjectOutcome], case: Case) -> list[SubjectOutcome]:
     """Add an outcome for every scope that expects no call: 1.0 where none was made, else 0.0."""
+    idle = [turn for _, scope, turn in case.scopes if scope.no_calls]
     found = [one for one in outcomes if one[1] is not NO_CALLS]
-    for turn in [turn for _, scope, turn in case.scopes if scope.no_calls]:
-        over = [
-            Finding("over_call", f"{step.call.name} was called where no call was due", build_call_path(step))
-            for step in case.find_steps(turn)
-        ]
-        found.append((Subject(turn=turn), build_failure(0.0, *over) if over else PERFECT))
-    return found or [(WHOLE, NO_CALLS)]
+    return [*found, *[(Subject(turn=turn), score_idle(case.find_steps(turn))) for turn in idle]] or [(WHOLE, NO_CALLS)]
 
 
 def fold_all_or_nothing(subject_outcomes: Sequence[SubjectOutcome]) -> list[SubjectOutcome]:
@@ -253,11 +245,6 @@ def get_mapping(value: object) -> Mapping[str, JsonValue]:
 def list_properties(schema: object) -> Mapping[str, JsonValue]:
     """Return what a JSON Schema declares, by name."""
     return get_mapping(get_mapping(schema).get("properties"))
-
-
-def get_list(value: object) -> list[JsonValue]:
-    """Return the value if it is an array, else an empty array."""
-    return cast("list[JsonValue]", value) if isinstance(value, list) else []
 
 
 def explain_hidden_arguments(case: Case) -> Skipped | None:

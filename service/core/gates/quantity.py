@@ -28,6 +28,5 @@ class QuantityGate(Check):
         due = sum(wanted.required for wanted in case.expected_calls)
         if due <= made <= len(case.expected_calls):
             return [(WHOLE, PERFECT)]
-        return [
-            (WHOLE, build_failure(0.0, Finding("wrong_quantity", f"{due} calls were expected, {made} made", "/steps")))
-        ]
+        finding = Finding("wrong_quantity", f"{due} calls were expected, {made} made", "/steps")
+        return [(WHOLE, build_failure(0.0, finding))]

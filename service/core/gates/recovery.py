@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from typing import ClassVar, Literal
 
 from pydantic import JsonValue
@@ -44,14 +44,16 @@ class RecoveryGate(Check):
         """Return one outcome for each failed call and for each repeated write."""
         steps = case.trace.steps
         returned = [step for step in steps if step.result is not None]
-        failed = [step for step in returned if _has_failed(step)]
+        failed = [step for step in returned if step.failed]
         outcomes: list[SubjectOutcome] = []
         writes = [step.call.name for step in returned if _is_write(case, step)]
         if failed or len(set(writes)) < len(writes):
             history = _CallHistory(case)
             outcomes += [(case.subjects[step.index], _score_failure(case, history, step)) for step in failed]
-            repeats = _find_repeated_writes(case, history)
-            outcomes += [(case.subjects[step.index], _score_repeat(step)) for step in repeats]
+            for step in _find_repeated_writes(case, history):
+                message = f"{step.call.name} had succeeded with the same arguments, and is not idempotent"
+                finding = Finding("repeated_write", message, build_call_path(step))
+                outcomes.append((case.subjects[step.index], build_failure(0.0, finding)))
         state = case.trace.state
         if state is not None and state.fault is not None and any(step.result is None for step in steps):
             outcomes.append((WHOLE, Errored("sandbox", state.fault)))  # a call without a result may have failed
@@ -59,19 +61,6 @@ class RecoveryGate(Check):
 
 
 NOTHING_FAILED = Skipped("not_applicable", "no call failed and no write was repeated")
-
-
-def _has_failed(step: Step) -> bool:
-    return step.result is not None and step.result.is_error
-
-
-def _has_succeeded(step: Step) -> bool:
-    return step.result is not None and not step.result.is_error
-
-
-def _has_surely_succeeded(step: Step) -> bool:
-    """Whether nothing in the result even looks like an error."""
-    return _has_succeeded(step) and step.result is not None and step.result.failure is None
 
 
 class _CallHistory:
@@ -83,28 +72,28 @@ class _CallHistory:
         """The steps that make the same call (tool and arguments)."""
         self._last_success: dict[Hashable, int] = {}
         """Tool, and the same call -> the last step that succeeded; (tool, None) -> the last that no expected call claims."""
-        self._expected = (
-            frozenset([pair.step for pair in case.alignment.pairs]) if case.expected_calls else frozenset[int]()
-        )
+        pairs = case.alignment.pairs if case.expected_calls else ()
+        self._expected = frozenset([pair.step for pair in pairs])
         """The steps that stand for expected calls of their own."""
         self.last_unknown: dict[str, int] = {}
         """Tool -> its last step whose result is not captured."""
         self._last_unfailed_of_same: dict[Hashable, int] = {}
-        self.changes: list[int] = []
+        self._changes: list[int] = []
         """The steps that may have changed something."""
         for step in case.trace.steps:
             if step.call.arguments is not None:
                 self.groups[self._make_key(step)].append(step)
-                if not _has_failed(step):
+                if not step.failed:
                     self._last_unfailed_of_same[self._make_key(step)] = step.index
-            if _has_succeeded(step):
+            if step.succeeded:
                 self._last_success[step.call.name] = self._last_success[self._make_key(step)] = step.index
                 if step.index not in self._expected:
                     self._last_success[step.call.name, None] = step.index
             elif step.result is None:
                 self.last_unknown[step.call.name] = step.index
-            if _may_change(case, step):
-                self.changes.append(step.index)
+            tool = case.find_tool(step)
+            if step.succeeded and not (tool is not None and tool.read_only):
+                self._changes.append(step.index)
         messages = case.trace.messages
         self.text_messages = [n for n, one in enumerate(messages) if one.role == "assistant" and one.text.strip()]
         self._turn_ends = {message.turn: n + 1 for n, message in enumerate(messages)}
@@ -119,14 +108,16 @@ class _CallHistory:
         keys = [name] if step.index not in self._expected else [(name, None), self._make_key(step)]
         return any(self._last_success.get(key, -1) > step.index for key in keys)
 
-    def find_same_later(self, step: Step) -> Sequence[Step]:
-        """Return the later steps that make the same call."""
+    def find_blind_retry(self, step: Step) -> Step | None:
+        """Return the next step that makes the same call in the turn, if nothing changed in between and no retry succeeded."""
         same = self.groups[self._make_key(step)] if step.call.arguments is not None else []
-        return same[bisect_right(same, step.index, key=lambda other: other.index) :]
-
-    def have_all_failed(self, same: Sequence[Step]) -> bool:
-        """Whether these last steps that make the same call are known to have failed."""
-        return self._last_unfailed_of_same.get(self._make_key(same[0]), -1) < same[0].index
+        later = same[bisect_right(same, step.index, key=lambda other: other.index) :]
+        if not later or later[0].turn != step.turn:
+            return None
+        change = bisect_right(self._changes, step.index)
+        if change < len(self._changes) and self._changes[change] < later[0].index:
+            return None
+        return later[0] if self._last_unfailed_of_same.get(self._make_key(step), -1) < later[0].index else None
 
     def find_text_after(self, step: Step) -> int | None:
         """Return the message with the model's last text in the step's turn, after it, else with its next text; None: no text."""
@@ -134,16 +125,12 @@ class _CallHistory:
         own = bisect_left(self.text_messages, self._turn_ends.get(step.turn, 0)) - 1
         return self.text_messages[max(after, own)] if after < len(self.text_messages) else None
 
-    def has_change_between(self, step: Step, retry: Step) -> bool:
-        """Whether another call in between could have changed anything."""
-        after = bisect_right(self.changes, step.index)
-        return after < len(self.changes) and self.changes[after] < retry.index
-
 
 def _score_failure(case: Case, history: _CallHistory, step: Step) -> Outcome | PartialOutcome:
-    blind = tuple(_find_blind_retry(history, step))
-    if blind:
-        return build_failure(0.0, *blind)
+    retry = history.find_blind_retry(step)
+    if retry is not None:
+        message = f"{step.call.name} was called again unchanged and failed again"
+        return build_failure(0.0, Finding("blind_retry", message, build_call_path(retry)))
     if history.has_recovered(step):
         return PERFECT
     if history.last_unknown.get(step.call.name, -1) > step.index:
@@ -178,20 +165,6 @@ def _leave_to_judge(case: Case, step: Step, at: int) -> PartialOutcome:
     return PartialOutcome((OpenValue(ADMISSION_WORDS, shown, path),), findings=tuple(findings))
 
 
-def _find_blind_retry(history: _CallHistory, step: Step) -> Iterable[Finding]:
-    later = history.find_same_later(step)
-    if not later or later[0].turn != step.turn or history.has_change_between(step, later[0]):
-        return
-    if history.have_all_failed(later):
-        message = f"{step.call.name} was called again unchanged and failed again"
-        yield Finding("blind_retry", message, build_call_path(later[0]))
-
-
-def _may_change(case: Case, step: Step) -> bool:
-    tool = case.find_tool(step)
-    return _has_succeeded(step) and not (tool is not None and tool.read_only)
-
-
 def _claims_done(case: Case, step: Step, at: int) -> bool:
     """Whether the text says that what the failed call would have done is done."""
     steps = [one for one in case.trace.steps if one.message < at]
@@ -201,12 +174,12 @@ def _claims_done(case: Case, step: Step, at: int) -> bool:
 
 def _find_repeated_writes(case: Case, history: _CallHistory) -> Iterator[Step]:
     """Yield the repeats among writes that are the same and succeeded: those beyond the first, or beyond the expected number."""
-    expected: set[int] | None = None
+    steps, pairs = case.trace.steps, case.alignment.pairs if case.expected_calls else ()
+    expected = {one.step for one in pairs if case.is_same_name(one.pattern.tool, steps[one.step].call.name)}
     for same in history.groups.values():
-        group = [step for step in same if _has_surely_succeeded(step) and _is_write(case, step)]
-        if group[1:]:
-            expected = _find_expected_steps(case) if expected is None else expected
-            yield from group[max(1, sum([step.index in expected for step in group])) :]
+        sure = [step for step in same if step.succeeded and step.result is not None and step.result.failure is None]
+        group = [step for step in sure if _is_write(case, step)]
+        yield from group[max(1, sum([step.index in expected for step in group])) :]
 
 
 def _is_write(case: Case, step: Step) -> bool:
@@ -214,15 +187,3 @@ def _is_write(case: Case, step: Step) -> bool:
     if tool is None or not any(hint in tool.annotations for hint in CHANGE_HINTS):
         return False
     return not tool.read_only and tool.annotations.get("idempotentHint") is not True
-
-
-def _find_expected_steps(case: Case) -> set[int]:
-    """Return the steps that stand for an expected call of their own tool."""
-    steps = case.trace.steps
-    pairs = case.alignment.pairs if case.expected_calls else ()
-    return {pair.step for pair in pairs if case.is_same_name(pair.pattern.tool, steps[pair.step].call.name)}
-
-
-def _score_repeat(step: Step) -> Outcome:
-    message = f"{step.call.name} had succeeded with the same arguments, and is not idempotent"
-    return build_failure(0.0, Finding("repeated_write", message, build_call_path(step)))

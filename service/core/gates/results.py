@@ -9,7 +9,7 @@ from service.core.case import Case, Pair
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.critics import OpenComparison, WordsComparison
 from service.core.expectations.result_match import InferredMatch, match_result
-from service.core.gates.tool_name import score_missing, score_name, settle_pair
+from service.core.gates.tool_name import score_missing, score_name, score_pairs
 from service.core.outcome import Errored, Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped, build_failure
 
 NO_RESULT_EXPECTED = Skipped("not_applicable", "no result was expected")
@@ -31,12 +31,9 @@ class ResultsGate(Check):
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Return one outcome for each expected result."""
         pairs = [pair for pair in case.alignment.pairs if pair.pattern.says_result]
-        outcomes: list[SubjectOutcome] = [
-            (case.subjects[pair.step], settle_pair(case, pair, _score_pair(case, pair))) for pair in pairs
-        ]
+        scored = score_pairs(case, lambda pair: _score_pair(case, pair), pairs)
         missing = [i for i in case.alignment.missing if any(p.says_result for _, p in case.expected_calls[i].options)]
-        outcomes += [score_missing(case, i) for i in missing]
-        return outcomes or [(WHOLE, NO_RESULT_EXPECTED)]
+        return [*scored, *[score_missing(case, i) for i in missing]] or [(WHOLE, NO_RESULT_EXPECTED)]
 
 
 def _score_pair(case: Case, pair: Pair) -> Outcome | PartialOutcome:
@@ -51,7 +48,10 @@ def _score_pair(case: Case, pair: Pair) -> Outcome | PartialOutcome:
     path = f"/steps/{step.index}/result"
     match = match_result(pair.pattern.result, step.result.content)
     if isinstance(match, InferredMatch):
-        return _leave_open(match, f"{path}/content")
+        fits = "fits" if match.passed else "does not fit"
+        reason = f"the result is no JSON; read as {' and '.join(match.forms)} it {fits} what is expected"
+        codes = ("suspected_result", "unread_result")
+        return Skipped("unread", reason, tuple([Finding(code, reason, f"{path}/content") for code in codes]))
     if isinstance(match, WordsComparison):
         return PartialOutcome((OpenValue(match.words, match.value, f"{path}/content"),))
     if isinstance(match, OpenComparison):
@@ -61,11 +61,3 @@ def _score_pair(case: Case, pair: Pair) -> Outcome | PartialOutcome:
     if step.result.is_error:
         return build_failure(match.value, Finding("failed_call", f"the call failed: {match.note}", path))
     return build_failure(match.value, Finding("wrong_result", match.note, f"{path}/content"))
-
-
-def _leave_open(match: InferredMatch, path: str) -> Skipped:
-    fits = "fits" if match.passed else "does not fit"
-    reason = f"the result is no JSON; read as {' and '.join(match.forms)} it {fits} what is expected"
-    return Skipped(
-        "unread", reason, (Finding("suspected_result", reason, path), Finding("unread_result", reason, path))
-    )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
-from pydantic import JsonValue
-
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.expectations.state_changes import StateExpectation, patch_state
@@ -52,10 +50,8 @@ class StateGate(Check):
         if expectation is None:
             return NO_STATE_EXPECTED
         state = case.trace.state or State()
-        needs_initial = expectation.changes is not None
-        absent = [
-            name for name in ("initial", "final") if name not in state.captured and (name == "final" or needs_initial)
-        ]
+        needed = ("initial", "final") if expectation.changes is not None else ("final",)
+        absent = [name for name in needed if name not in state.captured]
         if absent and state.fault is not None:
             return Errored("sandbox", state.fault)
         if absent:
@@ -68,15 +64,14 @@ class StateGate(Check):
         initial = state.initial if has_initial else state.final
         expected = expectation.final if expectation.changes is None else patch_state(initial, expectation.changes)
         progress = compare(initial, expected, state.final, options)
-        notes = [self._score_null_agent(initial, expected, options)] if has_initial else []
+        notes: list[Finding] = []
+        if has_initial:
+            value = self._compute_value(compare(initial, expected, initial, options))
+            notes = [Finding("null_agent", f"doing nothing scores {value:.4g}", "/state/initial")]
         if progress.passed:
             return PERFECT.add_findings(*notes)
         findings = _build_findings(progress, diff(initial, state.final, options))
         return Scored(self._compute_value(progress), False, (*findings, *notes))
-
-    def _score_null_agent(self, initial: JsonValue, expected: JsonValue, options: DiffOptions) -> Finding:
-        value = self._compute_value(compare(initial, expected, initial, options))
-        return Finding("null_agent", f"doing nothing scores {value:.4g}", "/state/initial")
 
     def _compute_value(self, progress: StateProgress) -> float:
         return progress.value if self.mode == "proportional" else float(progress.passed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Literal, TypeVar
 
 from rapidfuzz import process
@@ -62,14 +62,17 @@ def settle_pair(case: Case, pair: Pair, outcome: PairOutcome) -> PairOutcome | S
     if outcome is PERFECT or not case.alignment.unsettled:
         return outcome
     reason = case.alignment.unsettled.get(pair.expected)
-    if (
-        reason is None
-        or not isinstance(outcome, Scored | PartialOutcome)
-        or outcome.passed
-        or not score_name(case, pair).passed
-    ):
+    if reason is None or not isinstance(outcome, Scored | PartialOutcome) or outcome.passed:
         return outcome
-    return Skipped("too_long", reason)
+    return Skipped("too_long", reason) if score_name(case, pair).passed else outcome
+
+
+def score_pairs(
+    case: Case, score: Callable[[Pair], PairOutcome], pairs: Iterable[Pair] | None = None
+) -> list[tuple[Subject, PairOutcome | Skipped]]:
+    """Score these pairs of the alignment, or all; one that may be paired better stays open."""
+    chosen = case.alignment.pairs if pairs is None else pairs
+    return [(case.subjects[pair.step], settle_pair(case, pair, score(pair))) for pair in chosen]
 
 
 def score_unmatched(case: Case) -> Sequence[SubjectOutcome]:
@@ -77,7 +80,7 @@ def score_unmatched(case: Case) -> Sequence[SubjectOutcome]:
     alignment = case.alignment
     if not alignment.missing and not alignment.extra and not alignment.tries:
         return ()
-    return case.once("unmatched", lambda: [*score_all_missing(case), *_score_extra(case), *_list_tries(case)])
+    return case.once("unmatched", lambda: [*score_all_missing(case), *_score_extra(case)])
 
 
 def score_all_missing(case: Case) -> Sequence[SubjectOutcome]:
@@ -87,6 +90,7 @@ def score_all_missing(case: Case) -> Sequence[SubjectOutcome]:
 
 
 def _score_extra(case: Case) -> Iterable[SubjectOutcome]:
+    """Score the calls beyond the expected ones; of several tries of one call, only the last counts."""
     unsettled = {
         case.make_name_key(pattern.tool): reason
         for i, reason in case.alignment.unsettled.items()
@@ -100,15 +104,11 @@ def _score_extra(case: Case) -> Iterable[SubjectOutcome]:
             outcome = Skipped("too_long", reason)
         if isinstance(outcome, Scored) and j in case.alignment.possible_tries:
             retry = case.alignment.possible_tries[j] + 1
-            reason = (
-                f"it may be a failed try of step {retry}: the trace does not say what one of the two calls returned"
-            )
+            unknown = "the trace does not say what one of the two calls returned"
+            reason = f"it may be a failed try of step {retry}: {unknown}"
             outcome = Skipped("not_captured", reason, outcome.findings, open=True)
         if outcome is not None:
             yield case.subjects[step.index], outcome
-
-
-def _list_tries(case: Case) -> Iterable[SubjectOutcome]:
     for j, retry in case.alignment.tries.items():
         step = case.trace.steps[j]
         message = f"{step.call.name} failed, and step {retry + 1} repeats it: both are one call"
@@ -126,14 +126,13 @@ def score_missing(case: Case, expected: int) -> SubjectOutcome:
     return Subject(expected=expected, turn=expected_call.turn), build_failure(0.0, finding)
 
 
+LEAST_SIMILARITY = 0.8
 MAX_NAMES_BY_WORD = 200
 """The largest catalogue that is also searched for words in common; larger ones are searched by similarity alone."""
 
 
-def find_near(
-    name: str, others: Iterable[str], *, least: float = 0.8, most: int = 3, meter: Meter | None = None
-) -> list[str]:
-    """Return the names close to `name`, closest first: Jaro-Winkler similarity of at least `least`, or a word in common.
+def find_near(name: str, others: Iterable[str], *, meter: Meter | None = None) -> list[str]:
+    """Return at most three names close to `name`, closest first: Jaro-Winkler similarity of at least 0.8, or a word in common.
 
     Of a long name, only the beginning is compared and returned. Where `meter` has no room for another search, the result is [].
 
@@ -145,13 +144,12 @@ def find_near(
         return []
     meter.spend("names", len(candidates))
     name, known = _cut(name), [_cut(other) for other in candidates if other != name]
-    found = process.extract(
-        name, known, scorer=JaroWinkler.similarity, processor=fold_name, score_cutoff=least, limit=most
-    )
+    scorer = JaroWinkler.similarity
+    found = process.extract(name, known, scorer=scorer, processor=fold_name, score_cutoff=LEAST_SIMILARITY, limit=3)
     close = [other for other, _, _ in sorted(found, key=lambda one: (-one[1], one[0]))]
     words = _list_words(name)
     related = [other for other in known if words & _list_words(other)] if len(known) <= MAX_NAMES_BY_WORD else []
-    return list(dict.fromkeys([*close, *sorted(related)]))[:most]
+    return list(dict.fromkeys([*close, *sorted(related)]))[:3]
 
 
 def _cut(name: str) -> str:

@@ -10,7 +10,6 @@ from typing import ClassVar, Literal
 from service.core.alignment.chain import Pairs, find_fullest, find_longest_chain, list_positions
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
-from service.core.expectations.expectation import ExpectedCall
 from service.core.expectations.templates import find_cost, has_matcher
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.published import fit_pattern
@@ -26,7 +25,6 @@ EXTRA_MODES = ("strict", "unordered", "subset", "precision", "f1")
 """Modes in which an extra call matters."""
 MISSING_MODES = ("strict", "unordered", "superset", "in_order", "any_order", "recall", "f1")
 """Modes in which a missing call matters."""
-
 
 MAX_CONTESTED_CALLS = 6
 """Up to this many calls that could meet an ordered as well as an unordered expectation, every way to share them is tried."""
@@ -114,20 +112,9 @@ class TrajectoryMatch:
     in_order: bool
     """Whether every step meets an expected call, in order."""
 
-    @property
-    def all_met(self) -> bool:
-        """Whether every required call is met."""
-        return len(self.pairs) == len(self.required)
-
-    @property
-    def none_extra(self) -> bool:
-        """Whether every step meets an expected call."""
-        return len(self.whole) == len(self.steps)
-
 
 def _match_calls(case: Case, table: MeetingTable) -> TrajectoryMatch:
-    failed = [step for step in case.trace.steps if step.result is not None and step.result.is_error]
-    tries: Mapping[int, int] = case.alignment.tries if failed else {}
+    tries: Mapping[int, int] = case.alignment.tries if any(step.failed for step in case.trace.steps) else {}
     steps = tuple([step for step in case.trace.steps if step.index not in tries])
     calls, table = [step.index for step in steps], [row - tries.keys() for row in table]
     everything = range(len(case.expected_calls))
@@ -144,8 +131,9 @@ def _match_calls(case: Case, table: MeetingTable) -> TrajectoryMatch:
 
 def _match_in_order(case: Case, expected: Sequence[int], table: MeetingTable) -> Pairs:
     """Return the most of these expected calls that can be met in order, and others among them that may stand anywhere."""
-    mixed = any(one.position is not None for one in case.expected_calls)
-    free = [n for n in expected if _is_unordered(case.expected_calls[n], mixed=mixed)]
+    mixed, calls = any(one.position is not None for one in case.expected_calls), case.expected_calls
+    beside = {n for n in expected if mixed and calls[n].position is None}
+    free = [n for n in expected if n in beside or calls[n].path.split("/")[-2] == "optional"]
     positions = list_positions(case.expected_calls, sorted({*expected} - {*free}))
     return match_most(case, positions, free, table)
 
@@ -172,10 +160,6 @@ def match_most(case: Case, positions: Sequence[Sequence[int]], free: Sequence[in
     return best
 
 
-def _is_unordered(expected_call: ExpectedCall, *, mixed: bool) -> bool:
-    return (mixed and expected_call.position is None) or expected_call.path.split("/")[-2] == "optional"
-
-
 def _compute_value(mode: Mode, match: TrajectoryMatch) -> float:
     if mode in ("precision", "recall", "f1"):
         made, due = len(match.steps), len(match.required)
@@ -184,13 +168,14 @@ def _compute_value(mode: Mode, match: TrajectoryMatch) -> float:
         if mode == "f1":
             return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
         return precision if mode == "precision" else recall
-    order_kept = len(match.ordered) == len(match.required)
+    order_kept, all_met = len(match.ordered) == len(match.required), len(match.pairs) == len(match.required)
+    none_extra = len(match.whole) == len(match.steps)
     holds = {
         "strict": order_kept and match.in_order,
-        "unordered": match.none_extra and match.all_met,
-        "subset": match.none_extra,
-        "superset": match.all_met,
-        "any_order": match.all_met,
+        "unordered": none_extra and all_met,
+        "subset": none_extra,
+        "superset": all_met,
+        "any_order": all_met,
         "in_order": order_kept,
     }
     return float(holds[mode])

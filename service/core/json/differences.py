@@ -97,9 +97,8 @@ class _Node:
 
 def _index_by_key(items: list[JsonValue], field: str) -> dict[str, JsonValue] | None:
     """Index the items by their identifying field; None if an item lacks it or two share a value."""
-    keyed: dict[str, JsonValue] = {
-        _make_token(item[field]): item for item in items if isinstance(item, Mapping) and field in item
-    }
+    named = [item for item in items if isinstance(item, Mapping) and field in item]
+    keyed: dict[str, JsonValue] = {_make_token(item[field]): item for item in named}
     return keyed if len(keyed) == len(items) else None
 
 
@@ -169,7 +168,7 @@ class ChangeIndex:
     """Changes indexed by path, to find those at, above or below a place without looking at all of them."""
 
     def __init__(self, changes: Iterable[JsonChange]) -> None:
-        self._sorted = sorted(changes, key=_get_path)
+        self._sorted = sorted(changes, key=lambda change: change.path)
         self._paths = [change.path for change in self._sorted]
 
     def find_touching(self, path: str, most: int = 1) -> list[JsonChange]:
@@ -181,20 +180,12 @@ class ChangeIndex:
         """
         ends = [n for n, character in enumerate(path) if character == "/"]
         found = [change for end in ends for change in self._find_at(path[:end], most)]
-        return [*found, *self._find_at(path, most), *self._find_between(f"{path}/", f"{path}0", most)][:most]
+        start, end = bisect_left(self._paths, f"{path}/"), bisect_left(self._paths, f"{path}0")  # "0" comes after "/"
+        return [*found, *self._find_at(path, most), *self._sorted[start : min(start + most, end)]][:most]
 
     def _find_at(self, path: str, most: int) -> Sequence[JsonChange]:
         start = bisect_left(self._paths, path)
         return self._sorted[start : min(start + most, bisect_right(self._paths, path))]
-
-    def _find_between(self, first: str, end: str, most: int) -> Sequence[JsonChange]:
-        """Return the changes below a path. ("0" is the character after "/".)"""
-        start = bisect_left(self._paths, first)
-        return self._sorted[start : min(start + most, bisect_left(self._paths, end))]
-
-
-def _get_path(change: JsonChange) -> str:
-    return change.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ def find_text(raw: JsonObject, *names: str) -> str | None:
     return next((value for name in names if isinstance(value := raw.get(name), str) and value), None)
 
 
-def read_type(raw: JsonValue | JsonObject, name: str = "type") -> str:
+def read_type(raw: JsonValue | JsonObject) -> str:
     """Return the member that names an object's type; "?" if it is no text, or if there is no such member or object.
 
     >>> read_type({"type": "text"}), read_type({"type": ["text"]}), read_type([]), read_type({})
     ('text', '?', '?', '?')
     """
-    value = raw.get(name) if isinstance(raw, Mapping) else None
+    value = raw.get("type") if isinstance(raw, Mapping) else None
     return value if isinstance(value, str) else "?"
 
 

@@ -38,9 +38,13 @@ def parse(text: str) -> JsonValue:
     except UnicodeEncodeError:
         raise UnreadableError("not Unicode text: a lone surrogate") from None
     except ValueError as error:
-        raise UnreadableError(_reason(str(error))) from None
+        deep = str(error).startswith("recursion limit")
+        reason = f"nested deeper than {MAX_DEPTH}" if deep else f"not valid JSON: {str(error)[:MAX_REASON]}"
+        raise UnreadableError(reason) from None
     # These tests miss nothing, and nearly all text passes them, so the full check is rare.
-    deep = len(text) > 2 * MAX_DEPTH and _may_be_deep(text) and is_deeper_than(value, MAX_DEPTH)
+    deep = (
+        len(text) > 2 * MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH and is_deeper_than(value, MAX_DEPTH)
+    )
     if deep or _LARGE.search(text) or "\\u0000" in text:
         _check(value)
     return value
@@ -60,22 +64,8 @@ def read_structure(text: str) -> JsonValue:
     >>> read_structure('{"a": [1]}'), read_structure("12"), read_structure("[1")
     ({'a': [1]}, '12', '[1')
     """
-    if not text.lstrip().startswith(("{", "[")):
-        return text
-    try:
-        return parse(text)
-    except UnreadableError:
-        return text
-
-
-def _may_be_deep(text: str) -> bool:
-    return text.count("[") + text.count("{") > MAX_DEPTH
-
-
-def _reason(message: str) -> str:
-    if message.startswith("recursion limit"):
-        return f"nested deeper than {MAX_DEPTH}"
-    return f"not valid JSON: {message[:MAX_REASON]}"
+    value = parse_or_none(text) if text.lstrip().startswith(("{", "[")) else None
+    return text if value is None else value
 
 
 def _check(value: JsonValue) -> None:

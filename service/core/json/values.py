@@ -141,17 +141,15 @@ def _render_items(value: list[object] | tuple[object, ...]) -> Iterator[str]:
 
 def _render_scalar(value: object) -> str:
     if isinstance(value, str):
-        return _quote_text(value[: _LONGEST + 1], cut=len(value) > _LONGEST + 1)
+        quoted = encode_basestring(value[: _LONGEST + 1])[: -1 if len(value) > _LONGEST + 1 else None]
+        return (
+            quoted if quoted.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in quoted)
+        )
     if isinstance(value, int) and not -_HUGE < value < _HUGE:
         return f"an integer of about {int(abs(value).bit_length() * log10(2)) + 1} digits"
     if value is None or isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return name_type(value)
-
-
-def _quote_text(text: str, *, cut: bool) -> str:
-    quoted = encode_basestring(text)[: -1 if cut else None]
-    return quoted if quoted.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in quoted)
 
 
 class Contents:
@@ -187,10 +185,14 @@ class Contents:
                 size = len(cast("Sequence[object]", node))
                 inner = done[len(done) - size :][::-1]
                 del done[len(done) - size :]
-                done.append(self._number_key(_make_key(cast("object", node), inner)))
+                names = cast("Mapping[str, object]", node) if isinstance(node, Mapping) else None
+                parts = inner if names is None else sorted(zip(names, inner, strict=True))
+                done.append(self._number_key(("array" if names is None else "object", tuple(parts))))
             else:
                 waiting.append((cast("object", node), True))
-                waiting += [(item, False) for item in _list_items(cast("object", node))]
+                inside = cast("Mapping[str, object] | Sequence[object]", node)
+                members = inside.values() if isinstance(inside, Mapping) else inside
+                waiting += [(item, False) for item in members]
         return done[0]
 
     def _number_scalar(self, value: object) -> int:
@@ -199,15 +201,3 @@ class Contents:
 
     def _number_key(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
-
-
-def _list_items(node: object) -> Sequence[object]:
-    return (
-        list(cast("Mapping[str, object]", node).values()) if isinstance(node, Mapping) else cast("list[object]", node)
-    )
-
-
-def _make_key(node: object, inner: Sequence[int]) -> Hashable:
-    if isinstance(node, Mapping):
-        return "object", tuple(sorted(zip(cast("Mapping[str, object]", node), inner, strict=True)))
-    return "array", tuple(inner)

@@ -97,16 +97,8 @@ def list_leaves(value: JsonValue, pointer: str = "", limit: int = MAX_LEAVES) ->
     [('/a/0', ('a',), 1), ('/a/1/b~1c', ('a', 'b/c'), None)]
     """
     found: list[Leaf] = []
-    for leaf in _walk(value, pointer):
-        found.append(leaf)
-        if len(found) >= limit:
-            break
-    return found
-
-
-def _walk(value: JsonValue, pointer: str) -> Iterator[Leaf]:
     stack: list[tuple[str, tuple[str, ...], JsonValue]] = [(pointer, (), value)]
-    while stack:
+    while stack and len(found) < limit:
         at, keys, here = stack.pop()
         if isinstance(here, dict):
             if at.count("/") < MAX_DEPTH:
@@ -115,7 +107,8 @@ def _walk(value: JsonValue, pointer: str) -> Iterator[Leaf]:
             if at.count("/") < MAX_DEPTH:
                 stack.extend([(f"{at}/{n}", keys, here[n]) for n in range(len(here) - 1, -1, -1)])
         else:
-            yield Leaf(at, keys, here)
+            found.append(Leaf(at, keys, here))
+    return found
 
 
 MIN_KEY_CHARS = 17

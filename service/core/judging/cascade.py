@@ -54,12 +54,7 @@ class CascadeCheck(JudgeCheck):
         return super().find_parts(judges) | self.evidence.looks_at
 
     def build_asks(
-        self,
-        case: Case,
-        *,
-        criterion: str,
-        judges: Mapping[str, Judge],
-        answered: Collection[Subject] = (),
+        self, case: Case, *, criterion: str, judges: Mapping[str, Judge], answered: Collection[Subject] = ()
     ) -> Iterable[tuple[Subject, Ask | Outcome]]:
         """Return the outcomes that the evidence decides, and a question for each step, turn or trace that it leaves open."""
         asked = super().build_asks(case, criterion=criterion, judges=judges)
@@ -82,9 +77,8 @@ class CascadeCheck(JudgeCheck):
         shown = [one for one in (evidence, gap) if isinstance(one, GroundedScore | GroundedSkip)]
         if not shown:
             return ask
-        against = [
-            finding for one in shown if not isinstance(one, GroundedScore) or not one.passed for finding in one.findings
-        ]
+        doubts = [one for one in shown if not isinstance(one, GroundedScore) or not one.passed]
+        against = [finding for one in doubts for finding in one.findings]
         veto = self.veto if evidence is not None and not evidence.passed else None
         values = tuple([value for one in shown for value in one.grounding])
         return ask._replace(grounding=values, findings=tuple(against), veto=veto)
@@ -107,12 +101,8 @@ def _group_by_subject(check: GroundingGate | ProvenanceGate, case: Case) -> dict
 
 
 def _join_evidence(one: GroundedScore, other: GroundedScore) -> GroundedScore:
-    return GroundedScore(
-        min(one.value, other.value),
-        one.passed and other.passed,
-        (*one.findings, *other.findings),
-        (*one.grounding, *other.grounding),
-    )
+    findings, grounding = (*one.findings, *other.findings), (*one.grounding, *other.grounding)
+    return GroundedScore(min(one.value, other.value), one.passed and other.passed, findings, grounding)
 
 
 def _join_gaps(gap: Skipped | None, other: Skipped) -> Skipped:

@@ -29,10 +29,8 @@ def warn_unfitted(
     """
     known = {(judge.id, judge.digest, judge.models): judge for judge in judges}
     for name, criterion in sorted({(fit.judge, fit.criterion) for fit in fits}):
-        own, evidence = (
-            [fit for fit in fits if (fit.judge, fit.criterion) == (name, criterion)],
-            shown.get((name, criterion), ()),
-        )
+        own = [fit for fit in fits if (fit.judge, fit.criterion) == (name, criterion)]
+        evidence = shown.get((name, criterion), ())
         for judge in [judge for (one, *_), judge in sorted(known.items()) if one == name]:
             for jury in list_juries(judge, list_models(criterion, name)):
                 states = [(find_fit_state(fit, judge, [jury], evidence, route), fit.model) for fit in own]

@@ -40,7 +40,6 @@ def list_texts(trace: Trace, turn: int | None) -> list[tuple[str, str]]:
 
 
 def _render_conversation(trace: Trace, ask: Ask) -> JsonValue:
-    """Render what was said and done before the moment in question."""
     if ask.step is not None:
         step = trace.steps[ask.step]
         return list(_iter_events(trace, 0, step.message + 1, before=step.index))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import fsum
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -29,28 +29,24 @@ class Label(FrozenModel):
     """When to give this label: the anchor of the scale."""
 
 
-def _read_label(given: object) -> object:
-    return {"value": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
-
-
-def _name_labels(given: object) -> object:
-    """Turn numeric labels into strings: YAML reads labels like 0 to 5 as numbers."""
+def _read_scale(given: object) -> object:
+    """Turn numeric labels into strings (YAML reads labels like 0 to 5 as numbers), and a bare number into a label's value."""
     if not isinstance(given, dict):
         return given
-    return {str(key) if type(key) is int else key: value for key, value in given.items()}  # pyright: ignore
-
-
-def _sort_best_first(labels: dict[str, Label]) -> dict[str, Label]:
-    """Sort labels best first, as a model sees them; their order in the file means nothing."""
-    return dict(sorted(labels.items(), key=lambda item: (-item[1].value, item[0])))
+    labels = cast("dict[object, object]", given)
+    return {
+        str(key) if type(key) is int else key: {"value": one} if type(one) in (int, float) else one
+        for key, one in labels.items()
+    }
 
 
 Scale = Annotated[
-    dict[Annotated[str, Field(min_length=1, max_length=64)], Annotated[Label, BeforeValidator(_read_label)]],
-    BeforeValidator(_name_labels),
+    dict[Annotated[str, Field(min_length=1, max_length=64)], Label],
+    BeforeValidator(_read_scale),
     Field(min_length=2, max_length=20),
-    AfterValidator(_sort_best_first),
+    AfterValidator(lambda labels: dict(sorted(labels.items(), key=lambda item: (-item[1].value, item[0])))),
 ]
+"""The labels, best first, as a model sees them; their order in the file means nothing."""
 
 
 class Worth(NamedTuple):

@@ -17,14 +17,7 @@ from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.notes import JudgeNote, JudgeReply, Vote, build_note, build_remarks
 from service.core.judging.replies import Judgement
-from service.core.judging.voting import (
-    build_binding,
-    combine_values,
-    grade_votes,
-    is_decided,
-    list_counted,
-    passes,
-)
+from service.core.judging.voting import build_binding, combine_values, grade_votes, is_decided, list_counted, passes
 from service.core.models.light import light
 from service.core.outcome import (
     Bounds,
@@ -97,14 +90,11 @@ def judge_ask(
     threshold = applied.calibration.threshold
     passed = passes(value, ask.judge.threshold if threshold is None else threshold)
     spokesman = next(reply for reply in verdicts if reply.judgement.label == label)
+    reasons = _build_verdict_findings(ask.judge, spokesman.judgement, at, passed=passed)
     return JudgedScore(
         value=value,
         passed=passed,
-        findings=(
-            *ask.findings,
-            *_build_verdict_findings(ask.judge, spokesman.judgement, at, passed=passed),
-            *build_remarks(replies, at),
-        ),
+        findings=(*ask.findings, *reasons, *build_remarks(replies, at)),
         raw=applied.raw,
         calibration=replace(applied.calibration, needs_human=ruling.leaves_open(applied, passed=passed)),
         judge=build_note(ask.judge, replies, spokesman),
@@ -120,11 +110,6 @@ class _Ruling(NamedTuple):
     """The fits of this judge."""
     stratum: str | None
 
-    @property
-    def fitted(self) -> bool:
-        """Whether a fit exists for this judge and criterion, for any models."""
-        return any(fit.criterion == self.ask.criterion for fit in self.fits)
-
     def cap(self, value: float) -> float:
         """Return the value, capped at the highest score that the evidence allows."""
         return value if self.ask.veto is None else min(value, self.ask.veto)
@@ -132,9 +117,8 @@ class _Ruling(NamedTuple):
     def leaves_open(self, applied: AppliedFit, *, passed: bool) -> bool:
         """Whether the fit leaves the verdict to others: inside its band, or where it guarantees nothing for this side."""
         promise = applied.calibration.guarantee
-        return applied.calibration.needs_human or (
-            promise is not None and not promise.accepts(applied.raw, passed=passed)
-        )
+        broken = promise is not None and not promise.accepts(applied.raw, passed=passed)
+        return applied.calibration.needs_human or broken
 
     def calibrate(self, replies: Sequence[JudgeReply], take: Callable[[Judgement], float]) -> AppliedFit:
         """Apply the fits to the replies; `take` says how to count what they leave open."""
@@ -149,7 +133,7 @@ class _Ruling(NamedTuple):
         have answered.
         """
         judge = self.ask.judge
-        if not self.fitted:
+        if not any(fit.criterion == self.ask.criterion for fit in self.fits):
             most = 0 if judge.most_votes is None or not missing else judge.samples * max(1, len(judge.models))
             return is_decided(judge, replies, max(missing, most - len(replies)), self.ask.veto)
         if missing or all(reply.judgement.best is None for reply in replies):
@@ -183,13 +167,9 @@ def _leave_unsure(ask: Ask, replies: Sequence[JudgeReply], at: Pointer) -> Outco
     spokesman = next(iter([reply for reply in open_ones if not reply.has_verdict] or open_ones))
     judgement = spokesman.judgement
     reason = f"{ask.judge.id} cannot tell" + (f": {judgement.reason}" if judgement.reason else "")
-    return UnsureJudgement(
-        "human",
-        reason,
-        (*ask.findings, *build_remarks(replies, at), Finding(CANNOT_TELL, reason, at)),
-        judge=build_note(ask.judge, replies, spokesman),
-        evidence=ask.evidence,
-    )
+    findings = (*ask.findings, *build_remarks(replies, at), Finding(CANNOT_TELL, reason, at))
+    note = build_note(ask.judge, replies, spokesman)
+    return UnsureJudgement("human", reason, findings, judge=note, evidence=ask.evidence)
 
 
 @light

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
@@ -144,10 +144,6 @@ class Judge(FrozenModel):
         """The most times each model may be asked."""
         return max(self.votes, self.most_votes or 0)
 
-    def find_reasoning(self, model: str) -> Reasoning | None:
-        """Return how much a model should reason; None: the model's default."""
-        return self.reasoning.get(model) if isinstance(self.reasoning, dict) else self.reasoning
-
     @property
     def part_names(self) -> tuple[PartName, ...]:
         """The parts that the model is shown."""
@@ -286,17 +282,11 @@ class JudgeCheck(Check):
         compares = {"result", "answer"} <= set(judge.requires)
         asked: list[tuple[Subject, Ask | Outcome]] = []
         for subject, step in zip(subjects, steps or [None] * len(subjects), strict=True):
-            unasked = _explain_unasked(judge, case, subject)
-            ask = Ask(
-                criterion,
-                judge,
-                subject.step,
-                step and step.call.name,
-                subject.turn,
-                gap=_find_missing_before_text(case, subject) if compares else None,
-                guarantee=self.guarantee,
-                evidence_digest=self.evidence_digest,
-            )
+            reasons = (_LACKING[part](case, subject) for part in judge.requires)
+            unasked = next((why for why in reasons if why is not None), None)
+            about = criterion, judge, subject.step, step and step.call.name, subject.turn
+            gap = _find_missing_before_text(case, subject) if compares else None
+            ask = Ask(*about, gap=gap, guarantee=self.guarantee, evidence_digest=self.evidence_digest)
             asked.append((subject, unasked or ask))
         return asked
 
@@ -310,11 +300,6 @@ _NOTHING: dict[Level, Skipped] = {
     "step": Skipped("not_applicable", "no call was made"),
     "turn": Skipped("not_applicable", "the model did nothing"),
 }
-
-
-def _explain_unasked(judge: Judge, case: Case, subject: Subject) -> Outcome | None:
-    """Return why the question cannot or need not be asked; None if it should be."""
-    return next((why for part in judge.requires if (why := _LACKING[part](case, subject)) is not None), None)
 
 
 def _find_first(case: Case, subject: Subject, part: Required, *, there: bool) -> Step | None:
@@ -332,10 +317,6 @@ def _find_first(case: Case, subject: Subject, part: Required, *, there: bool) ->
         return own if is_so(own) else None
     first = case.once(("first call", part, there), lambda: next((step for step in steps if is_so(step)), None))
     return first if first is not None and (subject.turn is None or first.turn <= subject.turn) else None
-
-
-def _check_arguments(case: Case, subject: Subject) -> Skipped | None:
-    return NO_ARGUMENTS if _find_first(case, subject, "arguments", there=False) else None
 
 
 def _check_result(case: Case, subject: Subject) -> Skipped | None:
@@ -372,4 +353,9 @@ NO_TOOL = Skipped("not_applicable", "no tool was called")
 NO_RESULT = Skipped("not_captured", "the trace has no result")
 NO_ANSWER = Skipped("not_captured", "the trace has no answer")
 NO_TEXT = Skipped("not_captured", "the turn has no text")
-_LACKING = {"arguments": _check_arguments, "result": _check_result, "answer": _check_answer}
+_LACKING: dict[Required, Callable[[Case, Subject], Outcome | None]] = {
+    "arguments": lambda case, subject: NO_ARGUMENTS if _find_first(case, subject, "arguments", there=False) else None,
+    "result": _check_result,
+    "answer": _check_answer,
+}
+"""Why a question that requires this part cannot or need not be asked; None if it should be."""

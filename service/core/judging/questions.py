@@ -106,7 +106,7 @@ class Question:
             max_tokens=self.max_tokens,
             temperature=judge.temperature,
             logprobs=judge.logprobs,
-            reasoning=judge.find_reasoning(model),
+            reasoning=judge.reasoning.get(model) if isinstance(judge.reasoning, dict) else judge.reasoning,
         )
 
     def _render(self, boundary: str, token: str, sample: int = 0, left_out: Sequence[str] = ()) -> tuple[Turn, Turn]:

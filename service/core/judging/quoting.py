@@ -92,9 +92,8 @@ def list_passages(values: Sequence[JsonValue]) -> tuple[str, ...]:
         for text in _iter_quotable(value):
             listed = list_clauses([text]) if isinstance(text, str) else (format_value(text),)
             short = [one[:MAX_PASSAGE_CHARS].strip() for one in listed]
-            found |= dict.fromkeys(
-                [one for one in short if " " in one or "_" in one or any(char.isdigit() for char in one)]
-            )
+            telling = [one for one in short if " " in one or "_" in one or any(char.isdigit() for char in one)]
+            found |= dict.fromkeys(telling)
     return tuple(found)[:MAX_PASSAGES]
 
 

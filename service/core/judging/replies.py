@@ -206,16 +206,10 @@ def judge_claims(
         each = zip(likely, claims, given, strict=True)
         likely = [value if claim.label == before.label else None for value, claim, before in each]
     low, high = weigh_labels(judge, [claim.label for claim in claims], likely, unquoted=len(left_out))
-    spokesman = _find_spokesman(claims, judge)
+    best, short = None if low == high else high, tuple([sentence[:MAX_QUOTE_CHARS] for sentence in left_out])
+    one = _find_spokesman(claims, judge)
     return Judgement(
-        spokesman.label,
-        low.value,
-        spokesman.reason,
-        (spokesman.quote,),
-        tuple(claims),
-        graded=low.graded,
-        best=None if low == high else high,
-        left_out=tuple([sentence[:MAX_QUOTE_CHARS] for sentence in left_out]),
+        one.label, low.value, one.reason, (one.quote,), tuple(claims), graded=low.graded, best=best, left_out=short
     )
 
 

@@ -25,7 +25,7 @@ from service.core.gates.arguments import find_fill_ins
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.quantity import QuantityGate
 from service.core.gates.schema import ARGUMENTS_NOT_CAPTURED, build_unparsable
-from service.core.gates.tool_name import score_name, score_unmatched
+from service.core.gates.tool_name import score_name, score_pairs, score_unmatched
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals, format_value
 from service.core.methods.arcade_critics import UndefinedUpstreamError, compare, require_critic
@@ -106,7 +106,7 @@ class ArcadeGate(published.PublishedCheck):
         def score(pair: Pair) -> Outcome:
             return self._score_call(case, pair.pattern, case.trace.steps[pair.step], score_name(case, pair))
 
-        return [*published.score_pairs(case, score), *score_unmatched(case)] or [(WHOLE, PERFECT)]
+        return [*score_pairs(case, score), *score_unmatched(case)] or [(WHOLE, PERFECT)]
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """Return the score that this pair would get."""
@@ -269,7 +269,6 @@ def _assign(gains: list[list[float]]) -> list[tuple[int, int]]:
 
 
 def _explain_difference(score: float, rows: Sequence[Row], expected: int) -> str:
-    """Name the quirk of Arcade's that made the difference."""
     if any(not row.counted for row in rows):
         return "a critic that raises drops its weight there, here it scores 0"
     if not 0.0 <= score <= 1.0 or any(row.shown.score < 0 for row in rows):

@@ -30,11 +30,6 @@ Compared = tuple[bool | None, float]
 """Whether the two match (None: nothing was compared), and how well, before weighting."""
 
 
-def _find_zone(_name: str | None, offset: int | None) -> tzinfo | None:
-    """Return the zone of an offset in seconds; a name without an offset has none."""
-    return None if offset is None else tz.tzoffset(None, offset)
-
-
 class UndefinedUpstreamError(Exception):
     """Arcade's reading of a text depends on the day, or the text is too long to read here."""
 
@@ -66,9 +61,8 @@ def compare(
             share = 1 - abs((one - low) / (high - low) - (other - low) / (high - low))
             return share >= critic.threshold, share
         if isinstance(critic, Similar):
-            share = arcade_cosine(
-                *(" ".join(map(str, v)) if isinstance(v, list) else str(v) for v in (expected, actual))
-            )
+            texts = [" ".join(map(str, v)) if isinstance(v, list) else str(v) for v in (expected, actual)]
+            share = arcade_cosine(*texts)
             return share >= critic.threshold, min(share, 1.0)
         return _compare_dates(critic, expected, actual, today) if isinstance(critic, DateTime) else (None, 0.0)
     except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, AssertionError):
@@ -127,14 +121,11 @@ def read_date(text: str, today: date | None) -> datetime:
     days = [(2000, 1, 1), (2003, 12, 31)]  # they differ in all parts: a text that reads alike on both depends on no day
     if today is not None:
         days = [(today.year, today.month, today.day)]
-    first, last = (
-        parser.parse(
-            text,
-            default=datetime(*day),
-            tzinfos=_find_zone,
-        )
-        for day in (days[0], days[-1])
-    )
+
+    def find_zone(_name: str | None, offset: int | None) -> tzinfo | None:  # a name without an offset has none
+        return None if offset is None else tz.tzoffset(None, offset)
+
+    first, last = (parser.parse(text, default=datetime(*day), tzinfos=find_zone) for day in (days[0], days[-1]))
     if first.replace(tzinfo=None) != last.replace(tzinfo=None):
         raise UndefinedUpstreamError(f"{text!r} leaves out a part of the date, which is filled from today")
     return first

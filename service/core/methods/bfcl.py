@@ -22,6 +22,7 @@ from service.core.expectations.templates import Template
 from service.core.gates import published
 from service.core.gates.answer import AnswerGate, score_silence
 from service.core.gates.decide import NOTHING_EXPECTED
+from service.core.json.members import list_elements
 from service.core.json.pointers import escape_token
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
 from service.errors import InputError
@@ -159,8 +160,8 @@ def _check_call(name: str, answer: NamedAnswer, call: Call, step: int, functions
         return Finding("wrong_name", f"the answer names {answer[0]!r}, which is not on offer", "/expected/calls")
     if call[0] != name:
         return Finding("wrong_name", f"{name} expected, {call[0]} called", f"{call_path}/name")
-    accepted = {one: published.get_list(options) for one, options in options_by_name.items()}
-    listed = published.get_list(published.get_mapping(functions[name]).get("required"))
+    accepted = {one: list_elements(options) for one, options in options_by_name.items()}
+    listed = list_elements(published.get_mapping(functions[name]).get("required"))
     required = [one for one in listed if isinstance(one, str)]
     missing = next((one for one in required if one not in given), None)
     if missing is not None:
@@ -193,7 +194,7 @@ def _find_problem(
         # One level is checked: each item has the declared type or that of the option's first. An option that is no list accepts.
         nested = (
             not isinstance(option, list)
-            or all(type(item) in (inner, _find_type(option)) for item in published.get_list(value))
+            or all(type(item) in (inner, _find_type(option)) for item in list_elements(value))
             for option in accepted
         )
         if inner is not None and not any(nested):
@@ -246,9 +247,9 @@ def _fits(value: JsonValue, option: JsonValue) -> bool:
     """Compare one dict with `{key: [accepted values]}`; a nested dict must be equal as it stands."""
     if not isinstance(value, Mapping) or not isinstance(option, Mapping):
         return False
-    accepted = {key: [standardise(item) for item in published.get_list(items)] for key, items in option.items()}
+    accepted = {key: [standardise(item) for item in list_elements(items)] for key, items in option.items()}
     return all(key in accepted and standardise(item) in accepted[key] for key, item in value.items()) and all(
-        key in value or "" in published.get_list(items) for key, items in option.items()
+        key in value or "" in list_elements(items) for key, items in option.items()
     )
 
 
@@ -321,10 +322,8 @@ class BfclMultiTurnGate(published.PublishedCheck):
         if case.matching.compat:
             if not isinstance(state, Scored) and state.cause != "not_applicable":
                 return [(WHOLE, state)]
-            valid = all(
-                outcome.passed for outcome in [state, *[one for _, one in outcomes]] if isinstance(outcome, Scored)
-            )
-            return self.give_own_number(case, float(valid), UNTYPED)
+            scores = [outcome for outcome in (state, *[one for _, one in outcomes]) if isinstance(outcome, Scored)]
+            return self.give_own_number(case, float(all(score.passed for score in scores)), UNTYPED)
         for turn in idle:
             for step in case.find_steps(turn):
                 message = f"{step.call.name} was called in turn {turn}, where no call was due"
@@ -372,7 +371,6 @@ def is_same_world(actual: JsonValue, expected: JsonValue) -> bool:
 
 
 def _list_turns(case: Case) -> Iterable[ExpectedTurn]:
-    """List the turns in which calls are expected."""
     for path, scope, turn in case.scopes:
         patterns = [one.options[0][1] for one in scope.list_expected_calls(path, turn) if one.required]
         if turn is not None and (patterns or scope.calls == "some"):

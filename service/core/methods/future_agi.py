@@ -24,7 +24,8 @@ from service.core.expectations.templates import has_matcher
 from service.core.gates import published
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import ARGUMENTS_NOT_CAPTURED, NO_TOOLS, SchemaGate, build_unparsable
-from service.core.gates.tool_name import score_missing, score_name, score_unmatched
+from service.core.gates.tool_name import score_missing, score_name, score_pairs, score_unmatched
+from service.core.json.members import list_elements
 from service.core.json.pointers import split_pointer
 from service.core.json.values import equals
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
@@ -103,7 +104,7 @@ class FutureAgiGate(published.PublishedCheck):
 
     def _score_calls(self, case: Case) -> Iterable[SubjectOutcome]:
         if not self.order_matters:
-            return [*published.score_pairs(case, lambda pair: self._score_pair(case, pair)), *score_unmatched(case)]
+            return [*score_pairs(case, lambda pair: self._score_pair(case, pair)), *score_unmatched(case)]
         expected, steps = case.expected_calls, case.trace.steps
         pairs = [Pair(n, n, *one.options[0]) for n, one in enumerate(expected[: len(steps)])]
         outcomes = [(case.subjects[pair.step], self._score_pair(case, pair)) for pair in pairs]
@@ -206,13 +207,13 @@ class FutureAgiGate(published.PublishedCheck):
     def _validate_theirs(self, arguments: Mapping[str, JsonValue], schema: object) -> float:
         """Return the share of the parameters, declared or given, that are right; an absent optional one is right."""
         declared = published.list_properties(schema)
-        required = published.get_list(published.get_mapping(schema).get("required"))
+        required = list_elements(published.get_mapping(schema).get("required"))
 
         def is_valid(name: str, spec: JsonValue) -> bool:
             if name not in arguments:
                 return name not in required
             value, kind = arguments[name], str(published.get_mapping(spec).get("type", "")).lower()
-            enum = published.get_list(published.get_mapping(spec).get("enum"))
+            enum = list_elements(published.get_mapping(spec).get("enum"))
             types = int if self.strict_type_check and kind == "integer" else _TYPES.get(kind, str)
             typed = kind == "boolean" if isinstance(value, bool) else isinstance(value, types)
             return typed and (not enum or value in enum)

@@ -12,7 +12,7 @@ from service.core.checks import WHOLE, Aspect, Part, SubjectOutcome
 from service.core.gates import published
 from service.core.gates.answer import SaidGate
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.tool_name import score_missing
+from service.core.gates.tool_name import score_missing, score_pairs
 from service.core.models.kinds import Several
 from service.core.outcome import Finding, Outcome, Scored, Skipped, decide_without_judge
 
@@ -115,7 +115,7 @@ class Tau2ActionsGate(published.FittingCheck):
         if not case.expected_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if not case.matching.compat:
-            outcomes = published.score_pairs(case, lambda pair: self.score_fit(case, pair))
+            outcomes = score_pairs(case, lambda pair: self.score_fit(case, pair))
             return published.fold_all_or_nothing([*outcomes, *[score_missing(case, n) for n in case.alignment.missing]])
         if hidden := published.explain_hidden_arguments(case):
             return [(WHOLE, hidden)]

@@ -28,7 +28,7 @@ from service.core.expectations.templates import match_template
 from service.core.gates import published
 from service.core.gates.count import CountGate
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.tool_name import score_missing, score_name, score_unmatched
+from service.core.gates.tool_name import score_missing, score_name, score_pairs, score_unmatched
 from service.core.json.values import format_value
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, build_failure
 from service.core.trace import Step
@@ -162,7 +162,7 @@ class UipathArgsGate(_ToolCallGate, published.FittingCheck):
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if not case.matching.compat:
-            pairs = published.score_pairs(case, lambda pair: self._score_pair(case, pair))
+            pairs = score_pairs(case, lambda pair: self._score_pair(case, pair))
             outcomes = published.add_idle_outcomes([*pairs, *score_unmatched(case)], case)
             return published.fold_all_or_nothing(outcomes) if self.strict else outcomes
         if hidden := published.explain_hidden_arguments(case):
@@ -210,9 +210,14 @@ class UipathOutputGate(_ToolCallGate):
             return self._compare_texts(case, due)
         if self.strict:
             return published.fold_all_or_nothing(published.add_idle_outcomes(self._score_in_sequence(case, due), case))
-        pairs = published.score_pairs(case, lambda pair: _score_aligned(case, pair))
+
+        def score(pair: Pair) -> Outcome:
+            right_tool = score_name(case, pair)
+            return _score_result(pair.pattern, case.trace.steps[pair.step]) if right_tool.passed else right_tool
+
+        pairs = [pair for pair in case.alignment.pairs if pair.pattern.result is not None]
         missing = [score_missing(case, n) for n in case.alignment.missing if n in due]
-        return published.add_idle_outcomes([*[one for one in pairs if one[1] is not NO_RESULT], *missing], case)
+        return published.add_idle_outcomes([*score_pairs(case, score, pairs), *missing], case)
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
         """Return the score of the result, so that calls of one tool are paired by what they returned."""
@@ -246,15 +251,7 @@ class UipathOutputGate(_ToolCallGate):
         return self.give_own_number(case, self._share(good, due, steps), ONE_SIDE_EMPTY + why)
 
 
-def _score_aligned(case: Case, pair: Pair) -> Outcome:
-    if pair.pattern.result is None:
-        return NO_RESULT
-    right_tool = score_name(case, pair)
-    return _score_result(pair.pattern, case.trace.steps[pair.step]) if right_tool.passed else right_tool
-
-
 def _score_result(pattern: CallPattern, step: Step) -> Outcome:
-    """Score the result of a call against the pattern's."""
     if step.result is None:
         return Skipped("not_captured", "the trace does not say what the call returned")
     content = step.result.content
@@ -288,7 +285,6 @@ def read_output_text(content: JsonValue, text: str | None = None) -> str:
 
 
 def _find_expected_names(case: Case) -> set[str]:
-    """Return the names of all tools that the expectation lists or counts."""
     listed = {pattern.tool for expected_call in case.expected_calls for _, pattern in expected_call.options}
     return listed | {tool for _, scope, _ in case.scopes for tool in scope.counts}
 

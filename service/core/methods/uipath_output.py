@@ -214,7 +214,6 @@ _MISSING = object()
 
 
 def _compare_leaves(actual: object, expected: JsonValue, path: str = "") -> Iterator[Leaf]:
-    """Compare every expected leaf with the actual value in its place."""
     if {type(actual), type(expected)} <= {int, float}:
         yield path, _compare_numbers(cast("float", actual), cast("float", expected)), 1
     elif type(actual) is not type(expected):

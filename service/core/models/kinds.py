@@ -15,15 +15,7 @@ from itertools import pairwise
 from textwrap import dedent
 from typing import Annotated, Any, TypeVar, Union, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    Strict,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, Strict
 from pydantic_core import CoreSchema
 
 from service.core.models.light import lazy
@@ -106,23 +98,19 @@ def read_texts(cls: type) -> dict[str, str]:
 def list_kinds(base: type[K], tag: str = "kind") -> dict[str, type[K]]:
     """Return every concrete subclass of `base`, by the name in its `tag`.
 
-    Raises TypeError for two classes with the same name, and for a class without a name that no other class extends.
+    Raises TypeError for two classes with the same name, and for a class without a name that no other class extends and that
+    extends none with a name.
     """
     found: dict[str, type[K]] = {}
     for cls in list_subclasses(base):
         name = find_kind(cls, tag)
         if name is None:
-            _require_no_kind(cls, base, tag)
-            continue
-        if found.setdefault(name, cls) is not cls:
+            inherits = any(issubclass(one, base) and tag in one.model_fields for one in cls.__bases__)
+            if not cls.__subclasses__() and not inherits:
+                raise TypeError(f'{cls.__qualname__} has no name by which it is found: {tag}: Literal["..."] = "..."')
+        elif found.setdefault(name, cls) is not cls:
             raise TypeError(f"two {base.__name__} kinds are named {name!r}: {found[name].__name__} and {cls.__name__}")
     return dict(sorted(found.items()))
-
-
-def _require_no_kind(cls: type[BaseModel], base: type[BaseModel], tag: str) -> None:
-    """Raise TypeError for a class without a name, unless other classes extend it or it extends one with a name."""
-    if not cls.__subclasses__() and not any(issubclass(one, base) and tag in one.model_fields for one in cls.__bases__):
-        raise TypeError(f'{cls.__qualname__} has no name by which it is found: {tag}: Literal["..."] = "..."')
 
 
 def find_kind(cls: type[BaseModel], tag: str = "kind") -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import TypeVar, cast
@@ -18,18 +18,14 @@ from service.errors import InputError, Problem
 T = TypeVar("T")
 
 MESSAGES = {
-    "tuple_type": "expected an array",
-    "list_type": "expected an array",
-    "dict_type": "expected an object",
-    "model_type": "expected an object",
-    "model_attributes_type": "expected an object",
+    **dict.fromkeys(("tuple_type", "list_type"), "expected an array"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "expected an object"),
+    **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "expected a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "expected a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "expected true or false"),
+    **dict.fromkeys(("literal_error", "enum"), "expected {expected}"),
     "string_type": "expected a string",
-    "int_type": "expected a whole number",
-    "float_type": "expected a number",
-    "bool_type": "expected true or false",
     "missing": "required, and missing",
-    "literal_error": "expected {expected}",
-    "enum": "expected {expected}",
     "greater_than": "expected more than {gt}",
     "greater_than_equal": "expected at least {ge}",
     "less_than": "expected less than {lt}",
@@ -40,10 +36,6 @@ MESSAGES = {
     "too_long": "expected at most {max_length} of them",
     "string_pattern_mismatch": "expected a string like {pattern}",
     "finite_number": "expected a finite number",
-    "int_from_float": "expected a whole number",
-    "int_parsing": "expected a whole number",
-    "float_parsing": "expected a number",
-    "bool_parsing": "expected true or false",
 }
 """Messages by pydantic's error type, for people who wrote JSON: pydantic's own speak of tuples and instances."""
 
@@ -97,20 +89,15 @@ def find_problems(error: ValidationError, text: str | bytes) -> list[Problem]:
 def _describe_error(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         return "no field of that name is known here"
-    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        return _describe_tag_error(error.get("ctx", {}))
+    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):  # in the field that selects one of several forms
+        context = error.get("ctx", {})
+        field = context.get("discriminator", "'kind'").strip("'")
+        known = f"; known: {context['expected_tags'].replace(chr(39), '')}" if "tag" in context else ""
+        return f"no {field} {context['tag']!r} is known{known}" if known else f"expected a {field}"
     if error["type"] in MESSAGES:
         message = MESSAGES[error["type"]].format_map(error.get("ctx", {}))
         return message + (f", not {name_type(error['input'])}" if error["type"] in _CONTAINERS else "")
     return error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-
-
-def _describe_tag_error(context: Mapping[str, str]) -> str:
-    """Describe an error in the field that selects one of several forms."""
-    field = context.get("discriminator", "'kind'").strip("'")
-    if "tag" not in context:
-        return f"expected a {field}"
-    return f"no {field} {context['tag']!r} is known; known: {context['expected_tags'].replace(chr(39), '')}"
 
 
 SYNONYMS = {
@@ -153,6 +140,5 @@ def suggest_name(name: str, siblings: Collection[str]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _list_fields(siblings: frozenset[str]) -> frozenset[str]:
-    """Return the fields of all models that have these."""
     models = [set(cls.model_fields) for cls in list_subclasses(FrozenModel) if siblings <= cls.model_fields.keys()]
     return frozenset(set[str]().union(*models))

@@ -121,7 +121,6 @@ _NAME = re.compile(r"[\w ./()%#$&*°:'-]{1,60}")
 
 
 def _group_filled(lines: Iterable[_Line]) -> Iterator[Sequence[_Line]]:
-    """Yield the runs of lines that are not blank."""
     run: list[_Line] = []
     for line in lines:
         if line.text.strip():

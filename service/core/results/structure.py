@@ -85,9 +85,12 @@ def read_leaf(text: str) -> TextStructure:
 def _read(text: str, known_forms: tuple[Form, ...], quotes: int = 0) -> TextStructure:
     if len(text) > MAX_TEXT_CHARS:
         return TextStructure((), text, text)
-    inner = _unquote(text) if quotes < MAX_QUOTES else None
-    if inner is not None:
-        return _widen(_read(inner, known_forms, quotes + 1), len(text))
+    bare, size = text.strip(), len(text)
+    quoted = parse_or_none(bare) if quotes < MAX_QUOTES and bare[:1] == bare[-1:] == '"' else None
+    if isinstance(quoted, str):  # a JSON string: what it spells is stretched over the whole text
+        inner = _read(quoted, known_forms, quotes + 1)
+        named = [(one, "quoted_json" if one.exact else one.form) for one in inner.passages]
+        return inner._replace(passages=tuple([one._replace(form=name, start=0, end=size) for one, name in named]))
     pieces = list(_split_fences(text))
     passages = [one for start, end, fenced in pieces for one in _find(text, start, end, known_forms, fenced)]
     exact = [passage for passage in passages if passage.exact]
@@ -95,21 +98,6 @@ def _read(text: str, known_forms: tuple[Form, ...], quotes: int = 0) -> TextStru
     if exact and disowns(beside, len(exact)):
         return TextStructure(tuple([one._replace(exact=False) for one in passages]), _cut(text, pieces, passages), text)
     return TextStructure(tuple(passages), _cut(text, pieces, passages), beside)
-
-
-def _unquote(text: str) -> str | None:
-    r"""Return the content of a text that is a JSON string, such as `"{\"balance\": 120}"`; None where it is none."""
-    bare = text.strip()
-    value = parse_or_none(bare) if bare[:1] == bare[-1:] == '"' else None
-    return value if isinstance(value, str) else None
-
-
-def _widen(inner: TextStructure, end: int) -> TextStructure:
-    """Return the reading of a quoted text with each passage stretched over the whole text."""
-    passages = [
-        Passage("quoted_json" if one.exact else one.form, one.exact, 0, end, one.value) for one in inner.passages
-    ]
-    return TextStructure(tuple(passages), inner.rest, inner.beside_exact)
 
 
 _FENCE = re.compile(r"(?m)^[ \t]{0,8}```[^`\n]{0,40}$")
@@ -134,11 +122,8 @@ def _find(text: str, start: int, end: int, known_forms: Sequence[Form], fenced: 
     found: list[Passage] = []
     for form in known_forms:
         name = "fenced_json" if fenced and form.exact else form.name
-        more = [
-            Passage(name, form.exact, a + one.start, a + one.end, one.value)
-            for a, b in gaps
-            for one in form.find(text[a:b])
-        ]
+        stretches = [(a, one) for a, b in gaps for one in form.find(text[a:b])]
+        more = [Passage(name, form.exact, a + one.start, a + one.end, one.value) for a, one in stretches]
         if more:
             found = sorted([*found, *more], key=lambda passage: passage.start)
             gaps = [(a, b) for a, b in _list_gaps(start, end, found) if not text[a:b].isspace()]
@@ -151,7 +136,6 @@ def _list_gaps(start: int, end: int, found: Sequence[Passage]) -> list[tuple[int
 
 
 def _cut(text: str, pieces: Sequence[Piece], passages: Sequence[Passage]) -> str:
-    """Return the text without these passages and without fences."""
     edges = [edge for start, end, _ in pieces for edge in (start, end)]
     places = [place for passage in passages for place in (passage.start, passage.end)]
     bounds = sorted([*edges, *places])
@@ -164,19 +148,6 @@ def build_passage_pointer(pointer: str, passage: Passage) -> str:
     Tokens after it lead into the value that the passage spells: `/steps/0/result/content@6-22/balance`.
     """
     return f"{pointer}@{passage.start}-{passage.end}"
-
-
-def drop_passage(pointer: str) -> str:
-    """Return the pointer of the text that holds a pointer's passage; the pointer itself, if it has none.
-
-    >>> drop_passage("/steps/0/result/content@6-22/balance"), drop_passage("/a@b/c")
-    ('/steps/0/result/content', '/a@b/c')
-    """
-    passage = _PASSAGE.search(pointer)
-    return pointer[: passage.start()] if passage else pointer
-
-
-_PASSAGE = re.compile(r"@[0-9]{1,9}-[0-9]{1,9}(?=/|$)")
 
 
 def iter_bodies(content: JsonValue, pointer: str = "", depth: int = 0) -> Iterator[ResultBody]:
@@ -210,11 +181,7 @@ def _is_wrapper(content: dict[str, JsonValue]) -> bool:
     if _BODIES.isdisjoint(content):
         return False
     others = [value for name, value in content.items() if name not in _BODIES]
-    return len(others) <= MAX_OTHER_MEMBERS and not any(map(_is_filled, others))
-
-
-def _is_filled(value: JsonValue) -> bool:
-    return isinstance(value, dict | list) and bool(value)
+    return len(others) <= MAX_OTHER_MEMBERS and not any(isinstance(one, dict | list) and one for one in others)
 
 
 class StructuredText(NamedTuple):
@@ -235,25 +202,6 @@ def read_value(content: JsonValue) -> StructuredText | None:
     return StructuredText(values if values[1:] else values[0], all(passage.exact for passage in passages), forms)
 
 
-def has_inferred(content: JsonValue) -> bool:
-    """Whether a result has inferred structure, in its bodies or in any of its texts."""
-    if any(not passage.exact for body in iter_bodies(content) for passage in read_text(body.text).passages):
-        return True
-    return any(not passage.exact for text in _iter_tables(content) for passage in read_leaf(text).passages)
-
-
-def _iter_tables(content: JsonValue) -> Iterator[str]:
-    """Yield the texts in a JSON value that have enough lines for a table."""
-    stack = [content]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, str):
-            if value.count("\n") > 2:
-                yield value
-        elif isinstance(value, dict | list):
-            stack += value.values() if isinstance(value, dict) else value
-
-
 def list_forms(content: JsonValue) -> tuple[str, ...]:
     """List the forms in which a result was read: `json`, the names of forms, `text`, `empty`, `other` (such as media).
 
@@ -264,20 +212,12 @@ def list_forms(content: JsonValue) -> tuple[str, ...]:
     """
     if content is None or (isinstance(content, str) and not content.strip()):
         return ("empty",)
-    outer = () if isinstance(content, str) or _is_parts(content) else ("json",)
-    inner = [form for body in iter_bodies(content) for form in _list_body_forms(body)]
-    return tuple(dict.fromkeys([*outer, *inner])) or ("other",)
-
-
-def _list_body_forms(body: ResultBody) -> Iterator[str]:
-    reading = read_text(body.text)
-    yield from [passage.form for passage in reading.passages]
-    if reading.rest.strip():
-        yield "text"
-
-
-def _is_parts(content: JsonValue) -> bool:
-    return isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
+    in_parts = isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
+    forms = [] if in_parts or isinstance(content, str) else ["json"]
+    for reading in [read_text(body.text) for body in iter_bodies(content)]:
+        forms += [passage.form for passage in reading.passages]
+        forms += ["text"] if reading.rest.strip() else []
+    return tuple(dict.fromkeys(forms)) or ("other",)
 
 
 MAX_WORDS = 40

@@ -16,6 +16,7 @@ from types import MappingProxyType
 import jsonschema_rs as rs
 from pydantic import JsonValue
 
+from service.core.json.members import find_object, list_elements
 from service.core.json.values import name_type
 from service.core.json.walk import is_deeper_than
 from service.core.schemas.cost import BYTES_OF_A_LEVEL, ValidationCost, count_patterns, measure_size
@@ -105,7 +106,7 @@ class Validator:
         apply.
         """
         meter = meter or Meter(UNBOUNDED)
-        value = instance if isinstance(instance, dict) else _convert_mapping(instance)
+        value = dict(instance) if not isinstance(instance, dict) and isinstance(instance, Mapping) else instance
         size = measure_size(value)
         if size > MAX_DEPTH * BYTES_OF_A_LEVEL and is_deeper_than(value, MAX_DEPTH):
             return _limit_violations([Violation("depth", f"nested in more than {MAX_DEPTH} levels", "")], meter)
@@ -158,10 +159,6 @@ def build_validator(
     if isinstance(result, Validator):
         return result
     raise SchemaProblem(result.message, result.path)
-
-
-def _convert_mapping(instance: JsonValue | Mapping[str, JsonValue]) -> JsonValue:
-    return dict(instance) if isinstance(instance, _OBJECTS) else instance
 
 
 def _make_key(schema: JsonValue | Mapping[str, JsonValue]) -> bytes:
@@ -227,13 +224,13 @@ def _compile_smallest(schema: Node, dialect: Dialect, *, patterns: int, formats:
         options = _build_pattern_options(max(least, total // max(1, patterns)), patterns=patterns)
         try:
             build = DRAFTS[dialect]
-            return build(
-                schema, validate_formats=formats, retriever=_refuse_fetch, pattern_options=options
-            ), per_character
+            built = build(schema, validate_formats=formats, retriever=_refuse_fetch, pattern_options=options)
         except rs.ValidationError as error:
             problem = SchemaProblem(*explain_unusable(error))
         except ValueError as error:
             problem = SchemaProblem(cut_message(f"cannot be compiled: {error}"))
+        else:
+            return built, per_character
         if not patterns:
             break
     raise problem
@@ -286,11 +283,12 @@ def find_surface(references: References, dialect: Dialect) -> Surface:
     possible = list(_iter_reached(references, dialect, certain=False))
     certain = list(_iter_reached(references, dialect, certain=True))
     declaring = [node["properties"] for node in possible if isinstance(node.get("properties"), dict)]
+    applying = [member for node in reversed(certain) for member in find_object(node, "properties").items()]
     known = bool(declaring) and not any(key in node for node in possible for key in _UNFOLLOWED)
     return Surface(
         properties=frozenset(name for each in declaring if isinstance(each, dict) for name in each) if known else None,
         required=frozenset(name for node in certain for name in _list_names(node.get("required"))),
-        defaults=MappingProxyType({name: value for node in reversed(certain) for name, value in _iter_defaults(node)}),
+        defaults=MappingProxyType({key: one["default"] for key, one in applying if is_node(one) and "default" in one}),
         patterns=tuple(name for node in possible for name in _list_names(node.get("patternProperties"))),
         silent=known and not any(key in node for node in possible for key in _OPEN),
     )
@@ -309,20 +307,9 @@ def _iter_reached(references: References, dialect: Dialect, *, certain: bool) ->
             waiting.extend(targets)
             continue
         yield node
-        waiting.extend(reversed([*targets, *(_list_all_of(node) if certain else iter_in_place(node))]))
-
-
-def _list_all_of(node: Node) -> list[Node]:
-    parts = node.get("allOf")
-    return [part for part in parts if is_node(part)] if isinstance(parts, list) else []
+        together = [part for part in list_elements(node.get("allOf")) if is_node(part)]
+        waiting.extend(reversed([*targets, *(together if certain else iter_in_place(node))]))
 
 
 def _list_names(value: JsonValue) -> list[str]:
     return [name for name in value if isinstance(name, str)] if isinstance(value, list | dict) else []
-
-
-def _iter_defaults(node: Node) -> Iterator[tuple[str, JsonValue]]:
-    declared = node.get("properties")
-    for name, each in declared.items() if isinstance(declared, dict) else ():
-        if is_node(each) and "default" in each:
-            yield name, each["default"]

@@ -127,7 +127,6 @@ def _list_in_place(references: References, node: Node) -> tuple[Node, ...]:
 
 
 def _count_own(node: Node) -> float:
-    """Count the units that one visit of `node` itself takes."""
     options = node.get("enum")
     if not isinstance(options, list):
         return 1
@@ -152,12 +151,10 @@ def _count_read_chars(node: Node, value: JsonValue) -> int:
 
 def _expand_references(references: References) -> tuple[float, float]:
     """Count the units of all schema objects and all patterns with every reference written out; infinite if one recurs."""
-    graph = {
-        id(node): [
-            id(each) for each in (*(child for _, child in iter_subschemas(node)), *references.find_targets(node))
-        ]
-        for node in references
-    }
+    graph: dict[int, list[int]] = {}
+    for node in references:
+        children = [child for _, child in iter_subschemas(node)]
+        graph[id(node)] = [id(each) for each in (*children, *references.find_targets(node))]
     own = {id(node): (_count_own(node), count_patterns(node)) for node in references}
     units: dict[int, float] = {}
     patterns: dict[int, float] = {}

@@ -47,6 +47,7 @@ TYPES = {alias: name for name, aliases in _TYPES.items() for alias in aliases.sp
 """The JSON type of each name in use, in lower case, from JSON Schema, Python, Java, JavaScript and Gemini; "" is any type."""
 
 _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
+_OPENAPI_FLAGS = ("nullable", "exclusiveMinimum", "exclusiveMaximum")
 _COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "if"})
 
 
@@ -69,7 +70,7 @@ def choose_dialect(root: Node, dialect: Dialect) -> Dialect:
     if "$schema" in root:
         return _require_dialect(root["$schema"], "/$schema")
     nodes = [node for _, node in walk_schema(root)]
-    if any(map(_is_openapi, nodes)):
+    if any(isinstance(node.get(key), bool) for node in nodes for key in _OPENAPI_FLAGS):
         return "openapi3.0"
     return "draft2019-09" if any(isinstance(node.get("items"), list) for node in nodes) else "draft2020-12"
 
@@ -90,10 +91,6 @@ def _require_dialect(uri: JsonValue, at: str) -> Dialect:
         known = ", ".join(f"https://{uri}" for uri in METASCHEMAS)
         raise SchemaProblem(f"{str(uri)[:100]!r} is not a known $schema; known: {known}", at)
     return dialect
-
-
-def _is_openapi(node: Node) -> bool:
-    return any(isinstance(node.get(key), bool) for key in ("nullable", "exclusiveMinimum", "exclusiveMaximum"))
 
 
 def _rename_types(node: Node, at: str) -> None:

@@ -11,6 +11,7 @@ from typing import TypeGuard
 
 from pydantic import JsonValue
 
+from service.core.json.members import find_object
 from service.core.json.pointers import escape_token
 
 Node = dict[str, JsonValue]
@@ -84,9 +85,9 @@ def _iter_children(
 
 
 def _iter_members(node: Node, value: dict[str, JsonValue]) -> Iterator[tuple[Node, JsonValue]]:
-    declared = _get_members(node, "properties")
+    declared = find_object(node, "properties")
     yield from ((each, value[name]) for name, each in declared.items() if name in value and is_node(each))
-    by_pattern = _get_members(node, "patternProperties")
+    by_pattern = find_object(node, "patternProperties")
     yield from ((each, part) for each in by_pattern.values() if is_node(each) for part in value.values())
     for each in map(node.get, _OTHERS):
         if is_node(each):
@@ -104,8 +105,3 @@ def _iter_items(node: Node, value: list[JsonValue]) -> Iterator[tuple[Node, Json
     for each in map(node.get, _ITEMS):
         if is_node(each):
             yield from ((each, part) for part in value)
-
-
-def _get_members(node: Node, key: str) -> dict[str, JsonValue]:
-    members = node.get(key)
-    return members if isinstance(members, dict) else {}

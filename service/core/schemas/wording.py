@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import jsonschema_rs as rs
@@ -42,9 +42,8 @@ def read_violations(error: rs.ValidationError) -> Iterator[Violation]:
         case Kind.Required(name):
             yield Violation(_find_keyword(error), "required, and missing", f"{at}/{escape_token(name)}")
         case Kind.AdditionalProperties(names) | Kind.UnevaluatedProperties(names):
-            yield from (
-                Violation(_find_keyword(error), "not allowed here", f"{at}/{escape_token(name)}") for name in names
-            )
+            keyword = _find_keyword(error)
+            yield from (Violation(keyword, "not allowed here", f"{at}/{escape_token(name)}") for name in names)
         case Kind.FalseSchema() if error.schema_path and error.schema_path[-1] in _CLOSED:
             # If the schema declares no property at all, jsonschema-rs does not name the extra one.
             yield Violation(str(error.schema_path[-1]), "no property is allowed here", at)
@@ -124,12 +123,9 @@ def _describe_plainly(error: rs.ValidationError, found: str) -> str:
 
 
 def _join_reasons(context: list[list[rs.ValidationError]]) -> str:
-    firsts = (min(_iter_violations(errors), key=make_sort_key, default=None) for errors in context[:4])
-    return "; ".join(f"{each.path} {each.message}".strip() for each in firsts if each)
-
-
-def _iter_violations(errors: Iterable[rs.ValidationError]) -> Iterator[Violation]:
-    return (each for error in errors for each in read_violations(error))
+    found = ([each for error in errors for each in read_violations(error)] for errors in context[:4])
+    firsts = (min(each, key=make_sort_key) for each in found if each)
+    return "; ".join(f"{each.path} {each.message}".strip() for each in firsts)
 
 
 def explain_unusable(error: rs.ValidationError) -> tuple[str, str]:

@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from service.core.expectations.expectation import Expectation
-from service.core.gates.published import get_list, get_mapping, list_properties
-from service.core.json.members import find_text
+from service.core.gates.published import get_mapping, list_properties
+from service.core.json.members import find_text, list_elements
 from service.core.json.parsing import read_structure
 from service.core.models.kinds import FrozenModel, Several
 from service.core.trace import ToolDef
@@ -112,7 +112,7 @@ def convert(answers: Iterable[Mapping[str, Any]], functions: Mapping[str, object
         properties = list_properties(functions.get(tool))
         arrays = {key for key, spec in properties.items() if get_mapping(spec).get("type") in ("array", "tuple")}
         args = {
-            key: _build_matcher(get_list(options), empty=[] if key in arrays else "")
+            key: _build_matcher(list_elements(options), empty=[] if key in arrays else "")
             for key, options in get_mapping(accepted).items()
         }
         patterns.append({"tool": tool, "args": args} if isinstance(accepted, Mapping) else {"tool": name})
@@ -138,14 +138,14 @@ def _build_matcher(accepted: list[JsonValue], *, empty: JsonValue = "") -> JsonV
 def _is_nested(value: JsonValue) -> bool:
     """Whether this is `{key: [accepted values]}`, or an array of such objects."""
     if isinstance(value, list):
-        return bool(value) and all(isinstance(item, dict) and _is_nested(item) for item in get_list(value))
+        return bool(value) and all(isinstance(item, dict) and _is_nested(item) for item in list_elements(value))
     return isinstance(value, dict) and all(isinstance(options, list) for options in get_mapping(value).values())
 
 
 def _build_nested(value: JsonValue) -> JsonValue:
     if isinstance(value, list):
-        return [_build_nested(item) for item in get_list(value)]
-    return {key: _build_matcher(get_list(options)) for key, options in get_mapping(value).items()}
+        return [_build_nested(item) for item in list_elements(value)]
+    return {key: _build_matcher(list_elements(options)) for key, options in get_mapping(value).items()}
 
 
 class GoldCall(FrozenModel):

@@ -141,7 +141,6 @@ def summarize(
 
 
 def _build_group(samples: Sequence[Sample], *, without_report: int = 0) -> Group:
-    """Build the figures of some samples and of cases without a report."""
     parts = [(sample.group or "", LETTERS.get(sample.report.verdict, ABSENT), 1) for sample in samples]
     verdicts: Counter[Verdict] = Counter(sample.report.verdict for sample in samples)
     broke = Counter(stage for sample in samples if (stage := sample.report.first_failing_stage))
@@ -164,11 +163,8 @@ def _build_group(samples: Sequence[Sample], *, without_report: int = 0) -> Group
 def check_report(report: Report, place: str) -> Report:
     """Return the report if its numbers are complete and in range; InputError otherwise."""
     stages = [(f"{place}/stages/{n}", one) for n, one in enumerate(report.stages)]
-    for path, part in (
-        (place, report),
-        *stages,
-        *[(f"{place}/criteria/{n}", c) for n, c in enumerate(report.criteria)],
-    ):
+    criteria = [(f"{place}/criteria/{n}", one) for n, one in enumerate(report.criteria)]
+    for path, part in ((place, report), *stages, *criteria):
         names = ("score", "value", "coverage", "score_range", "full_range")
         found: dict[str, float | Range | None] = {name: getattr(part, name, None) for name in names}
         for name, value in found.items():
@@ -178,9 +174,9 @@ def check_report(report: Report, place: str) -> Report:
         measured = found["score"] is not None or found["value"] is not None
         if (measured and part.score_range is None) or (part.coverage is None) != (part.full_range is None):
             raise InputError.at(path, "a score comes with its coverage, score_range and full_range")
-    for n, one in enumerate(report.criteria):
+    for path, one in criteria:
         if not 0 <= one.weight <= MAX_WEIGHT:
-            raise InputError.at(f"{place}/criteria/{n}/weight", f"a weight is a number from 0 to {MAX_WEIGHT:g}")
+            raise InputError.at(f"{path}/weight", f"a weight is a number from 0 to {MAX_WEIGHT:g}")
     return report
 
 

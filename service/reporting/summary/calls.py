@@ -79,7 +79,6 @@ def _iter_bounds(samples: Iterable[Sample], read: Callable[[StepVerdict], Range 
 
 
 def _read_refused(step: StepVerdict) -> Range | None:
-    """Read whether a call breaks the schema of its tool."""
     outcome = step.outcomes.get(SCHEMA)
     if isinstance(outcome, Scored):
         broken = float(not outcome.passed)
@@ -112,16 +111,12 @@ def summarize_usage(samples: Iterable[Sample]) -> tuple[ToolUsage, ...]:
     for sample in samples:
         for step in sample.report.steps:
             usages[step.tool].append(step.usage)
-    found = [
-        ToolUsage(
-            tool,
-            len(taken),
-            _compute_percentiles([one.duration_s for one in taken if one]),
-            _compute_percentiles([one.cost_usd for one in taken if one]),
-        )
-        for tool, taken in sorted(usages.items())
-    ]
-    return tuple([one for one in found if one.duration_s or one.cost_usd])
+    found: list[ToolUsage] = []
+    for tool, taken in sorted(usages.items()):
+        times = _compute_percentiles([one.duration_s for one in taken if one])
+        costs = _compute_percentiles([one.cost_usd for one in taken if one])
+        found += [ToolUsage(tool, len(taken), times, costs)] if times or costs else []
+    return tuple(found)
 
 
 def _compute_percentiles(values: Iterable[float | None]) -> Percentiles | None:

@@ -115,11 +115,8 @@ def summarize_tools(samples: Iterable[Sample]) -> Tools:
                 by_tool[tool].append(ClassCounts(group, right[tool], made[tool], due[tool]))
     scores = tuple([_score_class(tool, counts) for tool, counts in sorted(by_tool.items())])
     f1_values = [one.f1.value for one in scores if one.f1.value is not None]
-    return Tools(
-        scores,
-        fsum(f1_values) / len(f1_values) if f1_values else None,
-        _list_confusions(Counter(one for _, pairs in cases for one in pairs)),
-    )
+    macro_f1 = fsum(f1_values) / len(f1_values) if f1_values else None
+    return Tools(scores, macro_f1, _list_confusions(Counter(one for _, pairs in cases for one in pairs)))
 
 
 def _score_class(name: str, cases: Sequence[ClassCounts]) -> ClassScore:

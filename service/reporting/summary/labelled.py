@@ -22,10 +22,6 @@ MAX_LABEL_NEXT = 20
 _VERDICTS = {"pass": True, "fail": False}
 
 
-def _read_verdict(given: object) -> object:
-    return _VERDICTS.get(given, given) if isinstance(given, str) else given
-
-
 class ReportLabel(FrozenModel):
     """A human's label of one report under one criterion. Of several for the same item the majority counts, on a tie the first."""
 
@@ -33,7 +29,7 @@ class ReportLabel(FrozenModel):
     criterion: str = Field(min_length=1)
     step: Annotated[int, Field(ge=0)] | None = None
     """The position of the call that it is about. Absent: the criterion as a whole."""
-    label: Annotated[bool, BeforeValidator(_read_verdict)]
+    label: Annotated[bool, BeforeValidator(lambda given: _VERDICTS.get(given, given) if type(given) is str else given)]
     """Whether it passes; also "pass" and "fail"."""
 
 
@@ -114,10 +110,7 @@ def _correct(
     groups, other_groups = [one.group for one in labelled], [one.group for one in rest]
     judged, unlabelled = [one.value for one in labelled], [one.value for one in rest]
     candidates = [ToLabel(one.place.trace_id, one.place.step) for one in rest if one.place.trace_id is not None]
-
-    def hash_item(item: ToLabel) -> str:
-        return sha256(f"label\0{item.trace_id}\0{item.step}".encode()).hexdigest()
-
+    candidates.sort(key=lambda item: sha256(f"label\0{item.trace_id}\0{item.step}".encode()).hexdigest())
     return CorrectedRate(
         criterion=criterion,
         unit="step" if by_step else "report",
@@ -127,7 +120,7 @@ def _correct(
         naive=sum(one.passed for one in items) / len(items) if items else None,
         humans=infer_from_labels(said, groups),
         corrected=ppi(said, judged, unlabelled, (groups, other_groups)),
-        label_next=tuple(sorted(candidates, key=hash_item)[:MAX_LABEL_NEXT]),
+        label_next=tuple(candidates[:MAX_LABEL_NEXT]),
     )
 
 

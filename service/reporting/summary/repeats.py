@@ -72,9 +72,8 @@ def compute_pass_rate(tasks: Iterable[Task], k: int) -> Estimate:
     for one in tasks:
         decided = one.trials - one.open
         worst, best = (pass_hat_k(one.trials, passed, k) for passed in (one.successes, one.successes + one.open))
-        bounds.append(
-            CaseBounds(one.task, worst, best, pass_hat_k(decided, one.successes, k) if decided >= k else None)
-        )
+        measured = pass_hat_k(decided, one.successes, k) if decided >= k else None
+        bounds.append(CaseBounds(one.task, worst, best, measured))
     return estimate_with_bounds(bounds, choose_interval)
 
 
@@ -85,9 +84,8 @@ def list_tasks(samples: Iterable[Sample]) -> tuple[Task, ...]:
         task = sample.report.tags.get(TASK)
         if task is not None and sample.is_applicable:
             trials[task].append(sample)
-    return tuple(
-        [
-            Task(name, len(found), sum(one.passed for one in found), sum(one.undecided for one in found))
-            for name, found in sorted(trials.items())
-        ]
-    )
+    tasks: list[Task] = []
+    for name, found in sorted(trials.items()):
+        passed, undecided = sum(one.passed for one in found), sum(one.undecided for one in found)
+        tasks.append(Task(name, len(found), passed, undecided))
+    return tuple(tasks)

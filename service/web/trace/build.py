@@ -88,9 +88,7 @@ def build_trace_view(scored: ScoredTrace, *, prefix: str = "") -> TraceView:
 def _list_errors(scored: ScoredTrace) -> dict[int, str]:
     """Say of each step whose result is an error, or may be one, why: by its source, or as the report noted."""
     steps = () if scored.trace is None else scored.trace.steps
-    errors = {
-        one.index: "the tool reported an error" for one in steps if one.result is not None and one.result.is_error
-    }
+    errors = {one.index: "the tool reported an error" for one in steps if one.failed}
     kinds = {"error_in_result": "an error", "likely_error": "perhaps an error"}
     noted = [(find_step(note.path, MAX_STEPS), note) for note in scored.report.notes if note.code in kinds]
     return errors | {step - 1: f"{kinds[note.code]}: {note.message}" for step, note in noted if step}

@@ -86,10 +86,8 @@ class Recognised(FrozenModel):
 
     def explain_missing(self, kind: str) -> str:
         """Explain what is missing; empty if it is reached. `kind`: what its labels are of, passes or failures."""
-        more = (self.needed or 0) - self.labels
-        wanted = (
-            f"{more} more {kind} needed ({self.needed} in all)" if self.needed else "labels do not help at that share"
-        )
+        more, wanted = (self.needed or 0) - self.labels, "labels do not help at that share"
+        wanted = f"{more} more {kind} needed ({self.needed} in all)" if self.needed else wanted
         return "" if self.reached else f"; {wanted}"
 
 

@@ -52,7 +52,9 @@ class Platt(Calibrator):
         >>> Platt(slope=4.0, offset=-2.0).apply(0.5)
         0.5
         """
-        return sigmoid(self.slope * raw + self.offset)
+        height = self.slope * raw + self.offset
+        small = exp(-abs(height))  # so that nothing overflows
+        return (1 if height >= 0 else small) / (1 + small)
 
 
 class Isotonic(Calibrator):
@@ -87,11 +89,3 @@ class Isotonic(Calibrator):
             return self.value[at]
         x, y, high = self.raw[at - 1], self.value[at - 1], self.value[at]
         return min(high, y + (high - y) * (raw - x) / (self.raw[at] - x))
-
-
-def sigmoid(x: float) -> float:
-    """Return 1 / (1 + exp(-x)), without overflow."""
-    if x >= 0:
-        return 1 / (1 + exp(-x))
-    grown = exp(x)
-    return grown / (1 + grown)

@@ -102,11 +102,8 @@ def has_data(value: Mapping[str, JsonValue], but: Collection[str] = ()) -> bool:
     if any(value[name] is True for name in value if name.casefold() in _FLAGS):
         return False
     known = _ENVELOPE | {"id"} if "jsonrpc" in value else _ENVELOPE
-    return any(_is_data(member) for name, member in value.items() if name.casefold() not in known and name not in but)
-
-
-def _is_data(member: JsonValue) -> bool:
-    return member is False or member not in (None, "", 0, [], {})
+    members = [member for name, member in value.items() if name.casefold() not in known and name not in but]
+    return any(member is False or member not in (None, "", 0, [], {}) for member in members)
 
 
 def _reports_success(key: str, member: JsonValue) -> bool:
@@ -121,7 +118,6 @@ def _reports_success(key: str, member: JsonValue) -> bool:
 
 
 def _says_something(member: JsonValue) -> bool:
-    """Whether an error is given in words."""
     if isinstance(member, str):
         bare = member.strip(" \t\r\n.!-()[]\"'")
         return bool(_WORD.search(bare)) and not _EMPTY.fullmatch(bare) and not _DENIAL.fullmatch(bare)

@@ -13,7 +13,7 @@ from service.core.results.failures.json_failures import find_in_object, has_data
 from service.core.results.failures.patterns import ErrorPattern, read_patterns
 from service.core.results.failures.text_failures import find_in_text
 from service.core.results.structure import BODIES, ResultBody, build_passage_pointer, iter_bodies, read_text
-from service.core.trace import Step, ToolDef, ToolFailure, ToolResult, Trace
+from service.core.trace import Step, ToolDef, ToolFailure, Trace
 
 
 def mark_failures(trace: Trace, patterns: Sequence[ErrorPattern] = ()) -> Trace:
@@ -22,10 +22,7 @@ def mark_failures(trace: Trace, patterns: Sequence[ErrorPattern] = ()) -> Trace:
     Patterns take precedence over what a result looks like: first the rubric's, then the tool's own. Where no result reports an
     error, return the trace itself.
     """
-    for step in trace.steps:
-        if step.result is not None:
-            break
-    else:
+    if all(step.result is None for step in trace.steps):
         return trace
     find_tool = trace.index_tools()
     marked = [_mark_step(step, find_tool(step), patterns) for step in trace.steps]
@@ -54,7 +51,7 @@ def find_failure(content: JsonValue, tool: ToolDef | None = None) -> ToolFailure
     """
     name = tool.name if tool is not None else ""
     found = [*_iter_failures(content, name), *_find_empty(content, tool)]
-    if _is_reporter(name):
+    if any(part.casefold() in _REPORTERS for part in _NAME_PART.findall(name)):
         found = [one if is_flagged(one) else replace(one, certain=False) for one in found]
     return next((one for one in found if one.certain), found[0] if found else None)
 
@@ -70,12 +67,10 @@ def _mark_step(step: Step, tool: ToolDef | None, patterns: Sequence[ErrorPattern
     reason = "a pattern of the rubric or the tool names it an error"
     by_pattern = ToolFailure(True, reason, pattern.pointer or "") if pattern else None
     failure = by_pattern or find_failure(result.content, tool or ToolDef(step.call.name))
-    return step if failure is None else replace(step, result=_mark_result(result, failure, step.index))
-
-
-def _mark_result(result: ToolResult, failure: ToolFailure, index: int) -> ToolResult:
-    placed = replace(failure, path=f"/steps/{index}/result/content{failure.path}")
-    return replace(result, is_error=failure.certain, failure=placed)
+    if failure is None:
+        return step
+    placed = replace(failure, path=f"/steps/{step.index}/result/content{failure.path}")
+    return replace(step, result=replace(result, is_error=failure.certain, failure=placed))
 
 
 _REPORTERS = frozenset({
@@ -84,10 +79,6 @@ _REPORTERS = frozenset({
     "tracebacks", "log", "logs", "debug",
 })  # fmt: skip
 _NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-
-
-def _is_reporter(name: str) -> bool:
-    return any(part.casefold() in _REPORTERS for part in _NAME_PART.findall(name))
 
 
 def _iter_failures(content: JsonValue, tool: str) -> Iterator[ToolFailure]:
@@ -122,8 +113,7 @@ def _find_empty(content: JsonValue, tool: ToolDef | None) -> Iterator[ToolFailur
         return
     kinds = schema.get("type")
     kinds = kinds if isinstance(kinds, list) else [kinds]
-    promised = (
-        bool(schema.get("required")) if content == {} else not {None, "null"} & {str(k) if k else None for k in kinds}
-    )
+    nullable = not {None, "null"}.isdisjoint(str(kind) if kind else None for kind in kinds)
+    promised = bool(schema.get("required")) if content == {} else not nullable
     if promised and not (content == "" and "string" in kinds):
         yield ToolFailure(False, "the result is empty, and the tool's output schema promises a value", "")

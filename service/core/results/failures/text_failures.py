@@ -54,20 +54,15 @@ def find_in_text(text: str, pointer: str, *, tool: str = "") -> ToolFailure | No
         return ToolFailure(True, f"the result is an HTTP status, {code}", pointer)
     if _is_traceback(bare):
         return ToolFailure(True, "the result is a traceback", pointer)
-    if _has_framework_words(bare, tool):
+    mcp, langgraph = _MCP.match(bare), bare.startswith(_LANGGRAPH[0]) and bare.endswith(_LANGGRAPH[1])
+    raised = mcp[1] == tool if mcp else langgraph or bare.startswith(_AGENTS_SDK)
+    if raised:
         return ToolFailure(True, "the result says that the tool raised an error", pointer)
     if _LIKELY.match(head) or _STATUS_LINE.match(head):
         return ToolFailure(False, "the result begins as an error does", pointer)
     if _TRACE.search(head):
         return ToolFailure(False, "the result has a traceback", pointer)
     return None
-
-
-def _has_framework_words(text: str, tool: str) -> bool:
-    mcp = _MCP.match(text)
-    if mcp is not None:
-        return mcp[1] == tool
-    return text.startswith(_AGENTS_SDK) or (text.startswith(_LANGGRAPH[0]) and text.endswith(_LANGGRAPH[1]))
 
 
 def _find_status(text: str) -> int | None:
