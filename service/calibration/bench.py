@@ -146,7 +146,9 @@ def build_bench(
         kept = [item for item in items if item.key in tested]
         values = {raw: calibrator.apply(raw) for raw in {tested[item.key][0] for item in kept}}
         pairs = [(item, tested[item.key][0]) for item in kept]
-        verdicts = [HeldOutItem(x.id, x.group, x.passes, at, values[at], values[at] >= threshold) for x, at in pairs]
+        verdicts = [
+            HeldOutItem(one.id, one.group, one.passes, at, values[at], values[at] >= threshold) for one, at in pairs
+        ]
         promises = find_guarantees(verdicts, options.shares)
         return FittedMap(calibrator, threshold, choose_band(calibrated, threshold), promises)
 

@@ -73,7 +73,9 @@ class JudgeComparison:
 
 def read_report_sides(report: CalibrationReport) -> tuple[JudgeSide, ...]:
     """Read the judges and juries of a run, with the calibrated values of its held-out items."""
-    return tuple([JudgeSide(x.name, x.criterion, {item.id: item for item in x.items}) for x in report.all_judges])
+    return tuple(
+        [JudgeSide(one.name, one.criterion, {item.id: item for item in one.items}) for one in report.all_judges]
+    )
 
 
 def read_prediction_sides(labels: LabelledSet, predictions: Iterable[Prediction]) -> tuple[JudgeSide, ...]:

@@ -89,7 +89,7 @@ def compute_judge_figures(rows: Sequence[HeldOutItem], resampling: Resampling) -
     groups = [row.group for row in rows]
     measures = measure_statistics(_build_statistics(rows), groups, resampling)
     if any(one.low is not None and one.low == one.high for one in measures.values()):
-        more = [HeldOutItem("", "", x, 0.0, float(not x), not x, rows[0].stratum) for x in (True, False)]
+        more = [HeldOutItem("", "", one, 0.0, float(not one), not one, rows[0].stratum) for one in (True, False)]
         unseen = [_weigh_unseen([row for row in rows if row.label == one.label]) for one in more]
         at_worst = _build_statistics([*rows, *more])(np.array([*[1.0] * len(rows), *unseen]))
         measures = {name: _ensure_width(one, at_worst[name]) for name, one in measures.items()}

@@ -108,7 +108,7 @@ def measure_agreement(cases: Iterable[LabelledCase]) -> Figures | None:
     """Measure how far annotators agree on items that two or more have labelled; None where there are none."""
     items: list[LabelledItem] = []
     for case in cases:
-        labels = tuple([AnnotatorLabel(annotator=x.annotator, label=x.label == "pass") for x in case.opinions])
+        labels = tuple([AnnotatorLabel(annotator=one.annotator, label=one.label == "pass") for one in case.opinions])
         if labels:
             items.append(LabelledItem(id=case.item, criterion=case.criterion, group=case.item, labels=labels))
     return compute_human_figures(items, Resampling())

@@ -250,7 +250,9 @@ COLUMN_NAMES = frozenset([*_SHOWN, *[name for names in _COLUMNS.values() for nam
 
 
 def _read_row(row: Row) -> Iterator[Opinion]:
-    cells = {name: next((row[x] for x in names if row.get(x) is not None), None) for name, names in _COLUMNS.items()}
+    cells = {
+        name: next((row[one] for one in names if row.get(one) is not None), None) for name, names in _COLUMNS.items()
+    }
     item, name, note, group = (str(cells[one] or "") for one in ("item", "name", "note", "group"))
     who, shown = str(cells["annotator"] or "unnamed"), {"trace": row} if "messages" in row else row
     yield Opinion(item, name, who, cells["value"], note=note, group=group, shown=shown)

@@ -72,7 +72,9 @@ def build_sandbox_request(trace: Trace, steps: Iterable[Step]) -> dict[str, Json
 
     The ids are our own: a model's may be missing or repeated.
     """
-    calls = [{"id": _build_id(x), "name": x.call.name, "arguments": dict(x.call.arguments or {})} for x in steps]
+    calls = [
+        {"id": _build_id(one), "name": one.call.name, "arguments": dict(one.call.arguments or {})} for one in steps
+    ]
     return {"initial": trace.state.initial if trace.state else None, "calls": cast("JsonValue", calls)}
 
 

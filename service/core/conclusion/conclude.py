@@ -292,7 +292,9 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
 
 @lru_cache(maxsize=1024)
 def _build_stage_scores(stages: tuple[tuple[Stage, Fold], ...]) -> tuple[StageScore, ...]:
-    scores = [StageScore(name, x.verdict, x.score, x.coverage, x.score_range, x.full_range) for name, x in stages]
+    scores = [
+        StageScore(name, one.verdict, one.score, one.coverage, one.score_range, one.full_range) for name, one in stages
+    ]
     return tuple(map(cache_json, scores))
 
 

@@ -144,9 +144,14 @@ class ArgumentsGate(Check):
 
     def _build_outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | PartialOutcome:
         issues = agreement.issues
-        opened = tuple([x.build_open_value(x.match, step) for x in issues if isinstance(x.match, OpenComparison)])
+        opened = tuple(
+            [one.build_open_value(one.match, step) for one in issues if isinstance(one.match, OpenComparison)]
+        )
         decided = Agreement(agreement.matched, [one for one in issues if isinstance(one.match, Match)])
-        value, findings = self._compute_value(pattern, decided), tuple([x.build_finding(step) for x in decided.issues])
+        value, findings = (
+            self._compute_value(pattern, decided),
+            tuple([one.build_finding(step) for one in decided.issues]),
+        )
         passed = not any(isinstance(one.match, Match) and not one.match.passed for one in decided.issues)
         if not opened or self._has_forbidden(pattern, decided):
             return Scored(value, passed, findings)
