@@ -148,10 +148,8 @@ class ArgumentsGate(Check):
             [one.build_open_value(one.match, step) for one in issues if isinstance(one.match, OpenComparison)]
         )
         decided = Agreement(agreement.matched, [one for one in issues if isinstance(one.match, Match)])
-        value, findings = (
-            self._compute_value(pattern, decided),
-            tuple([one.build_finding(step) for one in decided.issues]),
-        )
+        value = self._compute_value(pattern, decided)
+        findings = tuple([one.build_finding(step) for one in decided.issues])
         passed = not any(isinstance(one.match, Match) and not one.match.passed for one in decided.issues)
         if not opened or self._has_forbidden(pattern, decided):
             return Scored(value, passed, findings)
