@@ -14,7 +14,7 @@ from service.core.grounding.nearest import list_nearest
 from service.core.grounding.origins import Grounded
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.values import find_values
-from service.core.grounding.steps import Derivation, Surroundings, find_derivation
+from service.core.grounding.steps import Derivation, Scene, Surroundings, find_derivation
 
 
 class Placed(NamedTuple):
@@ -30,8 +30,10 @@ _GENERAL = {
     "": frozenset({0.0, 1.0, 2.0, 3.0, 7.0, 12.0, 24.0, 60.0, 100.0, 365.0, 1_000.0}),
     "time": frozenset({1.0, 60.0, 3_600.0, 86_400.0, 604_800.0, 2_629_746.0, 31_536_000.0, 31_556_952.0}),
     "share": frozenset({0.0, 0.5, 1.0}),
+    "money": frozenset({0.0}),
+    "temperature": frozenset({0.0, 100.0}),
 }
-"""By dimension, numbers that everybody knows: of hours, days, months, a whole."""
+"""By dimension, numbers that everybody knows: of hours, days, months, a whole, nothing, water."""
 MAX_JOINED = 8
 """The most pieces of which a code may be written."""
 
@@ -50,7 +52,7 @@ def ground_text(
     held: list[tuple[Mention, Sequence[Fact]]] = [*named]
     rest: list[Mention] = []
     for mention in mentions:
-        near = next((near for one in mention.readings if (near := known.find(one))), None)
+        near = _find_held(mention, known)
         if near is None and (at := bisect_right(starts, mention.start)) and mention.end <= named[at - 1][0].end:
             near = named[at - 1][1]
         if near:
@@ -64,11 +66,18 @@ def ground_text(
     return sorted(result, key=lambda one: one.mention.start)
 
 
+def _find_held(mention: Mention, known: KnownFacts) -> Sequence[Fact] | None:
+    """Find what holds a value; as an unlikely reading of it only where it stands there as it is."""
+    likeliest, *others = mention.readings
+    exact = (near for one in others if (near := known.find(one)) and near[0].how not in ("unit", "rounded"))
+    return known.find(likeliest) or next(exact, None)
+
+
 def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: KnownFacts, deriver: Deriver) -> Placed:
     """Say of a value that nothing holds where it comes from."""
-    steps, records = around.look_around(mention) if not deriver.exhausted else ([], ())
-    deriver.spend(len(steps))
-    origin, place = _derive(mention, steps, deriver), (mention.start, mention.end)
+    scene = around.look_around(mention) if not deriver.exhausted else Scene([], ())
+    deriver.spend(len(scene.steps))
+    origin, place = _derive(mention, scene.steps, deriver), (mention.start, mention.end)
     if origin is not None and not origin.by_chance:
         found = Grounded(mention.text, pointer, "derived", origin.sources, origin.how, (), *place)
     elif mention.ordinal or _is_general(mention):
@@ -76,7 +85,7 @@ def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: Kn
     elif known.full or deriver.exhausted:
         found = Grounded(mention.text, pointer, "not_looked_for", (), None, (), *place)
     else:
-        nearest = list_nearest(mention, records, steps, known, deriver)
+        nearest = list_nearest(mention, scene, known, deriver)
         found = Grounded(mention.text, pointer, "nowhere", (), None, nearest, *place)
     return Placed(mention, found, may_be_derived=origin is not None)
 
@@ -90,9 +99,10 @@ def _build_found(mention: Mention, pointer: str, near: Sequence[Fact]) -> Ground
 
 def _derive(mention: Mention, steps: Sequence[Derivation], deriver: Deriver) -> Derivation | None:
     """Return the step that leads to a value, from what stands around it or from one column or record."""
-    found = find_derivation(mention.readings, steps)
+    readings = [one for one in mention.readings if one.kind == mention.kind]
+    found = find_derivation(readings, steps)
     if found is None or found.by_chance:
-        return next(filter(None, map(deriver.derive, mention.readings)), found)
+        return next(filter(None, map(deriver.derive, readings)), found)
     return found
 
 

@@ -147,9 +147,11 @@ class _Scanner:
             return []
         in_hours = match["sep"] in ("h", " h ")
         time = moments.read_clock(match)
-        if time is None or (in_hours and _MINUTES.match(self._text, match.end())):
+        if (time is None and (match["tail"] or match["sep"] != ":")) or (
+            in_hours and _MINUTES.match(self._text, match.end())
+        ):
             return []
-        readings = [Reading("time", time)]
+        readings = [Reading("time", time)] if time is not None else []
         if match["sep"] in (":", "h", " h ") and not match["tail"]:
             hours, minutes = float(match["h"]), float(match["m"])
             seconds = hours * 3_600 + minutes * 60 + float(match["s"] or 0)
@@ -228,13 +230,17 @@ def _join(text: str, mentions: Iterator[Mention]) -> list[Mention]:
     return found
 
 
+_PARTS = {("time", 3_600.0, 2): 60.0, ("mass", 1_000.0, 3): 1.0, ("length", 1.0, 2): 0.01}
+"""What a bare number of so many digits counts after a unit: `2 h 15`, `2 kg 350`, `1 m 83`."""
+
+
 def _join_parts(one: Reading, other: Reading) -> Reading | None:
     """Add up two numbers that are parts of one amount, such as hours and minutes: the second is less than one of the first."""
     if not one.written or one.dimension in ("", "share", "temperature", "rate") or one.kind != other.kind:
         return None
     size, unit, is_money = other.number, one.factor, one.dimension == "money"
-    if not other.dimension and unit == 3_600:  # `2 h 15`
-        size *= 60
+    if not other.dimension and (part := _PARTS.get((one.dimension, unit, len(f"{size:.0f}")))):
+        size *= part
     elif one.dimension != other.dimension or other.currency not in ("", one.currency):
         return None
     if not 0 < size < (1 if is_money else unit) or (is_money and one.number < 1):
