@@ -22,11 +22,10 @@ from service.core.grounding.fields import (
 from service.core.grounding.history import LEADING_ZEROS, STRONG, History, SpokenText
 from service.core.grounding.origins import Grounded, Origin
 from service.core.grounding.reading.languages import list_words
-from service.core.grounding.reading.mentions import Reading, normalize_code
+from service.core.grounding.reading.mentions import Reading, list_digits, normalize_code
 from service.core.grounding.reading.moments import read_iso_day
 from service.core.grounding.reading.units import Unit, get_minor_factor
 from service.core.grounding.reading.values import find_values
-from service.core.grounding.slips import list_digits
 from service.core.grounding.steps import Derivation, build_scene, find_derivation
 from service.core.json.values import equals, format_value
 from service.core.json.walk import Leaf, list_leaves

@@ -11,10 +11,9 @@ from service.core.grounding.derive import Deriver
 from service.core.grounding.fields import split_name
 from service.core.grounding.known import LOOSE, KnownFacts
 from service.core.grounding.origins import Nearest
-from service.core.grounding.reading.mentions import Kind, Mention, Reading
+from service.core.grounding.reading.mentions import Kind, Mention, Reading, is_slip, list_digits
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 from service.core.grounding.reading.units import UNITS
-from service.core.grounding.slips import is_slip, list_digits
 from service.core.grounding.steps import POSITION, Amount, Derivation, Scene, iter_steps
 
 MAX_NEAREST, MAX_MADE = 3, 2
