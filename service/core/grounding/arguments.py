@@ -83,12 +83,7 @@ class CallParameter(NamedTuple):
 
 
 def find_parameter(tool: ToolDef | None, keys: tuple[str, ...]) -> CallParameter:
-    """Find the parameter that a path of names leads to. References are not followed: what they hide is unknown.
-
-    >>> tool = ToolDef("t", parameters={"properties": {"a": {"items": {"properties": {"b": {"enum": [1]}}}}}})
-    >>> find_parameter(tool, ("a", "b")).gives(1), find_parameter(tool, ("c",)).schema
-    ('enum', {})
-    """
+    """Find the parameter that a path of names leads to. References are not followed: what they hide is unknown."""
     here: JsonValue = cast("JsonValue", tool.parameters) if tool is not None else None
     for key in keys[:_MAX_DEPTH]:
         properties = _find_items(here).get("properties")
@@ -324,14 +319,7 @@ class _Argument:
 
 
 def is_identifier(value: str, parameter: CallParameter, tool_name: str) -> bool:
-    """Whether a text is an identifier that must come from somewhere, judging by its form and its parameter's name.
-
-    >>> (
-    ...     is_identifier("HAT069", CallParameter("flight_number", {}), "f"),
-    ...     is_identifier("JFK", CallParameter("origin", {}), "f"),
-    ... )
-    (True, False)
-    """
+    """Whether a text is an identifier that must come from somewhere, judging by its form and its parameter's name."""
     words = parameter.words
     if not _WHOLE.fullmatch(value) or parameter.is_closed or _SELF_MADE & set(words):
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from service.core.grounding.derive import Deriver
@@ -14,7 +15,7 @@ from service.core.grounding.nearest import list_nearest
 from service.core.grounding.origins import Grounded
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.values import find_values
-from service.core.grounding.steps import Derivation, Scene, Surroundings, find_derivation
+from service.core.grounding.steps import Scene, Surroundings, find_derivation
 
 
 class Placed(NamedTuple):
@@ -53,7 +54,7 @@ def ground_text(
     rest: list[Mention] = []
     for mention in mentions:
         near = _find_held(mention, known)
-        if near is None and (at := bisect_right(starts, mention.start)) and mention.end <= named[at - 1][0].end:
+        if not near and (at := bisect_right(starts, mention.start)) and mention.end <= named[at - 1][0].end:
             near = named[at - 1][1]
         if near:
             held.append((mention, near))
@@ -66,49 +67,39 @@ def ground_text(
     return sorted(result, key=lambda one: one.mention.start)
 
 
-def _find_held(mention: Mention, known: KnownFacts) -> Sequence[Fact] | None:
+def _find_held(mention: Mention, known: KnownFacts) -> Sequence[Fact]:
     """Find what holds a value; as an unlikely reading of it only where it stands there as it is."""
     likeliest, *others = mention.readings
     exact = (near for one in others if (near := known.find(one)) and near[0].how not in ("unit", "rounded"))
-    return known.find(likeliest) or next(exact, None)
+    return known.find(likeliest) or next(exact, ())
 
 
 def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: KnownFacts, deriver: Deriver) -> Placed:
     """Say of a value that nothing holds where it comes from."""
     scene = around.look_around(mention) if not deriver.exhausted else Scene([], ())
     deriver.spend(len(scene.steps))
-    origin, place = _derive(mention, scene.steps, deriver), (mention.start, mention.end)
-    if origin is not None and not origin.by_chance:
-        found = Grounded(mention.text, pointer, "derived", origin.sources, origin.how, (), *place)
-    elif mention.ordinal or _is_general(mention):
-        found = Grounded(mention.text, pointer, "general", (), None, (), *place)
+    likeliest, found = mention.readings[0], Grounded(mention.text, pointer, "nowhere", (), None, (), *mention[1:3])
+    readings = [one for one in mention.readings if one.kind == likeliest.kind]
+    step = find_derivation(readings, scene.steps)
+    if step is None or step.by_chance:
+        step = next(filter(None, map(deriver.derive, readings)), step)
+    if step is not None and not step.by_chance:
+        found = replace(found, origin="derived", sources=step.sources, how=step.how)
+    elif mention.ordinal or (
+        likeliest.kind == "number" and abs(likeliest.number) in _GENERAL.get(likeliest.dimension, ())
+    ):
+        found = replace(found, origin="general")
     elif known.full or deriver.exhausted:
-        found = Grounded(mention.text, pointer, "not_looked_for", (), None, (), *place)
+        found = replace(found, origin="not_looked_for")
     else:
-        nearest = list_nearest(mention, scene, known, deriver)
-        found = Grounded(mention.text, pointer, "nowhere", (), None, nearest, *place)
-    return Placed(mention, found, may_be_derived=origin is not None)
+        found = replace(found, nearest=list_nearest(mention, scene, known, deriver))
+    return Placed(mention, found, may_be_derived=step is not None)
 
 
 def _build_found(mention: Mention, pointer: str, near: Sequence[Fact]) -> Grounded:
-    held = near[0].source in ("result", "error")
-    how = near[0].how if near[0].how != "same" else None
+    origin, how = "found" if near[0].source in ("result", "error") else "given", near[0].how
     sources = tuple(dict.fromkeys([one.pointer for one in near]))
-    return Grounded(mention.text, pointer, "found" if held else "given", sources, how, (), mention.start, mention.end)
-
-
-def _derive(mention: Mention, steps: Sequence[Derivation], deriver: Deriver) -> Derivation | None:
-    """Return the step that leads to a value, from what stands around it or from one column or record."""
-    readings = [one for one in mention.readings if one.kind == mention.kind]
-    found = find_derivation(readings, steps)
-    if found is None or found.by_chance:
-        return next(filter(None, map(deriver.derive, readings)), found)
-    return found
-
-
-def _is_general(mention: Mention) -> bool:
-    reading = mention.readings[0]
-    return reading.kind == "number" and abs(reading.number) in _GENERAL.get(reading.dimension, ())
+    return Grounded(mention.text, pointer, origin, sources, how if how != "same" else None, (), *mention[1:3])
 
 
 def _join_codes(text: str, mentions: list[Mention], known: KnownFacts) -> list[Mention]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -22,13 +21,11 @@ from service.core.grounding.history import History
 from service.core.grounding.origins import Grounded
 from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.store import MAX_FACTS
-from service.core.json.walk import list_leaves
 from service.core.results.structure import has_media, read_text
 from service.core.trace import Step
 
 MAX_MENTIONS_OF_ALL = 10_000
 """Once a trace's texts have had more values than this looked up, the remaining texts are not looked at."""
-_MAX_LEAVES = 1_000
 
 
 class GroundedText(NamedTuple):
@@ -81,8 +78,7 @@ def ground_texts(history: History) -> list[GroundedText]:
             findings += [*find_scale_slips(placed, known), *find_slips(placed, known)]
         kept = _keep_first(findings)
         values = tuple([_mark(one, kept) for one in placed])
-        empty = _find_empty(steps) if any(value.origin == "nowhere" for value in values) else ""
-        found.append(GroundedText(n, message.turn, values, kept, unread=unread or empty, missing=missing))
+        found.append(GroundedText(n, message.turn, values, kept, unread=unread, missing=missing))
     return found
 
 
@@ -92,15 +88,6 @@ def _is_readable(step: Step, history: History) -> bool:
         return True
     rests = [read_text(body.text).beside_exact.strip() for body in history.list_bodies(step)]
     return not has_media(step.result.content) and not any(rest[:1] in ("{", "[") and rest[1:] for rest in rests)
-
-
-def _find_empty(steps: Sequence[Step]) -> str:
-    """Return the pointer of the first result where all are empty; else ""."""
-    returned = [(step.index, step.result.content) for step in steps if step.result is not None]
-    leaves = [leaf.value for _, content in returned for leaf in list_leaves(content, limit=_MAX_LEAVES)]
-    if any(re.search(r"[^\W_]", value) if isinstance(value, str) else value is not None for value in leaves):
-        return ""
-    return next((f"/steps/{n}/result/content" for n, _ in returned), "")
 
 
 def _keep_first(findings: Sequence[TextFinding]) -> tuple[TextFinding, ...]:
