@@ -6,13 +6,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from service.core.grounding.derive import Deriver
 from service.core.grounding.facts import Fact, split_plain
 from service.core.grounding.known import KnownFacts
 from service.core.grounding.nearest import list_nearest
 from service.core.grounding.origins import Grounded
+from service.core.grounding.reading.languages import DATA, Words
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.values import find_values
 from service.core.grounding.steps import Scene, Surroundings, find_derivation
@@ -28,13 +29,9 @@ class Placed(NamedTuple):
 
 
 _GENERAL = {
-    "": frozenset({0.0, 1.0, 2.0, 3.0, 7.0, 12.0, 24.0, 60.0, 100.0, 365.0, 1_000.0}),
-    "time": frozenset({1.0, 60.0, 3_600.0, 86_400.0, 604_800.0, 2_629_746.0, 31_536_000.0, 31_556_952.0}),
-    "share": frozenset({0.0, 0.5, 1.0}),
-    "money": frozenset({0.0}),
-    "temperature": frozenset({0.0, 100.0}),
+    dimension: frozenset(map(float, each.split())) for dimension, each in cast("Words", DATA["general"]).items()
 }
-"""By dimension, numbers that everybody knows: of hours, days, months, a whole, nothing, water."""
+"""By dimension, numbers that everybody knows."""
 MAX_JOINED = 8
 """The most pieces of which a code may be written."""
 
@@ -86,7 +83,7 @@ def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: Kn
     if step is not None and not step.by_chance:
         found = replace(found, origin="derived", sources=step.sources, how=step.how)
     elif mention.ordinal or (
-        likeliest.kind == "number" and abs(likeliest.number) in _GENERAL.get(likeliest.dimension, ())
+        likeliest.kind == "number" and abs(likeliest.number) in _GENERAL.get(likeliest.dimension or "number", ())
     ):
         found = replace(found, origin="general")
     elif known.full or deriver.exhausted:
