@@ -190,7 +190,7 @@ class Deriver:
         near = abs(target - whole * DAY_S) <= max(spread, 1) and len(days) <= _MAX_COLUMNS
         for n in filter(None, (whole, whole - 1, whole + 1)) if near else ():
             for one, pointer in sorted(days.items()):
-                if one + n in days:
+                if POSITION.sub("/*", pointer) != POSITION.sub("/*", days.get(one + n, pointer)):
                     return Derivation("days between", (pointer, days[one + n]))
         seconds = {cast("Time", fact.reading.value).seconds: fact.pointer for fact in times}
         for one, pointer in seconds.items() if 1 <= target < DAY_S and len(times) <= _MAX_COLUMNS else ():
