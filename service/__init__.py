@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from service.asking.own_judges import judge
     from service.cli.on_ray import ScoreBatches, share_limits
     from service.client.client import Client
-    from service.client.failures import ForeignError, RefusedError, Retries, UnreachableError
+    from service.client.connection import ForeignError, RefusedError, Retries, UnreachableError
     from service.core.conclusion.conclude import conclude
     from service.core.judging.own_answers import Answer, Evidence
     from service.core.outcome import Finding, Scored, Skipped
@@ -44,19 +44,19 @@ _HOMES = {
     "Engine": "service.engine",
     "Evidence": "service.core.judging.own_answers",
     "Finding": "service.core.outcome",
-    "ForeignError": "service.client.failures",
+    "ForeignError": "service.client.connection",
     "InputError": "service.errors",
     "Plan": "service.core.plan",
-    "RefusedError": "service.client.failures",
+    "RefusedError": "service.client.connection",
     "Registry": "service.registry",
     "Report": "service.core.report",
-    "Retries": "service.client.failures",
+    "Retries": "service.client.connection",
     "ScoreBatches": "service.cli.on_ray",
     "ScoreRequest": "service.reading.request",
     "Scored": "service.core.outcome",
     "Skipped": "service.core.outcome",
     "TraceFailure": "service.testing.checks",
-    "UnreachableError": "service.client.failures",
+    "UnreachableError": "service.client.connection",
     "ask": "service.own_checks",
     "assert_passes": "service.testing.checks",
     "check": "service.own_checks",

@@ -89,7 +89,7 @@ def redis_url() -> str:
 
     url = os.environ.get("CALLGRADE_TEST_REDIS", "redis://127.0.0.1:6379")
     try:
-        with Redis.from_url(url, socket_connect_timeout=1, socket_timeout=1) as client:
+        with Redis.from_url(url, socket_connect_timeout=10, socket_timeout=10) as client:
             client.ping()
     except RedisError as error:
         pytest.skip(f"no Redis for tests ({type(error).__name__}); CALLGRADE_TEST_REDIS names one")
@@ -118,7 +118,7 @@ def _new_postgres() -> Generator[str]:
     server = os.environ.get("CALLGRADE_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432")
     name = f"callgrade_test_{token_hex(6)}"  # its own for every run and worker
     try:
-        connection = psycopg.connect(server, dbname="postgres", connect_timeout=2, autocommit=True)
+        connection = psycopg.connect(server, dbname="postgres", connect_timeout=10, autocommit=True)
     except psycopg.OperationalError as error:
         pytest.skip(f"no PostgreSQL for tests ({type(error).__name__}); CALLGRADE_TEST_POSTGRES names one")
     with connection:

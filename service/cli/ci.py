@@ -19,7 +19,7 @@ from service.core.report import Report
 from service.reporting import statements
 from service.reporting.document import Section, Table, load_template, render_markdown
 from service.reporting.escaping import escape_unprintable
-from service.reporting.regression import RegressionGate
+from service.reporting.regression import RegressionGate, may_be_undecided
 
 # JUnit.
 
@@ -134,8 +134,9 @@ def write_step_summary(text: str) -> None:
 class GitHub:
     """Writes annotations to standard output as results come, and the reports themselves to `reports`, a line each."""
 
-    def __init__(self, reports: BinaryIO | None, tally: Tally) -> None:
+    def __init__(self, reports: BinaryIO | None, tally: Tally, *, allow_undecided: bool = False) -> None:
         self._reports = None if reports is None else JsonReports(reports, lines=True)
+        self._allow_undecided = allow_undecided
         self._tally = tally
         self._counts: Counter[Level] = Counter()
         self._rows: list[tuple[str, ...]] = []
@@ -147,6 +148,8 @@ class GitHub:
         level = LEVELS.get("error" if isinstance(result, Refusal) else result.report.verdict)
         if level is None:
             return
+        if self._allow_undecided and not isinstance(result, Refusal) and may_be_undecided(result.report):
+            level = "notice"
         if len(self._rows) < MAX_ROWS:
             self._rows.append(build_result_row(result))
         if self._counts[level] < MAX_ANNOTATIONS:

@@ -12,8 +12,8 @@ from service.cli.exits import ExitCode, describe_absence
 from service.cli.options import writing
 from service.cli.progress import ProgressLine, describe_judging
 from service.cli.screen import pluralize, print_table, say
-from service.client.failures import ForeignError
-from service.client.jobs import AnyJob, BatchClient, CalibrationClient, Kind
+from service.client.client import AnyJob, BatchClient, CalibrationClient, Kind
+from service.client.connection import ForeignError
 from service.core.money import Cost, format_usd
 from service.errors import CallgradeError, JudgeDownError
 from service.jobs.pauses import read_pause

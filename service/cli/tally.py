@@ -16,8 +16,7 @@ from service.core.money import NOTHING, Cost
 from service.core.report import Report
 from service.core.scores import Range, Verdict
 from service.errors import SETUP_CAUSES, FaultCause
-from service.reporting.breakdown import OutcomeKind, build_breakdown
-from service.reporting.breaks import describe_stages
+from service.reporting.breaks import OutcomeKind, build_breakdown, describe_stages
 from service.reporting.comparison import TRIAL
 from service.reporting.numbers import render_number
 from service.reporting.regression import is_unforgiven

@@ -20,9 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.stats.intervals import CONFIDENCE
+from service.stats.intervals import CONFIDENCE, find_t_quantile
 from service.stats.rates import InferredRate
-from service.stats.student import find_t_quantile
 from service.stats.tallies import Floats
 
 Groups = Sequence[str | None]

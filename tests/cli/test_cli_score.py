@@ -180,3 +180,5 @@ def test_github_gets_annotations_a_summary_and_the_reports(
     summary = (tmp_path / "summary.md").read_text("utf-8")
     assert [text for text in ("a\\|b", "1 pass, 1 fail, 1 undecided") if text not in summary] == []
     assert len((tmp_path / "reports.ndjson").read_bytes().splitlines()) == 4
+    ran = run("score", "in.jsonl", "--format", "github", "--allow-undecided")
+    assert [line.split(" ")[0] for line in ran.lines] == ["::error", "::notice", "::error"]

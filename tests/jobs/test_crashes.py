@@ -57,7 +57,7 @@ def deaths_until_the_end(run: Service, batch: str) -> int:
     """Starts workers until the batch has ended; how many of them died."""
     for count in range(MOST_DEATHS + 1):
         worker = run.start(odd="poisoned")
-        until(lambda worker=worker: run.find(batch).ended or worker.poll() is not None, patience=120.0)
+        until(lambda worker=worker: run.find(batch).ended or worker.poll() is not None)
         if run.find(batch).ended:
             return count
         worker.wait()

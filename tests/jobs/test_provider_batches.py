@@ -67,9 +67,7 @@ def live_through(run: Service, endpoints: Endpoints, batch: str, kills: list[str
     endpoints.hook = strike
     for _ in kills:
         worker = run.start(odd="batched")
-        until(
-            lambda worker=worker: worker.poll() is not None, patience=90.0, told=lambda: f"{left} {run.log()[-3000:]}"
-        )
+        until(lambda worker=worker: worker.poll() is not None, told=lambda: f"{left} {run.log()[-3000:]}")
         take_over(run)
     endpoints.hook = lambda _: None
     run.start(odd="batched")
@@ -153,7 +151,7 @@ def test_what_a_batch_does_not_answer(own_postgres_url: str, tmp_path: Path) -> 
             endpoints.live.clear()
             before = len(endpoints.batches)
             batch = submit(run, 6, size=6, first=100 * place, **options)
-            run.until(lambda batch=batch, status=status: run.find(batch).status == status, patience=30.0)
+            run.until(lambda batch=batch, status=status: run.find(batch).status == status)
             submitted = sum(len(one.lines) for one in [*endpoints.batches.values()][before:])
             reports = [json.loads(row.line)["report"] for row in run.results(batch)]
             lowest = min([report["coverage"] for report in reports], default=1.0)
@@ -165,10 +163,10 @@ def test_a_cancelled_batch_is_cancelled_at_the_provider(store_url: str, tmp_path
     with running(tmp_path, endpoints, store_url) as run:
         run.start(odd="batched")
         batch = submit(run, 4, size=4)
-        run.until(lambda: "look:done" in endpoints.steps, patience=30.0)
+        run.until(lambda: "look:done" in endpoints.steps)
         run.batches.cancel("", batch)
-        run.until(lambda: all(one.cancelled for one in endpoints.batches.values()), patience=30.0)
-        run.until(lambda: run.find(batch).uncertain_usd > 0.0 and not run.find(batch).cost_usd, patience=30.0)
+        run.until(lambda: all(one.cancelled for one in endpoints.batches.values()))
+        run.until(lambda: run.find(batch).uncertain_usd > 0.0 and not run.find(batch).cost_usd)
         assert run.ended(batch).status == "cancelled"
         assert run.find(batch).questions == 4
 

@@ -64,7 +64,7 @@ def test_further_processes_of_a_worker_give_the_same_results_and_end_with_it(tmp
             more = find_children(worker.pid)
             assert len(more) == int(workers) - 1
             worker.kill()
-            until(lambda more=more: not any(map(runs, more)), patience=60.0)
+            until(lambda more=more: not any(map(runs, more)))
     assert found[0] == found[1]
 
 

@@ -19,7 +19,7 @@ from service.reporting.numbers import render_number
 from service.settings import Settings
 from service.store.database import Database
 from service.web.app import add_pages
-from service.web.wording import format_count, format_share
+from service.web.rendering import format_count, format_share
 from tests.api.asgi_caller import Answer
 from tests.web.site import NOBODY, TOKEN, Visitor, build_request, fill, list_links, strip_tags
 

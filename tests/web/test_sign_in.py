@@ -19,7 +19,7 @@ from service.store.access.audit import Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.web.app import add_pages
-from service.web.forms import MAX_FIELDS, parse_form
+from service.web.page import MAX_FIELDS, parse_form
 from tests.stores import open_new_store
 from tests.web.site import TOKEN, Visitor, build_request, fill
 

@@ -14,7 +14,7 @@ from service.api.contract import JobId, QueryModel
 from service.api.routes.batch_reading import MAX_ITEMS
 from service.api.store_access import JobStore
 from service.core.rubric import Stage
-from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
+from service.reporting.breaks import Breakdown, OutcomeKind, build_breakdown
 from service.store.database import Database
 from service.store.jobs.items import (
     FailureGroup,

@@ -17,7 +17,7 @@ from service.api.contract import JSON, build_router
 from service.api.routes.batch_items import ItemChoiceQuery, build_choice
 from service.api.store_access import StoreAccess
 from service.errors import BusyError, InputError
-from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
+from service.reporting.breaks import Breakdown, OutcomeKind, build_breakdown
 from service.store.jobs.items import FailureGroup
 from service.store.kept_scores import KeptScoreList, KeptScores
 from service.store.labelling.drafts import ScoreDraft

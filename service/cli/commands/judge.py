@@ -200,7 +200,7 @@ def _sum_up(answers: Sequence[CheckAnswer]) -> Iterator[tuple[str, str]]:
     cost = sum([Cost.of(usage.cost_usd) for usage in known], NOTHING)
     share = QUESTIONS_PER_1000 / len(known)
     hours = share * sum(one.seconds for one in valid) / 3_600
-    money = "price unknown" if cost.unpriced else str(Cost(cost.usd * share))
+    money = "price unknown" if cost.unpriced else f"{Cost(cost.usd * share)} for prompts and replies of this length"
     yield "1,000 traces", f"{QUESTIONS_PER_1000:,} questions, {hours:.1f} h one after the other, {money}"
     yield "", f"{share * counts[0] / 1e6:.1f} M tokens in, {share * counts[1] / 1e6:.1f} M out"
 

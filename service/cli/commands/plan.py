@@ -57,6 +57,7 @@ def main(
     if price:
         each = "" if cost.unpriced else f": {Cost(1_000 * cost.usd / max(1, traces))} for 1,000 such traces"
         out.print(f"at most {tokens:,} tokens of {inputs.settings.judge_model}, {cost}{each}")
+        out.print("Replies count as long as they may be; callgrade judge check measures how long they are.")
     if inputs.refused:
         print_line(f"not planned: {pluralize(len(inputs.refused), 'record')}")
     print_guesses(inputs.guessed, inputs.left_out)

@@ -93,7 +93,10 @@ def main(
             with _open_output(output) as stream:
                 fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
                 at_once = fills_terminal and inputs.asks_judges
-                sink = _build_sink(output_format, stream, tally, verbose=verbose, at_once=at_once, kept=output)
+                if output_format == "github":
+                    sink = GitHub(None if output is None else stream, tally, allow_undecided=allow_undecided)
+                else:
+                    sink = _build_sink(output_format, stream, tally, verbose=verbose, at_once=at_once)
                 line = ProgressLine("trace", quiet=quiet or (fills_terminal and not at_once))
                 _score_here(inputs, tally, refusals, sink, rejected, line, failed=failed, at_once=at_once)
         else:
@@ -155,14 +158,10 @@ def _open_output(output: Path | None) -> Generator[BinaryIO]:
 Sink = GitHub | JUnit | JsonReports | ResultTable
 
 
-def _build_sink(form: str, stream: BinaryIO, tally: Tally, *, verbose: bool, at_once: bool, kept: Path | None) -> Sink:
-    if form in ("json", "ndjson"):
-        return JsonReports(stream, lines=form == "ndjson")
-    if form == "junit":
-        return JUnit(stream)
-    if form == "github":
-        return GitHub(None if kept is None else stream, tally)
-    return ResultTable(stream, tally, verbose=verbose, lookahead=1 if at_once else LOOKAHEAD)
+def _build_sink(form: str, stream: BinaryIO, tally: Tally, *, verbose: bool, at_once: bool) -> Sink:
+    if form == "table":
+        return ResultTable(stream, tally, verbose=verbose, lookahead=1 if at_once else LOOKAHEAD)
+    return JUnit(stream) if form == "junit" else JsonReports(stream, lines=form == "ndjson")
 
 
 def _score_here(

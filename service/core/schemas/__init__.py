@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 
 import jsonschema_rs as rs
 from pydantic import JsonValue
@@ -17,10 +19,9 @@ from pydantic import JsonValue
 from service.core.json.values import name_type
 from service.core.json.walk import is_deeper_than
 from service.core.schemas.cost import BYTES_OF_A_LEVEL, ValidationCost, count_patterns, measure_size
-from service.core.schemas.dialects import DRAFTS, Dialect, choose_dialect
+from service.core.schemas.dialects import DRAFTS, REF_ALONE_DRAFTS, Dialect, choose_dialect
 from service.core.schemas.references import References
-from service.core.schemas.surface import OPAQUE, Surface, find_surface
-from service.core.schemas.tree import Node, SchemaProblem, is_node
+from service.core.schemas.tree import Node, SchemaProblem, is_node, iter_in_place
 from service.core.schemas.wording import (
     Violation,
     cut_message,
@@ -254,3 +255,74 @@ def _build_name_matcher(patterns: tuple[str, ...]) -> rs.Validator | None:
     schema: Node = {"patternProperties": dict.fromkeys(patterns, False)}
     options = _build_pattern_options(_PATTERN_SIZES[-1][0], patterns=len(patterns))
     return rs.Draft202012Validator(schema, pattern_options=options)
+
+
+_OPEN = ("additionalProperties", "unevaluatedProperties")
+_UNFOLLOWED = ("$dynamicRef", "$recursiveRef")
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """The top-level properties of a schema, with local references and combinators followed.
+
+    `properties`: every name declared in any branch; None where the schema declares none or may declare more elsewhere.
+    `required`: the names that every value must have. `defaults`: the `default` of each property that certainly applies.
+    `patterns`: the expressions of `patternProperties`. `silent`: the schema declares properties and says nothing about further
+    ones.
+    """
+
+    properties: frozenset[str] | None = None
+    required: frozenset[str] = frozenset()
+    defaults: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType(dict[str, JsonValue]()))
+    patterns: tuple[str, ...] = ()
+    silent: bool = False
+
+
+OPAQUE = Surface()
+
+
+def find_surface(references: References, dialect: Dialect) -> Surface:
+    """Collect the surface of a whole schema."""
+    possible = list(_iter_reached(references, dialect, certain=False))
+    certain = list(_iter_reached(references, dialect, certain=True))
+    declaring = [node["properties"] for node in possible if isinstance(node.get("properties"), dict)]
+    known = bool(declaring) and not any(key in node for node in possible for key in _UNFOLLOWED)
+    return Surface(
+        properties=frozenset(name for each in declaring if isinstance(each, dict) for name in each) if known else None,
+        required=frozenset(name for node in certain for name in _list_names(node.get("required"))),
+        defaults=MappingProxyType({name: value for node in reversed(certain) for name, value in _iter_defaults(node)}),
+        patterns=tuple(name for node in possible for name in _list_names(node.get("patternProperties"))),
+        silent=known and not any(key in node for node in possible for key in _OPEN),
+    )
+
+
+def _iter_reached(references: References, dialect: Dialect, *, certain: bool) -> Iterator[Node]:
+    """Yield the schema objects that look at the whole value; `certain`: only those that every value must satisfy."""
+    waiting, seen = [references.root], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        targets = references.find_targets(node)
+        if dialect in REF_ALONE_DRAFTS and targets:
+            waiting.extend(targets)
+            continue
+        yield node
+        waiting.extend(reversed([*targets, *(_list_all_of(node) if certain else iter_in_place(node))]))
+
+
+def _list_all_of(node: Node) -> list[Node]:
+    parts = node.get("allOf")
+    return [part for part in parts if is_node(part)] if isinstance(parts, list) else []
+
+
+def _list_names(value: JsonValue) -> list[str]:
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list | dict) else []
+
+
+def _iter_defaults(node: Node) -> Iterator[tuple[str, JsonValue]]:
+    declared = node.get("properties")
+    for name, each in declared.items() if isinstance(declared, dict) else ():
+        if is_node(each) and "default" in each:
+            yield name, each["default"]

@@ -120,6 +120,7 @@ class _Builder(NamedTuple):
         expected_state = None if self.scored.expectation is None else self.scored.expectation.state
         if trace is not None and (trace.state is not None or expected_state is not None):
             state = tuple(StateComparer(trace.state or State(), expected_state).list_rows())
+        scores = {one.stage: one.score for one in report.stages if is_measured(report, one)}
         return TraceView(
             name=escape_invisible(self.scored.name or report.trace_id or "trace"),
             prefix=self.prefix,
@@ -132,7 +133,12 @@ class _Builder(NamedTuple):
             more_problems=max(0, len(problems) - MAX_PROBLEMS),
             first_failing=first,
             open=list_open_views(report, parts),
-            stages=tuple(_list_stages(report)),
+            stages=tuple(
+                [
+                    StageView(one.stage, one.verdict, scores.get(one.stage), one.stage == report.first_failing_stage)
+                    for one in report.stages
+                ]
+            ),
             strip=strip,
             strip_left_out=len(report.steps) - len(strip),
             steps=len(report.steps),
@@ -343,12 +349,6 @@ def _list_loud(outcomes: Sequence[OutcomeView]) -> Sequence[OutcomeView]:
 def _find_sign(verdict: StepVerdict, error: str) -> Verdict:
     """Find the sign of a step: a call whose result is an error gets no tick, even if it was the right call."""
     return "warn" if error and verdict.verdict == "pass" else verdict.verdict
-
-
-def _list_stages(report: Report) -> Iterator[StageView]:
-    for one in report.stages:
-        score = one.score if is_measured(report, one) else None
-        yield StageView(one.stage, one.verdict, score, one.stage == report.first_failing_stage)
 
 
 def _describe_briefly(step: Step) -> str:

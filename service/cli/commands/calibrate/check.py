@@ -142,6 +142,8 @@ def _list_remarks(check: CheckReport) -> Iterator[str]:
         name = f"{one.judge} on {one.criterion}"
         if one.drifted:
             yield f"drift: {name}: {_describe_fall(one)}"
+        if (kappa := one.now["kappa"]) is not None and kappa <= 0:
+            yield f"{name}: agrees with these {pluralize(one.n, 'label')} no better than chance (kappa {kappa:.2f})"
         if others := [model for model in one.models if model != one.model]:
             answered = f"{', '.join(others)} answered"
             yield f"{name}: {answered}; no fit for {one.model} applies to it, and none records this check"
