@@ -130,8 +130,10 @@ def find_own_actions(text: str, tools: Sequence[ToolDef], steps: Sequence[Step])
             calls = [step for step in steps if step.call.name not in readers and list_actions(step.call.name) & actions]
             calls = calls or [step for step in steps if by_words and step.call.name in able]
             named = any(not words.isdisjoint(_list_objects(name)) for name in able)
-            state = _find_state(calls)
+            failed = [step.result.is_error for step in calls if step.result is not None]
+            state: State = "done" if not all(failed) else "failed" if len(failed) == len(calls) else "pending"
             said = text[start:end]
+            state = state if calls else "never_called"
             found.append(OwnAction(said, start, end, first, last, own, actions, able, tuple(calls), state, named))
         if len(found) == MAX_STATEMENTS:
             break
@@ -184,10 +186,3 @@ def _is_no_statement(text: str, first: int, start: int, end: int, last: int, lan
     if not _NOTHING_DONE.isdisjoint(_WORD.findall(text[end : end + 24].lower())[:2]):
         return True
     return text[first:last].rstrip().endswith("?") or len(_QUOTES.findall(text, 0, start)) % 2 == 1
-
-
-def _find_state(calls: Sequence[Step]) -> State:
-    if not calls:
-        return "never_called"
-    failed = [step.result.is_error for step in calls if step.result is not None]
-    return "done" if not all(failed) else "failed" if len(failed) == len(calls) else "pending"

@@ -50,7 +50,9 @@ def ground_text(
     held: list[tuple[Mention, Sequence[Fact]]] = [*named]
     rest: list[Mention] = []
     for mention in mentions:
-        near = _find_held(mention, known)
+        likeliest, *others = mention.readings
+        exact = (near for one in others if (near := known.find(one)) and near[0].how not in ("unit", "rounded"))
+        near: Sequence[Fact] = known.find(likeliest) or next(exact, ())
         if not near and (at := bisect_right(starts, mention.start)) and mention.end <= named[at - 1][0].end:
             near = named[at - 1][1]
         if near:
@@ -62,13 +64,6 @@ def ground_text(
         around = Surroundings(text, pointer, held, rest, known)
         result += [_ground_rest(mention, pointer, around, known, deriver) for mention in rest]
     return sorted(result, key=lambda one: one.mention.start)
-
-
-def _find_held(mention: Mention, known: KnownFacts) -> Sequence[Fact]:
-    """Find what holds a value; as an unlikely reading of it only where it stands there as it is."""
-    likeliest, *others = mention.readings
-    exact = (near for one in others if (near := known.find(one)) and near[0].how not in ("unit", "rounded"))
-    return known.find(likeliest) or next(exact, ())
 
 
 def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: KnownFacts, deriver: Deriver) -> Placed:

@@ -160,7 +160,10 @@ class Surroundings:
     ) -> None:
         """`held`: the values that something holds; `rest`: the others."""
         self._text, self._known = text, known
-        found = [(one, near, _read_held(one, near)) for one, near in held]
+        found: list[tuple[Mention, Sequence[Fact], Amount]] = []
+        for one, near in held:  # in the unit that the text states where the field names none
+            bare = near[0].reading.kind == "number" and not near[0].reading.dimension and one.dimension
+            found.append((one, near, Amount(one.readings[0] if bare else near[0].reading, near[0].pointer)))
         found += [(one, (), Amount(one.readings[0], f"{pointer}@{one.start}-{one.end}")) for one in rest]
         self._found = sorted(found, key=lambda one: one[0].start)
         self._starts = [one.start for one, _, _ in self._found]
@@ -222,10 +225,3 @@ def _go_together(one: Amount, other: Amount) -> bool:
     held = [each for each in (one, other) if each.reading.kind == "number" and not each.reading.dimension]
     (here, _, name), (there, _, field) = (each.pointer.rpartition("/") for each in (one, other))
     return here == there or name == field or len([each for each in held if "/result/" in each.pointer]) < 2
-
-
-def _read_held(mention: Mention, near: Sequence[Fact]) -> Amount:
-    """Return what holds a value as an amount, in the unit that the text states where the field names none."""
-    fact = near[0]
-    bare = fact.reading.kind == "number" and not fact.reading.dimension and mention.dimension
-    return Amount(mention.readings[0] if bare else fact.reading, fact.pointer)

@@ -147,7 +147,10 @@ def read_amount(text: str, at: int) -> Mention | None:
     start, digits = match.start(), match["digits"]
     tail = read_tail(text, match.end(), match["currency"])
     written = read_digits(digits) if digits else (Number(0.0),)
-    if not written or _is_code(text, at, match, tail) or _is_numbering(text, at, match.end()):
+    heads_line = _NUMBERING.search(text[max(0, at - 8) : at]) and re.match(
+        r"[.)][ \t]", text[match.end() : match.end() + 2]
+    )
+    if not written or heads_line or _is_code(text, at, match, tail):
         return None
     power = read_power(match["power"]) if match["power"] else 1.0
     power = -power if {"-", "\u2212"} & {match["sign"], match["inner"]} else power
@@ -171,14 +174,6 @@ def _is_code(text: str, at: int, number: re.Match[str], tail: Tail) -> bool:
     if _ONE_NUMBER.fullmatch(whole) or _SHORT_PARTS.fullmatch(whole):
         return False
     return not (rest.startswith("-") and rest[1:].islower() and len(rest) > 3)
-
-
-def _is_numbering(text: str, at: int, end: int) -> bool:
-    """Whether a number at the start of a line only counts the lines."""
-    return (
-        _NUMBERING.search(text[max(0, at - 8) : at]) is not None
-        and re.match(r"[.)][ \t]", text[end : end + 2]) is not None
-    )
 
 
 def read_tail(text: str, end: int, currency: str | None = None) -> Tail:

@@ -65,15 +65,15 @@ class _Scanner:
             word = match[1]
             if word is not None and word.lower() not in heads and word not in CURRENCIES:
                 continue  # most words end here
-            if match.start() < end or count >= MAX_MENTIONS or (word is not None and not self._tells(word)):
+            if (
+                match.start() < end
+                or count >= MAX_MENTIONS
+                or (word and word.lower() not in _list_heads(self._language) and word not in CURRENCIES)
+            ):
                 continue
             for mention in self._read(match.start()):
                 end, count = mention.end, count + 1
                 yield mention
-
-    def _tells(self, word: str) -> bool:
-        """Whether a value may start with a word."""
-        return word.lower() in _list_heads(self._language) or word in CURRENCIES
 
     def _read(self, at: int) -> Iterable[Mention]:
         token = _TOKEN.match(self._text, at)
