@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, takewhile
+from itertools import combinations
 from math import log, log10
 from typing import NamedTuple
 
@@ -24,6 +24,15 @@ _PART_CHARS = 4
 _NO_UNIT, _OTHER_UNIT = 0.15, 0.5
 _SPELLING, _SIZE, _UNIT, _DERIVED, _ELSEWHERE, _FIELD = 5.0, 2.0, 3.5, 1.0, 0.5, 0.5
 """What it costs to be spelled otherwise, of another size or unit, derived, of a record or field it does not name."""
+
+
+_UNITS = {
+    one.dimension: [
+        (unit.factor, unit.shift) for unit in dict.fromkeys(UNITS.values()) if unit.dimension == one.dimension
+    ]
+    for one in UNITS.values()
+}
+"""By dimension, the factors and shifts of its units."""
 
 
 class _Candidate(NamedTuple):
@@ -89,7 +98,10 @@ def _iter_made(
     pairs = combinations([Amount(fact.reading, fact.pointer) for fact in times], 2)
     between = [step for one, other in pairs for step in iter_steps(one, other)]
     totals = deriver.iter_totals(dimension) if mention.kind == "number" else ()
+    first: dict[tuple[str, Reading], tuple[str, ...]] = {}
     for how, sources, reading, _ in (*steps, *between, *totals):
+        first[how, reading] = min(sources, first.get((how, reading), sources))
+    for (how, reading), sources in first.items():
         value = reading.value
         if reading.kind in kinds and isinstance(value, float):
             yield _Candidate(reading, f"{value:.10g}", sources[0], "", how)
@@ -138,9 +150,11 @@ def _compare_numbers(reading: Reading, other: Reading, text: str) -> tuple[float
     if (
         reading.dimension and reading.written and other.dimension in ("", reading.dimension)
     ):  # the right number, another unit
-        units = {(each.factor, each.shift) for each in UNITS.values() if each.dimension == reading.dimension}
         spread = reading.tolerance / unit
-        if any(abs(abs((other.number - shift) / factor) - written) <= spread for factor, shift in units):
+        if any(
+            abs(abs((other.number - shift) / factor) - written) <= spread
+            for factor, shift in _UNITS.get(reading.dimension, ())
+        ):
             return 0.0, 0.0, _OTHER_UNIT
     places = max(0, round(-log10(2 * reading.tolerance / unit))) if reading.tolerance else 0
     digits, raw = (each.replace(".", "").strip("0") for each in (f"{written:.{places}f}", list_digits(text)))
@@ -157,8 +171,8 @@ def _differ(one: str, other: str) -> float:
     most, least = max(len(one), len(other)), min(len(one), len(other))
     if one == other:
         return 0.0
-    if is_slip(one, other):
+    if most - least < 2 and is_slip(one, other):
         return min(0.5, 1 / most)
-    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-    end = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one[::-1], other[::-1], strict=False)))
+    start = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), least)
+    end = next((n for n, (a, b) in enumerate(zip(one[::-1], other[::-1], strict=False)) if a != b), least)
     return 1 - min(start + end, least, most - 1) / most if most else 1.0
