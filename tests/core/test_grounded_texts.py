@@ -68,6 +68,12 @@ def test_a_text_after_a_result_that_could_not_be_read_is_open(event: Any, cause:
     assert (outcome.cause, outcome.open) == (cause, True)
 
 
+def test_a_value_found_nowhere_beside_results_that_are_all_empty_is_open() -> None:
+    said = {"assistant": "It came to $54.00."}
+    [empty], [held] = outcomes(call("f", {}, {"left": ""}), said), outcomes(call("f", {}, {"left": "7"}), said)
+    assert (getattr(empty, "cause", None), getattr(held, "cause", None)) == ("unread", None)
+
+
 def test_what_was_not_read_may_hold_what_stands_nowhere() -> None:
     """No scale slip is proved and no slip suspected beside a result that nobody read."""
     wrong = {"assistant": "It came to $54.00, reference K-9105."}

@@ -80,11 +80,7 @@ def admits_failure(text: str) -> bool:
 
 
 def find_completion(text: str) -> re.Match[str] | None:
-    """Find where a text says that something is done.
-
-    >>> find_completion("I have sent the mail.").group()
-    'sent'
-    """
+    """Find where a text says that something is done."""
     return _COMPLETION.search(text)
 
 
@@ -98,11 +94,7 @@ def list_verb_forms(action: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def list_actions(name: str) -> frozenset[str]:
-    """Return the actions of a tool, judging by the verbs in its name.
-
-    >>> sorted(list_actions("cancel_pending_order")), sorted(list_actions("getUser"))
-    (['cancel', 'order'], [])
-    """
+    """Return the actions of a tool, judging by the verbs in its name."""
     return frozenset([action for word in split_name(name) for action in _NAMED.get(word, ())])
 
 
@@ -129,13 +121,19 @@ def find_own_actions(text: str, tools: Sequence[ToolDef], steps: Sequence[Step])
         able = [(name, action) for name in acting for action in sorted(list_actions(name) & actions)]
         able = tuple(dict.fromkeys([name for name, _ in sorted(able, key=lambda one: one[1])]))
         first, last = _find_sentence(text, start, end)
+        words = frozenset(map(_drop_plural, _WORD.findall(text[first:last].lower())))
+        by_words = own and not able
+        if by_words:
+            able = tuple([name for name in acting if words & set(map(_drop_plural, split_name(name)))])
         general = not own and (not able or verb in _SAME_FORMS) and not _PERFECT.match(text, start)
         if not general and not _is_no_statement(text, first, start, end, last, language):
             calls = [step for step in steps if step.call.name not in readers and list_actions(step.call.name) & actions]
-            objects = {one for name in able for one in _list_objects(name)}
-            named = not objects.isdisjoint(map(_drop_plural, _WORD.findall(text[first:last].lower())))
-            state = _find_state(calls)
+            calls = calls or [step for step in steps if by_words and step.call.name in able]
+            named = any(not words.isdisjoint(_list_objects(name)) for name in able)
+            failed = [step.result.is_error for step in calls if step.result is not None]
+            state: State = "done" if not all(failed) else "failed" if len(failed) == len(calls) else "pending"
             said = text[start:end]
+            state = state if calls else "never_called"
             found.append(OwnAction(said, start, end, first, last, own, actions, able, tuple(calls), state, named))
         if len(found) == MAX_STATEMENTS:
             break
@@ -187,11 +185,4 @@ def _is_no_statement(text: str, first: int, start: int, end: int, last: int, lan
         return True
     if not _NOTHING_DONE.isdisjoint(_WORD.findall(text[end : end + 24].lower())[:2]):
         return True
-    return text[first:last].rstrip().endswith("?") or len(_QUOTES.findall(before)) % 2 == 1
-
-
-def _find_state(calls: Sequence[Step]) -> State:
-    if not calls:
-        return "never_called"
-    failed = [step.result.is_error for step in calls if step.result is not None]
-    return "done" if not all(failed) else "failed" if len(failed) == len(calls) else "pending"
+    return text[first:last].rstrip().endswith("?") or len(_QUOTES.findall(text, 0, start)) % 2 == 1

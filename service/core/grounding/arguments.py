@@ -22,11 +22,10 @@ from service.core.grounding.fields import (
 from service.core.grounding.history import LEADING_ZEROS, STRONG, History, SpokenText
 from service.core.grounding.origins import Grounded, Origin
 from service.core.grounding.reading.languages import list_words
-from service.core.grounding.reading.mentions import Reading, normalize_code
+from service.core.grounding.reading.mentions import Reading, list_digits, normalize_code
 from service.core.grounding.reading.moments import read_iso_day
 from service.core.grounding.reading.units import Unit, get_minor_factor
 from service.core.grounding.reading.values import find_values
-from service.core.grounding.slips import list_digits
 from service.core.grounding.steps import Derivation, build_scene, find_derivation
 from service.core.json.values import equals, format_value
 from service.core.json.walk import Leaf, list_leaves
@@ -84,12 +83,7 @@ class CallParameter(NamedTuple):
 
 
 def find_parameter(tool: ToolDef | None, keys: tuple[str, ...]) -> CallParameter:
-    """Find the parameter that a path of names leads to. References are not followed: what they hide is unknown.
-
-    >>> tool = ToolDef("t", parameters={"properties": {"a": {"items": {"properties": {"b": {"enum": [1]}}}}}})
-    >>> find_parameter(tool, ("a", "b")).gives(1), find_parameter(tool, ("c",)).schema
-    ('enum', {})
-    """
+    """Find the parameter that a path of names leads to. References are not followed: what they hide is unknown."""
     here: JsonValue = cast("JsonValue", tool.parameters) if tool is not None else None
     for key in keys[:_MAX_DEPTH]:
         properties = _find_items(here).get("properties")
@@ -325,14 +319,7 @@ class _Argument:
 
 
 def is_identifier(value: str, parameter: CallParameter, tool_name: str) -> bool:
-    """Whether a text is an identifier that must come from somewhere, judging by its form and its parameter's name.
-
-    >>> (
-    ...     is_identifier("HAT069", CallParameter("flight_number", {}), "f"),
-    ...     is_identifier("JFK", CallParameter("origin", {}), "f"),
-    ... )
-    (True, False)
-    """
+    """Whether a text is an identifier that must come from somewhere, judging by its form and its parameter's name."""
     words = parameter.words
     if not _WHOLE.fullmatch(value) or parameter.is_closed or _SELF_MADE & set(words):
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import combinations, islice
 from typing import NamedTuple, cast
 
 from service.core.grounding.facts import build_member_pointer
@@ -23,7 +23,12 @@ MAX_STEPS = 300_000
 MAX_PAIRED = 40
 """Groups of more values than this are only added up and averaged: among so many pairs anything fits."""
 _MAX_COLUMNS = 500
+_MAX_LISTED = 16
 _MAX_GIVEN = 24
+
+
+_NO_AMOUNTS = list_words("fields", "no_amounts")
+"""Words in the names of numbers that nobody adds up."""
 
 
 class _Number(NamedTuple):
@@ -32,10 +37,6 @@ class _Number(NamedTuple):
     place: int
     value: float
     pointer: str
-
-
-_NO_AMOUNTS = list_words("fields", "no_amounts")
-"""Words in the names of numbers that nobody adds up."""
 
 
 class Deriver:
@@ -73,7 +74,9 @@ class Deriver:
                     number = _Number(place, size, build_member_pointer(site.pointer, key))
                     outer, _, member = site.record.rpartition("/")
                     outer = "" if member.isdecimal() or outer.count("/") < 4 else outer
-                    for group in filter(None, (POSITION.sub("/*", number.pointer), site.record, outer)):
+                    items = f"{site.pointer}/*" if isinstance(key, int) else ""
+                    column = POSITION.sub("/*", number.pointer)
+                    for group in filter(None, dict.fromkeys((column, site.record, items, outer))):
                         columns[dimension][group].append(number)
         for group in [group for groups in columns.values() for group in groups.values()]:
             group.sort()
@@ -143,29 +146,39 @@ class Deriver:
         """Yield the sums and means of the groups of a dimension, as numbers of the dimension that they are meant in."""
         for group in map(self._cut, islice(self._groups[dimension].values(), _MAX_COLUMNS)):
             self._steps += 2 + len(group)
-            if group[1:]:
-                total, pointers = sum(one.value for one in group), tuple([one.pointer for one in group[:8]])
+            went_out = [one for one in group if one.value < 0]
+            came_in = [one for one in group if one.value > 0] if went_out else []
+            for each in filter(None, (group, went_out, came_in)) if group[1:] else ():
+                total, pointers = sum(one.value for one in each), tuple([one.pointer for one in each[:8]])
                 yield Derivation("sum", pointers, Reading("number", total, meant))
-                yield Derivation("mean", pointers, Reading("number", total / len(group), meant))
+                yield Derivation("mean", pointers, Reading("number", total / len(each), meant))
 
     def iter_totals(self, dimension: str) -> Iterator[Derivation]:
-        """Yield the sums, means and counts that a text may have meant."""
+        """Yield the sums, means, counts and, of small groups, the differences that a text may have meant."""
         for one in dict.fromkeys((dimension, "", "share")):
             yield from self._iter_totals(one, dimension)
         for one in self._cut(self._counts) if not dimension else ():
             yield Derivation("count", (one.pointer,), Reading("number", float(one.value)))
+        for dim in dict.fromkeys((dimension, "")):
+            for group in map(self._cut, islice(self._groups[dim].values(), _MAX_LISTED)):
+                self._steps += len(group)
+                for a, b in combinations(group[:_MAX_LISTED], 2):
+                    for how, size in (("difference", a.value - b.value), ("sum", a.value + b.value)):
+                        yield Derivation(how, (a.pointer, b.pointer), Reading("number", abs(size), dim))
 
     def _find_scaled(self, reading: Reading, target: float, spread: float) -> Derivation | None:
         """Find a held number that a given one multiplies or divides: a price by the nights that the user asked for."""
         given = {one.value: one.pointer for one in reversed(self._cut(self._given))}
-        for factor, pointer in islice(reversed(given.items()), _MAX_GIVEN):
-            self._steps += 8
-            for how, share in (("product", 1 / factor), ("ratio", factor)):
-                size = target * share
-                held = Reading("number", size, reading.dimension, spread * share, reading.currency, size)
-                near = self._known.find(held, limit=1)
-                if near and near[0].pointer != pointer:
-                    return Derivation(how, (near[0].pointer, pointer))
+        scales = [(how, n, at) for n, at in [*given.items()][: -_MAX_GIVEN - 1 : -1] for how in ("product", "ratio")]
+        scales += [("product", 12.0, "")] if reading.dimension == "money" else []  # of a month
+        for how, factor, pointer in scales:
+            self._steps += 4
+            share = 1 / factor if how == "product" else factor
+            size = target * share
+            held = Reading("number", size, reading.dimension, spread * share, reading.currency, size)
+            near = self._known.find(held, limit=1)
+            if near and near[0].pointer != pointer:
+                return Derivation(how, tuple(filter(None, (near[0].pointer, pointer))))
         return None
 
     def _find_span(self, target: float, spread: float) -> Derivation | None:
@@ -177,10 +190,10 @@ class Deriver:
         near = abs(target - whole * DAY_S) <= max(spread, 1) and len(days) <= _MAX_COLUMNS
         for n in filter(None, (whole, whole - 1, whole + 1)) if near else ():
             for one, pointer in sorted(days.items()):
-                if one + n in days:
+                if POSITION.sub("/*", pointer) != POSITION.sub("/*", days.get(one + n, pointer)):
                     return Derivation("days between", (pointer, days[one + n]))
         seconds = {cast("Time", fact.reading.value).seconds: fact.pointer for fact in times}
-        for one, pointer in seconds.items() if target and len(times) <= _MAX_COLUMNS else ():
+        for one, pointer in seconds.items() if 1 <= target < DAY_S and len(times) <= _MAX_COLUMNS else ():
             other = round(one + target) % DAY_S
             if other in seconds:
                 return Derivation("time between", (pointer, seconds[other]))

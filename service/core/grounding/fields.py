@@ -44,24 +44,13 @@ class FieldUnit(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def split_name(name: str) -> tuple[str, ...]:
-    """Return the words of a name in lower case.
-
-    >>> split_name("scheduledDepartureTime_est"), split_name("userID")
-    (('scheduled', 'departure', 'time', 'est'), ('user', 'id'))
-    """
+    """Return the words of a name in lower case."""
     return tuple(_WORD.findall(_JOINT.sub(" ", name[:200]).casefold()))
 
 
 @lru_cache(maxsize=512)
 def says_minor(text: str) -> bool:
-    """Whether a description says that amounts count cents or the like.
-
-    >>> (
-    ...     says_minor("Refund an order; amount is in the smallest currency unit."),
-    ...     says_minor("The price in dollars and cents"),
-    ... )
-    (True, False)
-    """
+    """Whether a description says that amounts count cents or the like."""
     return bool(_MINOR_PHRASE.search(text[:4_000])) and "dollars and cents" not in text
 
 
@@ -74,11 +63,7 @@ class Beside(NamedTuple):
 
 
 def read_beside(members: Mapping[str, JsonValue]) -> Beside:
-    """Return what an object says of the numbers in it.
-
-    >>> read_beside({"value": 349900, "currency": "EUR", "exponent": 2})
-    Beside(currency='EUR', unit='', exponent=2)
-    """
+    """Return what an object says of the numbers in it."""
     if _TELLING.isdisjoint(members):
         return _NOTHING
     exponent = next((value for key in _EXPONENT_NAMES if type(value := members.get(key)) is int and 0 < value < 9), 0)

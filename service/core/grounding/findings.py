@@ -23,9 +23,8 @@ from service.core.grounding.fields import MONEY_WORDS, split_name
 from service.core.grounding.ground import Placed
 from service.core.grounding.known import KnownFacts
 from service.core.grounding.reading.languages import DATA
-from service.core.grounding.reading.mentions import Mention, Reading
+from service.core.grounding.reading.mentions import Mention, Reading, is_slip, list_digits
 from service.core.grounding.reading.units import may_be_same_currency
-from service.core.grounding.slips import is_slip, list_digits
 from service.core.trace import Step, ToolDef
 
 MIN_DIGITS = 3

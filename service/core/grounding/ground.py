@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import NamedTuple, cast
 
 from service.core.grounding.derive import Deriver
 from service.core.grounding.facts import Fact, split_plain
 from service.core.grounding.known import KnownFacts
 from service.core.grounding.nearest import list_nearest
 from service.core.grounding.origins import Grounded
+from service.core.grounding.reading.languages import DATA, Words
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.values import find_values
-from service.core.grounding.steps import Derivation, Surroundings, find_derivation
+from service.core.grounding.steps import Scene, Surroundings, find_derivation
 
 
 class Placed(NamedTuple):
@@ -27,11 +29,9 @@ class Placed(NamedTuple):
 
 
 _GENERAL = {
-    "": frozenset({0.0, 1.0, 2.0, 3.0, 7.0, 12.0, 24.0, 60.0, 100.0, 365.0, 1_000.0}),
-    "time": frozenset({1.0, 60.0, 3_600.0, 86_400.0, 604_800.0, 2_629_746.0, 31_536_000.0, 31_556_952.0}),
-    "share": frozenset({0.0, 0.5, 1.0}),
+    dimension: frozenset(map(float, each.split())) for dimension, each in cast("Words", DATA["general"]).items()
 }
-"""By dimension, numbers that everybody knows: of hours, days, months, a whole."""
+"""By dimension, numbers that everybody knows."""
 MAX_JOINED = 8
 """The most pieces of which a code may be written."""
 
@@ -50,8 +50,10 @@ def ground_text(
     held: list[tuple[Mention, Sequence[Fact]]] = [*named]
     rest: list[Mention] = []
     for mention in mentions:
-        near = next((near for one in mention.readings if (near := known.find(one))), None)
-        if near is None and (at := bisect_right(starts, mention.start)) and mention.end <= named[at - 1][0].end:
+        likeliest, *others = mention.readings
+        exact = (near for one in others if (near := known.find(one)) and near[0].how not in ("unit", "rounded"))
+        near: Sequence[Fact] = known.find(likeliest) or next(exact, ())
+        if not near and (at := bisect_right(starts, mention.start)) and mention.end <= named[at - 1][0].end:
             near = named[at - 1][1]
         if near:
             held.append((mention, near))
@@ -66,39 +68,30 @@ def ground_text(
 
 def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: KnownFacts, deriver: Deriver) -> Placed:
     """Say of a value that nothing holds where it comes from."""
-    steps, records = around.look_around(mention) if not deriver.exhausted else ([], ())
-    deriver.spend(len(steps))
-    origin, place = _derive(mention, steps, deriver), (mention.start, mention.end)
-    if origin is not None and not origin.by_chance:
-        found = Grounded(mention.text, pointer, "derived", origin.sources, origin.how, (), *place)
-    elif mention.ordinal or _is_general(mention):
-        found = Grounded(mention.text, pointer, "general", (), None, (), *place)
+    scene = around.look_around(mention) if not deriver.exhausted else Scene([], ())
+    deriver.spend(len(scene.steps))
+    likeliest, found = mention.readings[0], Grounded(mention.text, pointer, "nowhere", (), None, (), *mention[1:3])
+    readings = [one for one in mention.readings if one.kind == likeliest.kind]
+    step = find_derivation(readings, scene.steps)
+    if step is None or step.by_chance:
+        step = next(filter(None, map(deriver.derive, readings)), step)
+    if step is not None and not step.by_chance:
+        found = replace(found, origin="derived", sources=step.sources, how=step.how)
+    elif mention.ordinal or (
+        likeliest.kind == "number" and abs(likeliest.number) in _GENERAL.get(likeliest.dimension or "number", ())
+    ):
+        found = replace(found, origin="general")
     elif known.full or deriver.exhausted:
-        found = Grounded(mention.text, pointer, "not_looked_for", (), None, (), *place)
+        found = replace(found, origin="not_looked_for")
     else:
-        nearest = list_nearest(mention, records, steps, known, deriver)
-        found = Grounded(mention.text, pointer, "nowhere", (), None, nearest, *place)
-    return Placed(mention, found, may_be_derived=origin is not None)
+        found = replace(found, nearest=list_nearest(mention, scene, known, deriver))
+    return Placed(mention, found, may_be_derived=step is not None)
 
 
 def _build_found(mention: Mention, pointer: str, near: Sequence[Fact]) -> Grounded:
-    held = near[0].source in ("result", "error")
-    how = near[0].how if near[0].how != "same" else None
+    origin, how = "found" if near[0].source in ("result", "error") else "given", near[0].how
     sources = tuple(dict.fromkeys([one.pointer for one in near]))
-    return Grounded(mention.text, pointer, "found" if held else "given", sources, how, (), mention.start, mention.end)
-
-
-def _derive(mention: Mention, steps: Sequence[Derivation], deriver: Deriver) -> Derivation | None:
-    """Return the step that leads to a value, from what stands around it or from one column or record."""
-    found = find_derivation(mention.readings, steps)
-    if found is None or found.by_chance:
-        return next(filter(None, map(deriver.derive, mention.readings)), found)
-    return found
-
-
-def _is_general(mention: Mention) -> bool:
-    reading = mention.readings[0]
-    return reading.kind == "number" and abs(reading.number) in _GENERAL.get(reading.dimension, ())
+    return Grounded(mention.text, pointer, origin, sources, how if how != "same" else None, (), *mention[1:3])
 
 
 def _join_codes(text: str, mentions: list[Mention], known: KnownFacts) -> list[Mention]:

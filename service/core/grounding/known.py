@@ -5,8 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice, takewhile
+from typing import cast
 
 from service.core.grounding.facts import Fact, Part, Source
+from service.core.grounding.reading.languages import DATA, Words
 from service.core.grounding.reading.mentions import Kind, Reading
 from service.core.grounding.reading.moments import Day, Time
 from service.core.grounding.reading.units import may_be_same_currency
@@ -20,14 +22,13 @@ _MAX_NAMED = 4
 _MAX_MEMBERS = 40
 _MAX_RECORDS = 64
 
-LOOSE: dict[str, tuple[tuple[float, float], ...]] = {
-    "money": ((1.0, 0.0), (0.01, 0.0)),
-    "share": ((1.0, 0.0), (0.01, 0.0)),
-    "time": ((1.0, 0.0), (0.001, 0.0), (60.0, 0.0), (3_600.0, 0.0), (86_400.0, 0.0)),
-    "temperature": ((1.0, 0.0), (1.0, -273.15), (5 / 9, -160 / 9)),
-    "mass": ((1.0, 0.0), (1_000.0, 0.0)),
+LOOSE = {
+    dimension: tuple(
+        [(float(factor), float(shift or 0)) for factor, _, shift in (one.partition("+") for one in units.split())]
+    )
+    for dimension, units in cast("Words", DATA["loose"]).items()
 }
-"""The units that a number whose field names none may be in, as factors and shifts to the base unit; else the base unit alone."""
+"""By dimension, the units that a number whose field names none may be in, as factors and shifts to the base unit."""
 
 
 class KnownFacts:

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, takewhile
+from itertools import combinations
 from math import log, log10
 from typing import NamedTuple
 
 from service.core.grounding.derive import Deriver
+from service.core.grounding.fields import split_name
 from service.core.grounding.known import LOOSE, KnownFacts
 from service.core.grounding.origins import Nearest
-from service.core.grounding.reading.mentions import Kind, Mention, Reading
+from service.core.grounding.reading.mentions import Kind, Mention, Reading, is_slip, list_digits
 from service.core.grounding.reading.moments import DAY_S, Day, Time
-from service.core.grounding.slips import is_slip, list_digits
-from service.core.grounding.steps import Amount, Derivation, iter_steps
+from service.core.grounding.reading.units import UNITS
+from service.core.grounding.steps import POSITION, Amount, Derivation, Scene, iter_steps
 
-MAX_NEAREST = 3
+MAX_NEAREST, MAX_MADE = 3, 2
 _MAX_CANDIDATES = 200
 _MAX_TIMES = 12
 _PART_CHARS = 4
 """The fewest characters that may stand for a longer code."""
-_NO_UNIT = 0.15
-_SPELLING, _SIZE, _UNIT, _DERIVED, _ELSEWHERE = 5.0, 2.0, 3.5, 0.5, 0.5
-"""What it costs to be spelled otherwise, of another size or unit, derived, and of a record that the sentence does not name."""
+_NO_UNIT, _OTHER_UNIT = 0.15, 0.5
+_SPELLING, _SIZE, _UNIT, _DERIVED, _ELSEWHERE, _FIELD = 5.0, 2.0, 3.5, 1.0, 0.5, 0.5
+"""What it costs to be spelled otherwise, of another size or unit, derived, of a record or field it does not name."""
+
+
+_UNITS = {
+    one.dimension: [
+        (unit.factor, unit.shift) for unit in dict.fromkeys(UNITS.values()) if unit.dimension == one.dimension
+    ]
+    for one in UNITS.values()
+}
+"""By dimension, the factors and shifts of its units."""
 
 
 class _Candidate(NamedTuple):
@@ -35,22 +45,31 @@ class _Candidate(NamedTuple):
     how: str | None = None
 
 
-def list_nearest(
-    mention: Mention, records: Sequence[str], steps: Sequence[Derivation], known: KnownFacts, deriver: Deriver
-) -> tuple[Nearest, ...]:
-    """Return the three values of its kind that cost least: by spelling, size and unit, and by whether their record is named."""
+def list_nearest(mention: Mention, scene: Scene, known: KnownFacts, deriver: Deriver) -> tuple[Nearest, ...]:
+    """Return the three values of its kind that cost least, at most two of them derived: by spelling, size, unit and place."""
     costs: list[tuple[float, str, _Candidate]] = []
-    for one in (*_iter_held(mention, known), *_iter_made(mention, steps, known, deriver)):
+    for one in (*_iter_held(mention, known), *_iter_made(mention, scene.steps, known, deriver)):
         spelling, size, unit = min(_compare(mention, reading, one.reading, one.text) for reading in mention.readings)
-        named = one.record and any(one.record.startswith(each) or each.startswith(one.record) for each in records)
-        cost = _SPELLING * spelling + _SIZE * size + _UNIT * unit + _DERIVED * (one.how is not None)
-        costs.append((cost + _ELSEWHERE * (not named), one.pointer, one))
-    kept: dict[str, Nearest] = {}
+        if one.how and spelling > 0.5:  # no slip: it is there by chance
+            continue
+        cost = _SPELLING * spelling + _SIZE * size + _UNIT * unit + (_DERIVED if one.how else _rate_place(one, scene))
+        costs.append((cost, one.pointer, one))
+    kept: list[Nearest] = []
     for _, _, one in sorted(costs, key=lambda each: each[:2]):
-        kept.setdefault(one.text, Nearest(one.text, one.pointer, one.how))
+        others = [each for each in kept if one.text == each.value or (one.how and one.pointer == each.pointer)]
+        if not others and (not one.how or len([each for each in kept if each.how]) < MAX_MADE):
+            kept.append(Nearest(one.text, one.pointer, one.how))
         if len(kept) == MAX_NEAREST:
             break
-    return tuple(kept.values())
+    return tuple(kept)
+
+
+def _rate_place(one: _Candidate, scene: Scene) -> float:
+    """Return what it costs a held value to be of a record or a field that the sentence does not name."""
+    named = one.record and any(one.record.startswith(each) or each.startswith(one.record) for each in scene.records)
+    words = [word for part in one.pointer.rsplit("/", 2)[1:] for word in split_name(part) if len(word) > 2]
+    told = POSITION.sub("/*", one.pointer) in scene.columns or any(word in scene.words for word in words)
+    return _ELSEWHERE * (not named) + _FIELD * (not told)
 
 
 def _iter_held(mention: Mention, known: KnownFacts) -> Iterator[_Candidate]:
@@ -79,7 +98,10 @@ def _iter_made(
     pairs = combinations([Amount(fact.reading, fact.pointer) for fact in times], 2)
     between = [step for one, other in pairs for step in iter_steps(one, other)]
     totals = deriver.iter_totals(dimension) if mention.kind == "number" else ()
+    first: dict[tuple[str, Reading], tuple[str, ...]] = {}
     for how, sources, reading, _ in (*steps, *between, *totals):
+        first[how, reading] = min(sources, first.get((how, reading), sources))
+    for (how, reading), sources in first.items():
         value = reading.value
         if reading.kind in kinds and isinstance(value, float):
             yield _Candidate(reading, f"{value:.10g}", sources[0], "", how)
@@ -121,7 +143,19 @@ def _compare_numbers(reading: Reading, other: Reading, text: str) -> tuple[float
     elif other.dimension:
         sizes, apart = {as_held}, 1.0 if reading.dimension else _NO_UNIT
     else:  # in whatever unit a field that names none may be
-        sizes, apart = {held, *(held * factor / unit for factor, _ in LOOSE.get(reading.dimension, ()))}, _NO_UNIT
+        sizes, apart = (
+            {held, *(held * factor / unit for factor, _ in LOOSE.get(reading.dimension, ((1.0, 0.0),)))},
+            _NO_UNIT,
+        )
+    if (
+        reading.dimension and reading.written and other.dimension in ("", reading.dimension)
+    ):  # the right number, another unit
+        spread = reading.tolerance / unit
+        if any(
+            abs(abs((other.number - shift) / factor) - written) <= spread
+            for factor, shift in _UNITS.get(reading.dimension, ())
+        ):
+            return 0.0, 0.0, _OTHER_UNIT
     places = max(0, round(-log10(2 * reading.tolerance / unit))) if reading.tolerance else 0
     digits, raw = (each.replace(".", "").strip("0") for each in (f"{written:.{places}f}", list_digits(text)))
     found: list[tuple[float, float]] = []
@@ -137,8 +171,8 @@ def _differ(one: str, other: str) -> float:
     most, least = max(len(one), len(other)), min(len(one), len(other))
     if one == other:
         return 0.0
-    if is_slip(one, other):
+    if most - least < 2 and is_slip(one, other):
         return min(0.5, 1 / most)
-    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-    end = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one[::-1], other[::-1], strict=False)))
+    start = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), least)
+    end = next((n for n, (a, b) in enumerate(zip(one[::-1], other[::-1], strict=False)) if a != b), least)
     return 1 - min(start + end, least, most - 1) / most if most else 1.0

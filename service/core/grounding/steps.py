@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from datetime import timedelta
 from itertools import combinations, product
 from typing import NamedTuple
 
-from service.core.grounding.facts import Fact
+from service.core.grounding.facts import Fact, split_plain
 from service.core.grounding.known import LOOSE, KnownFacts
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
@@ -19,6 +20,7 @@ MAX_AROUND = 10
 _MAX_CHARS = 500
 """How far a sentence may reach."""
 _MAX_RECORDS = 3
+_MAX_DAYS = 3_660
 _MAX_CHANCE = 4.0
 """How many steps may be expected to lead to a value by chance, if the first that does is to count."""
 
@@ -54,20 +56,29 @@ def iter_steps(one: Amount, other: Amount) -> Iterator[Derivation]:
     sources = (one.pointer, other.pointer)
     a, b = one.reading.value, other.reading.value
     if isinstance(a, Day) and isinstance(b, Day):
-        first, last = a.date, b.date
-        days = abs((last - first).days) if first and last else 0
+        days = abs((b.date - a.date).days) if a.date and b.date else 0
         for n in (days, days + 1) if days else ():
             yield Derivation("days between", sources, Reading("number", float(n * DAY_S), "time"))
     elif isinstance(a, Time) and isinstance(b, Time):
         for apart in {abs(a.seconds - b.seconds), DAY_S - abs(a.seconds - b.seconds)} if a.seconds != b.seconds else ():
             yield Derivation("time between", sources, Reading("number", float(apart), "time"))
-    elif isinstance(a, float) and isinstance(b, float) and one.reading.kind == other.reading.kind == "number":
+    elif isinstance(a, float) and isinstance(b, float):
         yield from _iter_of_numbers(one.reading, other.reading, sources)
-    elif isinstance(a, Time) and isinstance(b, float) and other.reading.dimension == "time":
-        for seconds in (a.seconds + b, a.seconds - b):
-            yield Derivation("time after", sources, Reading("time", Time(round(seconds) % DAY_S)))
-    elif isinstance(b, Time) and isinstance(a, float):
+    elif isinstance(a, Day | Time) and isinstance(b, float) and other.reading.dimension == "time":
+        yield from _iter_moved(a, b, sources)
+    elif isinstance(b, Day | Time) and isinstance(a, float):
         yield from iter_steps(other, one)
+
+
+def _iter_moved(moment: Day | Time, seconds: float, sources: tuple[str, str]) -> Iterator[Derivation]:
+    """Yield what is some time after or before a day or a time of day."""
+    if isinstance(moment, Time):
+        for size in (moment.seconds + seconds, moment.seconds - seconds):
+            yield Derivation("time after", sources, Reading("time", Time(round(size) % DAY_S)))
+    elif moment.date and seconds % DAY_S == 0 and seconds <= _MAX_DAYS * DAY_S:
+        for days in (seconds / DAY_S, -seconds / DAY_S):
+            after = moment.date + timedelta(days=days)
+            yield Derivation("days after", sources, Reading("day", Day(after.year, after.month, after.day)))
 
 
 def _iter_of_numbers(one: Reading, other: Reading, sources: tuple[str, str]) -> Iterator[Derivation]:
@@ -97,12 +108,15 @@ def _fits(reading: Reading, step: Derivation) -> bool:
     said, made = reading.value, step.reading.value
     if isinstance(said, Time) and isinstance(made, Time):
         return said.seconds == made.seconds or (not said.exact and (said.seconds - made.seconds) % (DAY_S // 2) == 0)
+    if isinstance(said, Day) and isinstance(made, Day):
+        return said.may_be(made)
     if not isinstance(said, float) or not isinstance(made, float) or reading.kind != "number":
         return False
     spread, size = reading.tolerance * 1.001 + abs(said) * 1e-6, abs(said)
     if reading.dimension == step.reading.dimension:
         return abs(size - abs(made)) <= spread
-    if reading.dimension and not step.reading.dimension:
+    bare = not step.reading.dimension and (reading.dimension == "money" or step.how not in ("product", "ratio"))
+    if reading.dimension and bare:
         factors = {reading.factor, *(factor for factor, shift in LOOSE.get(reading.dimension, ()) if not shift)}
         return any(abs(size - abs(made) * factor) <= spread for factor in factors)
     return False
@@ -126,6 +140,9 @@ class Scene(NamedTuple):
 
     steps: list[Derivation]
     records: Sequence[str]
+    columns: Collection[str] = ()
+    """The fields, of any item of a list, whose values the sentence states."""
+    words: Collection[str] = ()
 
 
 _SENTENCE = re.compile(r"\n|[.!?;](?=\s)")
@@ -143,7 +160,10 @@ class Surroundings:
     ) -> None:
         """`held`: the values that something holds; `rest`: the others."""
         self._text, self._known = text, known
-        found = [(one, near, _read_held(one, near)) for one, near in held]
+        found: list[tuple[Mention, Sequence[Fact], Amount]] = []
+        for one, near in held:  # in the unit that the text states where the field names none
+            bare = near[0].reading.kind == "number" and not near[0].reading.dimension and one.dimension
+            found.append((one, near, Amount(one.readings[0] if bare else near[0].reading, near[0].pointer)))
         found += [(one, (), Amount(one.readings[0], f"{pointer}@{one.start}-{one.end}")) for one in rest]
         self._found = sorted(found, key=lambda one: one[0].start)
         self._starts = [one.start for one, _, _ in self._found]
@@ -166,7 +186,12 @@ class Surroundings:
         records = [*dict.fromkeys(fact.site.record for fact in named if fact.site.record)]
         earlier = [amount for _, _, amount in self._list_between(mention, before, first)]
         amounts = [amount for _, _, amount in inside if amount.reading.kind != "code"]
-        return build_scene(self._known, amounts, earlier, self._totals, records)
+        alike = [amount for one, near, amount in inside if near and one.dimension == mention.dimension]
+        totals = [*self._totals, *iter_totals(alike)]
+        scene = build_scene(self._known, amounts, earlier, totals, records)
+        columns = {POSITION.sub("/*", amount.pointer) for _, near, amount in inside if near}
+        sentence = self._text[first : end.start() if end else mention.end + _MAX_CHARS]
+        return scene._replace(columns=columns, words=frozenset(split_plain(sentence)))
 
     def _list_between(self, mention: Mention, low: int, high: int) -> list[tuple[Mention, Sequence[Fact], Amount]]:
         """List the values of a stretch, but for the one in question: the nearest to it, in their order."""
@@ -184,17 +209,19 @@ def build_scene(
 ) -> Scene:
     """List what values make with what the user gave, and with the numbers of the records that are named, or of the only one."""
     facts = [fact for record in records[:_MAX_RECORDS] or known.only_record for fact in known.list_record(record)]
-    beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind != "code"][:MAX_AROUND]
+    beside = [Amount(fact.reading, fact.pointer) for fact in facts if fact.reading.kind != "code" and fact.whole]
+    beside = beside[:MAX_AROUND]
     before = [*before, *[Amount(fact.reading, fact.pointer) for fact in known.list_said()[:_MAX_RECORDS]]]
     pairs = [*combinations(inside, 2), *product(inside, (*before, *beside))]
     pairs += [*combinations(before, 2), *combinations(beside, 2), *product(before, beside)]
     found = [Derivation("unit", (one.pointer,), one.reading) for one in inside if one.reading.dimension]
-    found += [step for one, other in pairs if one.pointer != other.pointer for step in iter_steps(one, other)]
+    pairs = [(one, other) for one, other in pairs if one.pointer != other.pointer and _go_together(one, other)]
+    found += [step for one, other in pairs for step in iter_steps(one, other)]
     return Scene([*found, *totals], records)
 
 
-def _read_held(mention: Mention, near: Sequence[Fact]) -> Amount:
-    """Return what holds a value as an amount, in the unit that the text states where the field names none."""
-    fact = near[0]
-    bare = fact.reading.kind == "number" and not fact.reading.dimension and mention.dimension
-    return Amount(mention.readings[0] if bare else fact.reading, fact.pointer)
+def _go_together(one: Amount, other: Amount) -> bool:
+    """Whether two values may make another: bare numbers of results must be of one record or of one field."""
+    held = [each for each in (one, other) if each.reading.kind == "number" and not each.reading.dimension]
+    (here, _, name), (there, _, field) = (each.pointer.rpartition("/") for each in (one, other))
+    return here == there or name == field or len([each for each in held if "/result/" in each.pointer]) < 2

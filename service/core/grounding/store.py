@@ -28,9 +28,8 @@ from service.core.grounding.facts import (
     split_plain,
 )
 from service.core.grounding.fields import Beside, apply_unit, read_beside, read_field, tells_minor
-from service.core.grounding.reading.mentions import Mention, Reading
+from service.core.grounding.reading.mentions import Mention, Reading, is_slip, list_digits
 from service.core.grounding.reading.moments import Day, Time
-from service.core.grounding.slips import SlipIndex, list_digits
 from service.core.models.light import lazy
 from service.core.results.structure import (
     ResultBody,
@@ -90,6 +89,24 @@ class Index(Generic[T]):
     def list_groups(self) -> list[Sequence[Cell]]:
         """List the values that say each thing."""
         return [*map(self.get, self.cells)]
+
+
+class SlipIndex:
+    """Texts by what is left of them without one character: two that are a slip apart have such a part in common."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._parts: dict[str, list[str]] = defaultdict(list)
+        for text in texts:
+            for part in self._list_parts(text):
+                self._parts[part].append(text)
+
+    def _list_parts(self, text: str) -> Iterable[str]:
+        return dict.fromkeys([text, *[text[:at] + text[at + 1 :] for at in range(len(text))]])
+
+    def find(self, text: str) -> list[str]:
+        """Return the texts that are one slip away."""
+        near = dict.fromkeys([one for part in self._list_parts(text) for one in self._parts.get(part, ())])
+        return [one for one in near if is_slip(text, one)]
 
 
 class FactStore:

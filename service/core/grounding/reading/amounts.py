@@ -1,4 +1,4 @@
-"""Read a number in a text with what stands around it: sign, currency, fraction, power, scale word and unit."""
+"""Read a number as people write it, in digits or words, with what stands around it: sign, currency, power, scale word, unit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from service.core.grounding.reading import numbers
 from service.core.grounding.reading.languages import (
     ARTICLES,
     DATA,
@@ -22,10 +21,94 @@ from service.core.grounding.reading.languages import (
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.units import CURRENCIES, Unit, find_unit
 
+DIGITS = r"(?:\d{1,3}(?:[ \u00a0\u202f'\u2019]\d{3}){1,15}(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++){0,15}+)"
+"""A run of digits and separators; spaces and apostrophes only before groups of three. More groups are more than MAX_DIGITS."""
+MAX_DIGITS = 30
+"""Longer runs of digits are codes."""
+
+_PLAIN = re.compile(r"\d++(?:\.(\d{1,2}|\d{4,}))?|\d{1,3}(?:,\d{3})+\.(\d+)")
+_SPACES = re.compile(r"[ '\u2019\u00a0\u202f]")
+_GROUPED = re.compile(r"\d{1,3}(?:([.,])\d{3})(?:\1\d{3})*+(?:[.,]\d++)?|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d++)?")
+FRACTION_SIGNS = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3, "⅛": 0.125}
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺\u2212", "0123456789-+-")
+
+
+class Number(NamedTuple):
+    """A number as written: its size, and what one in the last place written is worth."""
+
+    value: float
+    last_place: float = 1.0
+
+
+def read_digits(text: str) -> tuple[Number, ...]:
+    """Return what digits with separators may mean, likeliest first; () if they are no number (a version, a list)."""
+    if len(text) > MAX_DIGITS:
+        return ()
+    if plain := _PLAIN.fullmatch(text):
+        return (Number(float(text.replace(",", "")), 10.0 ** -len(plain[1] or plain[2] or "")),)
+    groups = _SPACES.split(text)
+    if any(len(re.split("[.,]", group)[0]) != 3 for group in groups[1:]) or (groups[1:] and len(groups[0]) > 3):
+        return ()
+    text = "".join(groups)
+    marks = [c for c in text if not c.isdigit()]
+    if not marks:
+        return (Number(float(text)),)
+    if len(marks) == 1:
+        whole, _, part = text.partition(marks[0])
+        point, joined = _read(whole, part), _read(whole + part)
+        if len(part) != 3 or len(whole) > 3 or whole.startswith("0") or groups[1:]:
+            return (point,)
+        return (joined, point) if marks[0] == "," else (point, joined)
+    if not _GROUPED.fullmatch(text):
+        return ()
+    last = marks[-1]
+    if len(set(marks)) == 1:
+        return (_read(text.replace(last, "")),)
+    whole, _, part = text.rpartition(last)
+    return (_read("".join(c for c in whole if c.isdigit()), part),)
+
+
+def _read(whole: str, part: str = "") -> Number:
+    return Number(float(f"{whole}.{part or 0}"), 10.0 ** -len(part))
+
+
+def read_power(text: str) -> float:
+    """Return what an exponent multiplies by: `e-4`, ` x 10⁻⁴`, `*10^6`."""
+    exponent = re.sub(r"^.*?(?:10\^?|[eE])", "", text).translate(_SUPERSCRIPTS)
+    return 10.0 ** max(-100, min(100, int(exponent)))
+
+
+def read_words(words: list[str], language: str) -> float | None:
+    """Return the number that lower-case words spell; None if they spell none, or are an article."""
+    small, multipliers = list_number_words(language), MULTIPLIERS[language]
+    total = group = 0.0
+    numbers = 0
+    for word in words:
+        if word in multipliers:
+            times = multipliers[word]
+            group = (group or 1) * times
+            if times >= 1_000:
+                total, group = total + group, 0.0
+        elif word in small:
+            century = language == "en" and 10 <= group < 100 and small[word] >= 10  # nineteen twenty-four
+            group = group * (100 if century else 1) + small[word]
+        elif word in PARTS and numbers:
+            group += PARTS[word]
+        elif word not in _JOINTS:
+            return None
+        numbers += word not in _JOINTS
+    if not numbers or (len(words) == 1 and words[0] in ARTICLES):
+        return None
+    return total + group
+
+
+_JOINTS = frozenset({"and", "und", "y", "et", "a", "an"})
+
+
 _CODES = "|".join(sorted([re.escape(name) for name in CURRENCIES if not name.islower()], key=len, reverse=True))
 _NUMBER = re.compile(
     rf"(?P<sign>[-+\u2212])?(?:(?P<currency>(?:{_CODES}|kr)(?![^\W\d_]))[ \u00a0\u202f]?(?P<inner>[-\u2212](?=\d))?)?"
-    rf"(?P<digits>(?=\d){numbers.DIGITS}|(?=[½¼¾⅓⅔⅛]))(?P<part>[ ]?[½¼¾⅓⅔⅛])?"
+    rf"(?P<digits>(?=\d){DIGITS}|(?=[½¼¾⅓⅔⅛]))(?P<part>[ ]?[½¼¾⅓⅔⅛])?"
     r"(?P<power>[eE][+-]?\d{1,3}(?!\w)|[ ]?[\u00d7x*·][ ]?10(?:\^[-+\u2212]?\d{1,3}|[⁻⁺]?[⁰¹²³⁴-⁹]{1,3}))?"
 )
 TAIL = re.compile(
@@ -63,12 +146,15 @@ def read_amount(text: str, at: int) -> Mention | None:
         return None
     start, digits = match.start(), match["digits"]
     tail = read_tail(text, match.end(), match["currency"])
-    written = numbers.read_digits(digits) if digits else (numbers.Number(0.0),)
-    if not written or _is_code(text, at, match, tail) or _is_numbering(text, at, match.end()):
+    written = read_digits(digits) if digits else (Number(0.0),)
+    heads_line = _NUMBERING.search(text[max(0, at - 8) : at]) and re.match(
+        r"[.)][ \t]", text[match.end() : match.end() + 2]
+    )
+    if not written or heads_line or _is_code(text, at, match, tail):
         return None
-    power = numbers.read_power(match["power"]) if match["power"] else 1.0
+    power = read_power(match["power"]) if match["power"] else 1.0
     power = -power if {"-", "\u2212"} & {match["sign"], match["inner"]} else power
-    part = numbers.FRACTION_SIGNS[match["part"].strip()] if match["part"] else 0.0
+    part = FRACTION_SIGNS[match["part"].strip()] if match["part"] else 0.0
     hedged = is_hedged(text, start)
     loose = _loosen(digits) if hedged else 1.0
     readings = [one for number in written for one in _build(number.value + part, number.last_place, power, tail, loose)]
@@ -88,14 +174,6 @@ def _is_code(text: str, at: int, number: re.Match[str], tail: Tail) -> bool:
     if _ONE_NUMBER.fullmatch(whole) or _SHORT_PARTS.fullmatch(whole):
         return False
     return not (rest.startswith("-") and rest[1:].islower() and len(rest) > 3)
-
-
-def _is_numbering(text: str, at: int, end: int) -> bool:
-    """Whether a number at the start of a line only counts the lines."""
-    return (
-        _NUMBERING.search(text[max(0, at - 8) : at]) is not None
-        and re.match(r"[.)][ \t]", text[end : end + 2]) is not None
-    )
 
 
 def read_tail(text: str, end: int, currency: str | None = None) -> Tail:
@@ -199,7 +277,7 @@ def read_spelled_amount(text: str, at: int, language: str) -> Mention | None:
     share = _read_share(words, language)
     of_a = _OF_A.match(text, end) if share is not None else None
     tail = read_tail(text, of_a.end() if of_a is not None else end)
-    value = numbers.read_words(words, language) if share is None else share
+    value = read_words(words, language) if share is None else share
     if value is None and tail.units and words[0] in ARTICLES:
         value = 1.0
     if value is None:

@@ -18,11 +18,7 @@ LANGUAGES = ("en", "de", "es", "fr")
 
 
 def list_words(name: str, inner: str | None = None) -> frozenset[str]:
-    """Return the words that the file has under a name, or a name within that.
-
-    >>> "uno" in list_words("articles"), "ct" in list_words("fields", "minor")
-    (True, True)
-    """
+    """Return the words that the file has under a name, or a name within that."""
     words = DATA[name] if inner is None else cast("Words", DATA[name])[inner]
     return frozenset(cast("str", words).split())
 
@@ -41,11 +37,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def guess_language(text: str) -> str:
-    """Guess the language of a text by its commonest words; English where nothing tells.
-
-    >>> guess_language("Der Zug ist um 8 Uhr da."), guess_language("La cita es el lunes"), guess_language("42")
-    ('de', 'es', 'en')
-    """
+    """Guess the language of a text by its commonest words; English where nothing tells."""
     words = _WORD.findall(text[:4_000].lower())
     return max(LANGUAGES, key=lambda language: sum(map(_COMMON[language].__contains__, words)))
 
@@ -79,11 +71,7 @@ def _spell_small(language: str) -> Iterator[tuple[str, int]]:
 
 @lru_cache(maxsize=4)
 def list_number_words(language: str) -> dict[str, int]:
-    """Return the words of a language for the numbers below a hundred; German ones up to 999, as one word.
-
-    >>> list_number_words("de")["zweihundertfünf"], list_number_words("fr")["quatre-vingt-dix-sept"]
-    (205, 97)
-    """
+    """Return the words of a language for the numbers below a hundred; German ones up to 999, as one word."""
     words = dict(_spell_small(language))
     if language == "de":
         small = [*words.items(), ("ein", 1)]

@@ -75,3 +75,19 @@ def normalize_code(text: str) -> str:
     """
     code = "".join(filter(str.isalnum, text)).casefold()
     return code[1:] if code[:1] == "v" and code[1:].isdecimal() else code
+
+
+def list_digits(text: str) -> str:
+    """Return the digits of a number without leading zeros."""
+    return "".join([c for c in text if c.isdigit()]).lstrip("0")
+
+
+def is_slip(one: str, other: str) -> bool:
+    """Whether two texts differ by one character that is changed, left out or added, or by two neighbours that are swapped.
+
+    >>> is_slip("2345", "2354"), is_slip("2345", "2395"), is_slip("2345", "235"), is_slip("2345", "2345")
+    (True, True, True, False)
+    """
+    same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    a, b = one[same:], other[same:]
+    return a != b and (a[1:] in (b, b[1:]) or a == b[1:] or (a[1::-1] == b[:2] and a[2:] == b[2:]))

@@ -83,11 +83,7 @@ def build_day(year: int, month: int, day: int) -> Day | None:
 
 
 def read_prose_day(match: re.Match[str]) -> list[Day]:
-    """Return the day that words give, or both ends of a range of days.
-
-    >>> read_prose_day(PROSE.match("May 20th")), read_prose_day(PROSE.match("10 al 14 de marzo de 2027"))
-    ([Day(year=0, month=5, day=20)], [Day(year=2027, month=3, day=10), Day(year=2027, month=3, day=14)])
-    """
+    """Return the day that words give, or both ends of a range of days."""
     found = match.groupdict()
 
     def get(name: str) -> str | None:
@@ -99,13 +95,7 @@ def read_prose_day(match: re.Match[str]) -> list[Day]:
 
 
 def read_numeric_day(match: re.Match[str]) -> list[Day]:
-    """Return every day that digits can mean: `05/06/2024` is ambiguous.
-
-    >>> read_numeric_day(NUMERIC.match("05/06/2024"))
-    [Day(year=2024, month=5, day=6), Day(year=2024, month=6, day=5)]
-    >>> read_numeric_day(NUMERIC.match("20.5.2024")), read_numeric_day(NUMERIC.match("3/13"))
-    ([Day(year=2024, month=5, day=20)], [Day(year=0, month=3, day=13)])
-    """
+    """Return every day that digits can mean: `05/06/2024` is ambiguous."""
     if match["a"] is None:
         first, second, year = int(match["d"]), int(match["e"]), 0
     elif len(match["a"]) == 4:
@@ -130,13 +120,7 @@ def read_iso_day(text: str) -> Day | None:
 
 
 def read_clock(match: re.Match[str]) -> Time | None:
-    """Return a time of day.
-
-    >>> read_clock(CLOCK.match("6:05 pm")), read_clock(CLOCK.match("3:00"))
-    (Time(seconds=65100, exact=True), Time(seconds=10800, exact=False))
-    >>> read_clock(CLOCK.match("14h30")), read_clock(CLOCK.match("12 AM"))
-    (Time(seconds=52200, exact=True), Time(seconds=0, exact=True))
-    """
+    """Return a time of day."""
     hour = int(match["h"] or match["h2"])
     minute, second = int(match["m"] or match["m2"] or 0), int(match["s"] or 0)
     tail = (match["tail"] or match["tail2"] or "").strip().lower()
@@ -158,11 +142,7 @@ _LATER = ("past", "after", "nach")
 
 
 def find_spoken_time(text: str, at: int, language: str) -> tuple[Time, int] | None:
-    """Read a time like `a quarter to ten`, `twenty past midnight`, `halb acht` at a character; return it with its end.
-
-    >>> find_spoken_time("half past six", 0, "en"), find_spoken_time("halb acht", 0, "de")
-    ((Time(seconds=23400, exact=False), 13), (Time(seconds=27000, exact=False), 9))
-    """
+    """Read a time like `a quarter to ten`, `twenty past midnight`, `halb acht` at a character; return it with its end."""
     match = _SPOKEN.match(text, at)
     if match is None:
         return None
@@ -190,16 +170,7 @@ def read_hour(text: str, start: int, number: float) -> Time | None:
 
 
 def read_short_duration(text: str) -> float | None:
-    """Return the seconds of `2h15m` or of an ISO 8601 duration; None if the text is neither.
-
-    >>> (
-    ...     read_short_duration("PT1H5M"),
-    ...     read_short_duration("P2W"),
-    ...     read_short_duration("2h15m"),
-    ...     read_short_duration("5m"),
-    ... )
-    (3900.0, 1209600.0, 8100.0, 300.0)
-    """
+    """Return the seconds of `2h15m` or of an ISO 8601 duration; None if the text is neither."""
     match = (_SHORT_DURATION if text[:1].isdecimal() else _ISO_DURATION).fullmatch(text)
     if match is None or not any(match.groups()):
         return None

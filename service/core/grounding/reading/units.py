@@ -60,11 +60,7 @@ def may_be_same_currency(one: str, other: str) -> bool:
 
 
 def find_unit(word: str) -> Unit | None:
-    """Return the unit or currency that a word or sign stands for, or None. Cents are money by a hundredth.
-
-    >>> find_unit("km").factor, find_unit("Stunden").dimension, find_unit("€").currency, find_unit("widgets")
-    (1000.0, 'time', 'EUR', None)
-    """
+    """Return the unit or currency that a word or sign stands for, or None. Cents are money by a hundredth."""
     unit = UNITS.get(word) or (UNITS.get(word.lower()) if len(word) > 2 else None)
     if unit is not None:
         return unit

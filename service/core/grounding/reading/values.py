@@ -43,13 +43,7 @@ _JOINED = re.compile(r"[ ]?|,?[ ](?:and|und|y|et)[ ]|,[ ]")
 
 
 def find_values(text: str) -> list[Mention]:
-    """Return the values in the first 64,000 characters of a text, in order.
-
-    >>> [(m.text, m.kind) for m in find_values("HAT069 costs about $1.2k, or 5 % of it, on May 20th at 6 pm")]
-    [('HAT069', 'code'), ('$1.2k', 'number'), ('5 %', 'number'), ('May 20th', 'day'), ('6 pm', 'time')]
-    >>> [m.readings[0].value for m in find_values("-3.5 °C, 5.400,00 €, two hours, 2 h 15 min, three quarters")]
-    [-3.5, 5400.0, 7200.0, 8100.0, 0.75]
-    """
+    """Return the values in the first 64,000 characters of a text, in order."""
     text = text[:MAX_TEXT_CHARS]
     return _join(text, _Scanner(text).scan())
 
@@ -71,15 +65,15 @@ class _Scanner:
             word = match[1]
             if word is not None and word.lower() not in heads and word not in CURRENCIES:
                 continue  # most words end here
-            if match.start() < end or count >= MAX_MENTIONS or (word is not None and not self._tells(word)):
+            if (
+                match.start() < end
+                or count >= MAX_MENTIONS
+                or (word and word.lower() not in _list_heads(self._language) and word not in CURRENCIES)
+            ):
                 continue
             for mention in self._read(match.start()):
                 end, count = mention.end, count + 1
                 yield mention
-
-    def _tells(self, word: str) -> bool:
-        """Whether a value may start with a word."""
-        return word.lower() in _list_heads(self._language) or word in CURRENCIES
 
     def _read(self, at: int) -> Iterable[Mention]:
         token = _TOKEN.match(self._text, at)
@@ -147,9 +141,11 @@ class _Scanner:
             return []
         in_hours = match["sep"] in ("h", " h ")
         time = moments.read_clock(match)
-        if time is None or (in_hours and _MINUTES.match(self._text, match.end())):
+        if (time is None and (match["tail"] or match["sep"] != ":")) or (
+            in_hours and _MINUTES.match(self._text, match.end())
+        ):
             return []
-        readings = [Reading("time", time)]
+        readings = [Reading("time", time)] if time is not None else []
         if match["sep"] in (":", "h", " h ") and not match["tail"]:
             hours, minutes = float(match["h"]), float(match["m"])
             seconds = hours * 3_600 + minutes * 60 + float(match["s"] or 0)
@@ -228,13 +224,17 @@ def _join(text: str, mentions: Iterator[Mention]) -> list[Mention]:
     return found
 
 
+_PARTS = {("time", 3_600.0, 2): 60.0, ("mass", 1_000.0, 3): 1.0, ("length", 1.0, 2): 0.01}
+"""What a bare number of so many digits counts after a unit: `2 h 15`, `2 kg 350`, `1 m 83`."""
+
+
 def _join_parts(one: Reading, other: Reading) -> Reading | None:
     """Add up two numbers that are parts of one amount, such as hours and minutes: the second is less than one of the first."""
     if not one.written or one.dimension in ("", "share", "temperature", "rate") or one.kind != other.kind:
         return None
     size, unit, is_money = other.number, one.factor, one.dimension == "money"
-    if not other.dimension and unit == 3_600:  # `2 h 15`
-        size *= 60
+    if not other.dimension and (part := _PARTS.get((one.dimension, unit, len(f"{size:.0f}")))):
+        size *= part
     elif one.dimension != other.dimension or other.currency not in ("", one.currency):
         return None
     if not 0 < size < (1 if is_money else unit) or (is_money and one.number < 1):
