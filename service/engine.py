@@ -97,13 +97,7 @@ class Engine:
     def copy_over(self, judging: Judging) -> Engine:
         """Return the same engine over another judging."""
         return Engine(
-            self.registry,
-            self.sandboxes,
-            judging,
-            self.fits,
-            judges=self.judges,
-            ask_limits=self.ask_limits,
-            days=self.days,
+            self.registry, self.sandboxes, judging, self.fits, self.judges, ask_limits=self.ask_limits, days=self.days
         )
 
     def list_warnings(self, fits: Collection[Fit] | None = None) -> list[str]:

@@ -76,15 +76,11 @@ class ModelCaller:
         worst = await self._pricing(prompt)
         gate, policy = self.find_gate(prompt.model), self._policy
         end: float | None = None  # the clock starts with the first attempt
-
-        def get_seconds_left() -> float:
-            return policy.total_s if end is None else end - gate.clock.now()
-
-        tries = 0
+        tries, left = 0, policy.total_s
         while True:
             tries += 1
             try:
-                async with gate.hold(get_seconds_left(), tenant):
+                async with gate.hold(left, tenant):
                     end = gate.clock.now() + policy.total_s if end is None else end
                     await spending.wait_for_room(worst)
                     with spending.reserve(worst) as reservation:
@@ -95,9 +91,11 @@ class ModelCaller:
                 if not error.retryable or (isinstance(error, CallError) and error.pause_cut):
                     raise
                 wait = self._compute_wait(error, tries)
-                if tries == policy.attempts or wait > get_seconds_left():
+                left = policy.total_s if end is None else end - gate.clock.now()
+                if tries == policy.attempts or wait > left:
                     raise
             await gate.clock.sleep(wait)
+            left -= 0.0 if end is None else wait
 
     async def _complete_in_time(self, prompt: Prompt, gate: ProviderGate) -> Completion:
         seconds, start = self._policy.attempt_s, gate.clock.now()
