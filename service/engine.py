@@ -110,11 +110,8 @@ class Engine:
         judges = [*self.registry.judges.values(), *[judge for rubric in self.registry for judge in rubric.judges]]
         evidence = _list_evidence(self.registry)
         targets = self.judging.judges
-        return list(
-            warn_unfitted(
-                self.fits if fits is None else fits, judges, targets.list_models, evidence, route=targets.route
-            )
-        )
+        fits = self.fits if fits is None else fits
+        return list(warn_unfitted(fits, judges, targets.list_models, evidence, route=targets.route))
 
     async def flush(self) -> None:
         """Wait until the answers of judges are kept where they outlive this process."""
