@@ -232,14 +232,8 @@ class Judging:
         instead = await _gather([self._try_reply(one, mode, spending) for _, one in stand_ins.values()])
         for (n, _), got in zip(stand_ins.values(), instead, strict=True):
             found[n] = got
-        votes: list[Vote] = []
-        for got in found:
-            if isinstance(got, JudgeError):
-                spending.faults.append(got)
-                votes.append(Errored(got.cause, got.reason))
-            else:
-                votes.append(got)
-        return votes
+        spending.faults += [one for one in found if isinstance(one, JudgeError)]
+        return [Errored(one.cause, one.reason) if isinstance(one, JudgeError) else one for one in found]
 
     async def _try_reply(self, ask: _ModelAsk, mode: JudgeMode, spending: Spending) -> Vote | JudgeError:
         try:

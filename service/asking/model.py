@@ -94,7 +94,6 @@ class _Traits(NamedTuple):
     """What must be known of a model before a request."""
 
     name: str
-    """By which litellm knows it."""
     provider: str
     params: frozenset[str]
     form: ReplyForm

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from service.asking.budget.reservations import Account, Cover
@@ -147,10 +148,8 @@ class Recorder:
         self._thread.shutdown(wait=False)
 
     async def _run(self, work: Callable[[], T]) -> T:
-        return await self._call(lambda: insist(work, stopped=self._stopped))
-
-    async def _call(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, partial(insist, work, stopped=self._stopped))
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
@@ -170,7 +169,8 @@ class Recorder:
         try:
             async with self._writing:
                 groups = _group(writes)
-                recorded = await self._call(lambda: self._record([*groups.values()]))
+                loop = asyncio.get_running_loop()
+                recorded = await loop.run_in_executor(self._thread, self._record, [*groups.values()])
         except Exception as error:  # noqa: BLE001 (passed on to each waiting caller)
             for write in writes:
                 if not write.recorded.done():  # the caller may have been cancelled

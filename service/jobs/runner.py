@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -173,20 +173,23 @@ class Runner:
                 await self._start(attempt, [one for one in outcomes if isinstance(one, WaitingItem)], group, last=False)
 
     async def _start(
-        self, attempt: _Attempt, waiting: Iterable[WaitingItem], group: asyncio.TaskGroup, *, last: bool
+        self, attempt: _Attempt, waiting: Sequence[WaitingItem], group: asyncio.TaskGroup, *, last: bool
     ) -> None:
-        def release(task: asyncio.Task[None]) -> None:
-            attempt.tasks.discard(task)
-            self._places.release()
-
-        for one in waiting:
-            await self._places.acquire(attempt.chunk.tenant)
-            if attempt.stops or self._draining:
-                self._places.release()
-                return
-            task = group.create_task(self._finish_item(attempt, one, last=last))
-            attempt.tasks.add(task)
-            task.add_done_callback(release)
+        # All are asked for at once: a tenant whose chunk asked for the next only when it had one would miss its turns.
+        places = [asyncio.create_task(self._places.acquire(attempt.chunk.tenant)) for _ in waiting]
+        try:
+            for one in waiting:
+                await places[0]
+                if attempt.stops or self._draining:
+                    return
+                places.pop(0)
+                task = group.create_task(self._finish_item(attempt, one, last=last))
+                attempt.tasks.add(task)
+                task.add_done_callback(lambda one: (attempt.tasks.discard(one), self._places.release()))
+        finally:
+            for place in places:
+                if not place.cancel() and not place.cancelled():
+                    self._places.release()
 
     async def _finish_item(self, attempt: _Attempt, waiting: WaitingItem, *, last: bool) -> None:
         outcome = await attempt.scorer.finish(waiting, attempt.chunk.tenant, attempt.account, last=last)

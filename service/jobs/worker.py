@@ -34,14 +34,8 @@ C = TypeVar("C", ClaimedChunk, Duty)
 
 DUTY_KINDS: tuple[DutyKind, ...] = ("finish", "notice")
 
-POLL_S = 0.1
-"""Seconds between looks for chunks while there are none."""
-
-NEWCOMER_POLL_S = 0.5
-"""The same while the worker has its fill: then only for a tenant of whom it runs none, who need not wait for a chunk to end."""
-
-MAX_NEWCOMERS = 4
-"""Chunks of such tenants, beyond the worker's fill."""
+POLL_S, NEWCOMER_POLL_S = 0.1, 0.5
+"""Seconds between looks for chunks: while there are none; and while the worker has its fill, for tenants of whom it runs none."""
 
 DUTY_POLL_S = 0.2
 """Seconds between looks for batches to end, and for notices."""
@@ -115,12 +109,12 @@ class Worker:
         while not self._stopping:
             self._freed.clear()
             room = self._most - len(self._running)
-            if room <= -MAX_NEWCOMERS or any(chunk.runs_alone for chunk in self._running):
+            if room <= -self._most or any(chunk.runs_alone for chunk in self._running):
                 await self._freed.wait()
                 continue
             tenants = {chunk.tenant for chunk in self._running} if room <= 0 else frozenset[str]()
             chunk = await self._insist(partial(self.chunks.claim, idle=not self._running, besides=tenants))
-            if isinstance(chunk, ClaimedChunk):
+            if chunk is not None:
                 self._start(self._running, chunk, self._runner.run(chunk))
             else:
                 with suppress(TimeoutError):

@@ -13,7 +13,6 @@ import time
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import sqlalchemy as sa
 
@@ -38,7 +37,7 @@ class Freezing(Chunks):
 
     moment = sys.argv[-1]
 
-    def claim(self, *, idle: bool = True, besides: Collection[str] = ()) -> ClaimedChunk | Literal["alone"] | None:
+    def claim(self, *, idle: bool = True, besides: Collection[str] = ()) -> ClaimedChunk | None:
         claimed = super().claim(idle=idle, besides=besides)
         if claimed is not None:
             self._pass("frozen-at-claim")

@@ -8,7 +8,6 @@ import os
 import signal
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Literal
 
 import pytest
 import sqlalchemy as sa
@@ -127,7 +126,7 @@ def test_what_was_claimed_in_a_commit_whose_reply_was_lost_is_given_back(tmp_pat
 class Failing(Chunks):
     """Chunks that cannot be claimed, for a reason that no other try mends."""
 
-    def claim(self, *, idle: bool = True, besides: Collection[str] = ()) -> ClaimedChunk | Literal["alone"] | None:
+    def claim(self, *, idle: bool = True, besides: Collection[str] = ()) -> ClaimedChunk | None:
         raise RuntimeError("a fault of ours")
 
 

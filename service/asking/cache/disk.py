@@ -42,10 +42,9 @@ class TextDisk(diskcache.Disk):
     """Rows that are text in the database, and nothing else."""
 
     def fetch(self, mode: object, filename: object, value: object, read: object) -> str:
-        """Return the text of a row. Raises RefusedRowError for one that we did not write."""
-        if read or mode != diskcache.core.MODE_RAW or filename is not None or not isinstance(value, str):
-            raise RefusedRowError
-        return value
+        """Return the text of a row; of one that we did not write none, which has no seal."""
+        ours = not read and mode == diskcache.core.MODE_RAW and filename is None and isinstance(value, str)
+        return str(value) if ours else ""
 
     def remove(self, file_path: object) -> None:
         """Do nothing: our rows have no files, so the file that a row names is not ours to delete."""
@@ -80,31 +79,18 @@ class DiskCache(GuardedCache):
         self._file_id: tuple[int, int] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cache")
         self._wanted: list[str] = []
-        self._reading: asyncio.Task[Mapping[str, str | RefusedRowError | None]] | None = None
+        self._reading: asyncio.Task[Mapping[str, str | None]] | None = None
 
     async def read_row(self, key: str) -> str | None:
-        """Read a row as it was written; with all others that are wanted at this moment, as the way to the thread costs more."""
+        """Read a row as it was written, with all that are wanted at this moment: the way to the thread costs more."""
+        self._wanted.append(key)
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_wanted())
-        self._wanted.append(key)
-        row = (await asyncio.shield(self._reading))[key]
-        if isinstance(row, RefusedRowError):
-            raise row
-        return row
+        return (await asyncio.shield(self._reading))[key]
 
-    async def _read_wanted(self) -> Mapping[str, str | RefusedRowError | None]:
+    async def _read_wanted(self) -> Mapping[str, str | None]:
         wanted, self._wanted, self._reading = self._wanted, [], None
-
-        def read(table: Any) -> Mapping[str, str | RefusedRowError | None]:
-            found: dict[str, str | RefusedRowError | None] = {}
-            for key in wanted:
-                try:
-                    found[key] = table.get(key)
-                except RefusedRowError as error:
-                    found[key] = error
-            return found
-
-        return await self._run(read)
+        return await self._run(lambda table: {key: table.get(key) for key in wanted})
 
     async def write_rows(self, rows: Mapping[str, str]) -> None:
         """Write rows in one transaction, which costs more than its rows."""
@@ -130,8 +116,6 @@ class DiskCache(GuardedCache):
         """Run the work on the database. If it is damaged, move it aside, and run the work on a new one."""
         try:
             return work(self._open())
-        except RefusedRowError:
-            raise
         except Exception as error:
             code = _find_code(error)
             if isinstance(error, sqlite3.OperationalError) and code is None:  # bytes that are not UTF-8

@@ -197,8 +197,7 @@ class GuardedCache(Cache, ABC):
     async def _write_pending(self) -> None:
         """Write what waits. What fails waits for the next row that is stored, or for the end."""
         while self._pending and self._clock() >= self._unwritten_until:
-            if (wait := self._next_write - monotonic()) > 0:
-                await asyncio.sleep(wait)
+            await asyncio.sleep(max(0.0, self._next_write - monotonic()))
             self._next_write = monotonic() + WRITE_INTERVAL_S
             rows = dict(islice(self._pending.items(), MAX_BATCH_ROWS))
             try:

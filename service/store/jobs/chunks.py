@@ -10,8 +10,10 @@
 | done | ready | `Jobs.retry` |
 
 Every write of a worker names the attempt that it belongs to, and is refused if the chunk is no longer its own: one that was
-frozen and wakes up cannot write over the one that took over its work. Locks are taken in one order, chunks before their batch;
-what users do (`Jobs`) locks the batch first, and no chunk that is running; so does what makes the others due.
+frozen and wakes up cannot write over the one that took over its work. Locks never meet in two orders. What writes to
+running chunks locks them first, in the order of their leases, then their batch. All else locks the batch first, and then only
+chunks that do not run: a claim (the batch shared, so that claims of one batch need not wait for each other), `wake`, and what
+users do (`Jobs`).
 """
 
 from __future__ import annotations
@@ -32,8 +34,7 @@ from service.store.jobs.job import PAUSED_STATUSES
 from service.store.jobs.leases import ChunkItem, ClaimedChunk, Lease, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.submission import DEFLATE_LEVEL
 from service.store.jobs.workers import count_beat
-from service.store.labelling.drafts import LabelItem
-from service.store.labelling.items import ItemPlace, insert_items, name_batch_item, unpack_lines
+from service.store.labelling.items import insert_items, name_batch_item, unpack_lines
 from service.store.tables import BATCH_USAGE, BATCHES, CHUNKS, ITEMS, RESULTS
 from service.store.times import DAY_S
 
@@ -70,12 +71,12 @@ class Chunks:
 
     # Claims.
 
-    def claim(self, *, idle: bool = True, besides: Collection[str] = ()) -> ClaimedChunk | Literal["alone"] | None:
-        """Claim the next chunk; None if none is due.
+    def claim(self, *, idle: bool = True, besides: Collection[str] = ()) -> ClaimedChunk | None:
+        """Claim the next chunk; None if none is due, or if the next must run alone and may not begin yet.
 
         Next is the tenant with the fewest running chunks, of its batches the one with the fewest, of these the oldest.
-        `idle`: whether this worker runs no chunk, so that one that must run alone may begin. "alone" if it is not and such a
-        chunk is next: it lets the others end first. `besides`: tenants whose chunks are left.
+        `idle`: whether this worker runs no chunk, so that one that must run alone may begin. `besides`: tenants whose chunks
+        are left.
         """
         batch = next(iter(self.database.read_column(self._build_pick(besides))), None)
         if batch is None:
@@ -104,7 +105,7 @@ class Chunks:
         due = [CHUNKS.c.state == "ready", (CHUNKS.c.due_at <= now) | (CHUNKS.c.due_at > now + MAX_DELAY_S)]
         return due if self._judges else [*due, ~CHUNKS.c.waits]
 
-    def _claim(self, connection: sa.Connection, name: str, *, idle: bool) -> ClaimedChunk | Literal["alone"] | None:
+    def _claim(self, connection: sa.Connection, name: str, *, idle: bool) -> ClaimedChunk | None:
         running = sa.select(BATCHES).where(BATCHES.c.id == name, BATCHES.c.status.in_(RUNNING_STATUSES))
         batch = connection.execute(running.with_for_update(read=True, key_share=True)).one_or_none()
         due = sa.select(CHUNKS).where(CHUNKS.c.batch == name, *self._match_due()).order_by(CHUNKS.c.first)
@@ -112,7 +113,7 @@ class Chunks:
         if batch is None or row is None:  # others were faster
             return None
         if row.deaths and not idle:
-            return "alone"
+            return None
         done = _read_done(connection, name, row.first, row.size)
         lines = unpack_lines(row.payload)
         if len(lines) != row.size:  # damaged: empty ones become errors of their own
@@ -155,12 +156,15 @@ class Chunks:
             found: dict[Lease, list[OutcomeRow] | None] = {}
             for group in sorted(given, key=lambda one: one.lease):
                 found[group.lease] = _select_new(connection, group)
-                self._write_used(connection, group.lease.batch, group.used)
+            for batch, used in {group.lease.batch: group.used for group in given}.items():
+                self._write_used(connection, batch, used)
             full: list[str] = []
             for lease, new in found.items():
                 if new:
                     self._insert(connection, lease.batch, new)
-                    full += [lease.batch] * _count(connection, lease, new)
+                    good, own = sum(row.ok for row in new), dict(zip(_NAMES, lease, strict=True))
+                    counted = connection.execute(_COUNT, {**own, "good": good, "bad": len(new) - good})
+                    full += [lease.batch] * (counted.scalar_one() == "done")
             for batch in sorted({lease.batch for lease, new in found.items() if new}):
                 if connection.execute(_RESUME, {"of_batch": batch}).rowcount:
                     soon, own = self.database.now() + SHORTLY_S, (CHUNKS.c.batch == batch, CHUNKS.c.state == "ready")
@@ -171,17 +175,15 @@ class Chunks:
 
     def _insert(self, connection: sa.Connection, batch: str, new: list[OutcomeRow]) -> None:
         """Insert outcomes, what they are listed by, and what people may label of them."""
-        lines = [{"batch": batch, "position": row.position, "ok": row.ok, "line": row.line} for row in new]
-        connection.execute(_RESULT, lines)
-        facts = [(row.position, row.facts) for row in new if row.facts is not None]
-        if facts:
-            listed = [{"batch": batch, "position": n, **build_facts(one)} for n, one in facts]
+        keys = [{"batch": batch, "position": row.position} for row in new]
+        connection.execute(
+            _RESULT, [{**key, "ok": row.ok, "line": row.line} for row, key in zip(new, keys, strict=True)]
+        )
+        if listed := [
+            {**build_facts(row.facts), **key} for row, key in zip(new, keys, strict=True) if row.facts is not None
+        ]:
             connection.execute(_ITEM, listed)
-        items: list[tuple[ItemPlace, LabelItem]] = []
-        for row in new:
-            place = name_batch_item(batch, row.position)
-            items += [(place, item) for item in row.label_items]
-        if items:
+        if items := [(name_batch_item(batch, row.position), item) for row in new for item in row.label_items]:
             tenant: str = connection.execute(sa.select(BATCHES.c.tenant).where(BATCHES.c.id == batch)).scalar_one()
             insert_items(connection, tenant, items)
 
@@ -303,47 +305,31 @@ def match_lease(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
 
 # What runs with every commit is built once.
 
-_LEASE = {"of_batch": CHUNKS.c.batch, "of_first": CHUNKS.c.first, "of_attempt": CHUNKS.c.attempt}
-_OWN = (*[column == sa.bindparam(name) for name, column in _LEASE.items()], CHUNKS.c.state == "running")
-_LOCK = sa.select(CHUNKS.c.first).where(*_OWN).with_for_update()
-
-_COMPLETED, _FAILED = CHUNKS.c.completed + sa.bindparam("good"), CHUNKS.c.failed + sa.bindparam("bad")
-_STATE = sa.case((CHUNKS.c.size == _COMPLETED + _FAILED, "done"), else_=CHUNKS.c.state)
-_COUNTED = sa.update(CHUNKS).where(*_OWN).values(completed=_COMPLETED, failed=_FAILED, state=_STATE)
-_COUNT = _COUNTED.returning(CHUNKS.c.state)
-
-_USER = (BATCH_USAGE.c.batch == sa.bindparam("of_batch"), BATCH_USAGE.c.owner == sa.bindparam("of_owner"))
-_USED = sa.update(BATCH_USAGE).where(*_USER)
-
-_WAITS = (BATCHES.c.id == sa.bindparam("of_batch"), BATCHES.c.status == "paused_provider")
-_RESUME = sa.update(BATCHES).where(*_WAITS).values(status="in_progress", reason=None, resume_at=None)
-
+_NAMES = ("of_batch", "of_first", "of_attempt")
+_BATCH: sa.BindParameter[str] = sa.bindparam("of_batch")
+_OWN = (CHUNKS.c.batch == _BATCH, CHUNKS.c.first == sa.bindparam("of_first"), CHUNKS.c.state == "running")
+_LEASE = (*_OWN, CHUNKS.c.attempt == sa.bindparam("of_attempt"))
+_LOCK = sa.select(CHUNKS.c.first).where(*_LEASE).with_for_update()
+_GOOD, _BAD = CHUNKS.c.completed + sa.bindparam("good"), CHUNKS.c.failed + sa.bindparam("bad")
+_STATE = sa.case((CHUNKS.c.size == _GOOD + _BAD, "done"), else_=CHUNKS.c.state)
+_COUNT = sa.update(CHUNKS).where(*_LEASE).values(completed=_GOOD, failed=_BAD, state=_STATE).returning(CHUNKS.c.state)
+_USED = sa.update(BATCH_USAGE).where(BATCH_USAGE.c.batch == _BATCH, BATCH_USAGE.c.owner == sa.bindparam("of_owner"))
+_WAITS = sa.update(BATCHES).where(BATCHES.c.id == _BATCH, BATCHES.c.status == "paused_provider")
+_RESUME = _WAITS.values(status="in_progress", reason=None, resume_at=None)
 _RESULT, _ITEM = RESULTS.insert(), ITEMS.insert()
-
 _BETWEEN = RESULTS.c.position.between(sa.bindparam("of_first"), sa.bindparam("of_last"))
-_DONE = sa.select(RESULTS.c.position, RESULTS.c.ok).where(RESULTS.c.batch == sa.bindparam("of_batch"), _BETWEEN)
-
-
-def _name_lease(lease: Lease) -> dict[str, object]:
-    return {"of_batch": lease.batch, "of_first": lease.first, "of_attempt": lease.attempt}
+_DONE = sa.select(RESULTS.c.position, RESULTS.c.ok).where(RESULTS.c.batch == _BATCH, _BETWEEN)
 
 
 def _select_new(connection: sa.Connection, group: OutcomeRows) -> list[OutcomeRow] | None:
     """Return the rows of a group that are not recorded yet; None if its lease no longer counts."""
-    if connection.execute(_LOCK, _name_lease(group.lease)).one_or_none() is None:
+    if connection.execute(_LOCK, dict(zip(_NAMES, group.lease, strict=True))).one_or_none() is None:
         return None
     if not group.rows:
         return []
     first, last = (which(row.position for row in group.rows) for which in (min, max))
     done = _read_done(connection, group.lease.batch, first, last + 1 - first)
     return [row for row in group.rows if row.position not in done]
-
-
-def _count(connection: sa.Connection, lease: Lease, new: list[OutcomeRow]) -> bool:
-    """Count the outcomes of a chunk; True if it is done."""
-    good = sum(row.ok for row in new)
-    counts = {"good": good, "bad": len(new) - good}
-    return connection.execute(_COUNT, _name_lease(lease) | counts).scalar_one() == "done"
 
 
 def _split(connection: sa.Connection, row: sa.Row[Any], lines: list[bytes], done: dict[int, bool]) -> None:
