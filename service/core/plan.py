@@ -209,8 +209,8 @@ def _ask(
 ) -> CriterionPlan:
     check: JudgeCheck = criterion.check  # pyright: ignore[reportAssignmentType] (a judged criterion has one)
     before = checked.get(check.unless or "")
-    decided = before.outcomes if before else ()
-    answered = {subject for subject, found in decided if found is PERFECT or isinstance(found, Scored)}
+    seen = before.outcomes if before else ()
+    answered = {subject for subject, found in seen if found is PERFECT or isinstance(found, Scored)}
     if before is not None and case.expected_calls and before.criterion.reads & CALLS:
         # Code decides about tries with their retries.
         answered |= {case.subjects[j] for j in (*case.alignment.tries, *case.alignment.possible_tries)}
@@ -223,19 +223,13 @@ def _ask(
     if before is None:
         return _plan_asked(criterion, asked)
     needless = build_needless(check.unless)
-    outcomes = [
-        (
-            subject,
-            needless if (subject in answered or is_answered(subject, answered)) and _is_question(found) else found,
-        )
-        for subject, found in asked
-    ]
+    outcomes: list[tuple[Subject, Ask | Outcome]] = []
+    for subject, found in asked:
+        decided = subject in answered or is_answered(subject, answered)
+        outcomes.append((subject, needless if decided and _is_question(found) else found))
     if not before.perfect:
         outcomes = _open_undecided(outcomes, before)
-    saved = 0
-    for _, found in outcomes:
-        saved += found is needless
-    return _plan_asked(criterion, outcomes, saved)
+    return _plan_asked(criterion, outcomes, sum([found is needless for _, found in outcomes]))
 
 
 def _plan_asked(
@@ -254,8 +248,8 @@ def build_needless(criterion: str | None) -> Skipped:
 
 
 def _open_undecided(
-    outcomes: Sequence[tuple[Subject, Outcome | Ask]], before: CriterionPlan
-) -> Sequence[tuple[Subject, Outcome | Ask]]:
+    outcomes: list[tuple[Subject, Ask | Outcome]], before: CriterionPlan
+) -> list[tuple[Subject, Ask | Outcome]]:
     """Open the outcomes whose `unless` check is itself open: once it is decided, they may not apply."""
     opened = {
         subject
