@@ -31,7 +31,7 @@ import callgrade  # noqa: E402
 from service.cli import main  # noqa: E402
 from tests.faults.provider import TOKENS_IN, TOKENS_OUT, Provider, serving  # noqa: E402
 
-FILES, ROWS, JUDGED = 8, 250, 400
+FILES, ROWS, JUDGED = 8, 1_000, 400  # enough that the first part is there long before the last
 PRICED = "gpt-4o-mini"
 USD_PER_CALL = TOKENS_IN * 0.15e-6 + TOKENS_OUT * 0.6e-6
 BUDGET_USD = 0.005
