@@ -69,8 +69,8 @@ def kill_worker(folder: Path, killed: list[int]) -> None:
     """Kill a worker of this cluster once the first part is there."""
     while not killed:
         if any(folder.glob("part-*")):
-            [raylet] = find_children(os.getpid(), "raylet/raylet")
-            killed += find_children(raylet, "PartWorker.score")[:1]
+            for raylet in find_children(os.getpid(), "raylet/raylet"):
+                killed += find_children(raylet, "PartWorker.score")[:1]
             for one in killed:
                 os.kill(one, signal.SIGKILL)
 
