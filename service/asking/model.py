@@ -93,7 +93,8 @@ class Model(Protocol):
 class _Traits(NamedTuple):
     """What must be known of a model before a request."""
 
-    name: str
+    route: str
+    """The name by which litellm is asked for it."""
     provider: str
     params: frozenset[str]
     form: ReplyForm
@@ -225,7 +226,7 @@ class LiteLLM:
             messages[0]["content"] = [block]
         schema = dict(prompt.schema) if own_server else drop_limits(dict(prompt.schema))
         params: dict[str, Any] = {
-            "model": traits.name,
+            "model": traits.route,
             "messages": messages,
             "max_retries": 0,  # and never num_retries, which adds a loop of litellm's own
             # Else some drop it, and ask three times; of Anthropic litellm would put it into the body, where it is refused.
@@ -278,7 +279,7 @@ class LiteLLM:
 
     def _learn(self, library: Library, model: str) -> _Traits:
         """Find and keep the traits of a model. Raises what litellm raises for a model of an unknown provider."""
-        name, provider, key, base = library.get_llm_provider(model_name := model, api_base=self._api_base)
+        name, provider, key, base = library.get_llm_provider(model, api_base=self._api_base)
         takes = frozenset(library.get_supported_openai_params(name, provider) or ())
         if self._reply != "auto":
             form = self._reply
@@ -286,10 +287,11 @@ class LiteLLM:
             form = "schema"
         else:
             form = "tool" if {"tools", "tool_choice"} <= takes else "text"
+        route = model
         if provider == "openai" and self._api_base and not any(self._costs[model].price or ()):
             # A server of the user's own: OpenAI's client would take half as much again of a core for each call.
-            provider, model_name = "hosted_vllm", f"hosted_vllm/{name}"
-        self._traits[model] = _Traits(model_name, provider, takes, form, key, base)
+            provider, route = "hosted_vllm", f"hosted_vllm/{name}"
+        self._traits[model] = _Traits(route, provider, takes, form, key, base)
         return self._traits[model]
 
 
