@@ -148,8 +148,10 @@ class Recorder:
         self._thread.shutdown(wait=False)
 
     async def _run(self, work: Callable[[], T]) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, partial(insist, work, stopped=self._stopped))
+        return await self._call(partial(insist, work, stopped=self._stopped))
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
@@ -169,8 +171,7 @@ class Recorder:
         try:
             async with self._writing:
                 groups = _group(writes)
-                loop = asyncio.get_running_loop()
-                recorded = await loop.run_in_executor(self._thread, self._record, [*groups.values()])
+                recorded = await self._call(partial(self._record, [*groups.values()]))
         except Exception as error:  # noqa: BLE001 (passed on to each waiting caller)
             for write in writes:
                 if not write.recorded.done():  # the caller may have been cancelled

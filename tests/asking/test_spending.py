@@ -127,7 +127,7 @@ class Stepwise(Recorder):
         super().__init__(desk, in_flight=1, interval_s=0.0)
         self.waiting: list[asyncio.Future[None]] = []
 
-    async def _run(self, work: Callable[[], T]) -> T:
+    async def _call(self, work: Callable[[], T]) -> T:
         gate = asyncio.get_running_loop().create_future()
         self.waiting.append(gate)
         await gate
