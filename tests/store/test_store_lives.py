@@ -87,12 +87,13 @@ class Lives(RuleBasedStateMachine):
     def resume(self, batch: str) -> None:
         if batch not in self.alive:
             return
-        before = self.batches.find("t", batch).status
+        before = self.batches.find("t", batch)
+        higher = None if before.budget_usd is None else before.budget_usd + 1.0
         try:
-            assert self.batches.resume("t", batch).status == "in_progress"
-            assert before in PAUSED_STATUSES
+            assert self.batches.resume("t", batch, budget_usd=higher).status == "in_progress"
+            assert before.status in PAUSED_STATUSES
         except JobStateError:
-            assert before not in PAUSED_STATUSES
+            assert before.status not in PAUSED_STATUSES
 
     @rule(batch=made)
     def cancel(self, batch: str) -> None:
