@@ -35,8 +35,9 @@ def scores(report: Report) -> dict[str, float | None]:
 
 
 def raised(before: Report, after: Report, *, stages: tuple[str, ...]) -> dict[str, tuple[float, float]]:
-    """What went up of the stages named, `trace` being the trace's own score."""
-    old, new = scores(before), scores(after)
+    """What went up of the stages named, `trace` being the trace itself: where a part is open, by the least that it may be."""
+    ranges = {"trace": after.score_range} | {f"stage {one.stage}": one.score_range for one in after.stages}
+    old, new = scores(before), scores(after) | {name: least[0] for name, least in ranges.items() if least}
     names = [name if name == "trace" else f"stage {name}" for name in stages]
     pairs = {name: (old.get(name), new.get(name)) for name in names}
     return {n: (a, b) for n, (a, b) in pairs.items() if a is not None and b is not None and b > a + SLACK}
