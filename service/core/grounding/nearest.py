@@ -143,19 +143,12 @@ def _compare_numbers(reading: Reading, other: Reading, text: str) -> tuple[float
     elif other.dimension:
         sizes, apart = {as_held}, 1.0 if reading.dimension else _NO_UNIT
     else:  # in whatever unit a field that names none may be
-        sizes, apart = (
-            {held, *(held * factor / unit for factor, _ in LOOSE.get(reading.dimension, ((1.0, 0.0),)))},
-            _NO_UNIT,
-        )
-    if (
-        reading.dimension and reading.written and other.dimension in ("", reading.dimension)
-    ):  # the right number, another unit
-        spread = reading.tolerance / unit
-        if any(
-            abs(abs((other.number - shift) / factor) - written) <= spread
-            for factor, shift in _UNITS.get(reading.dimension, ())
-        ):
-            return 0.0, 0.0, _OTHER_UNIT
+        loose = LOOSE.get(reading.dimension, ((1.0, 0.0),))
+        sizes, apart = {held, *(held * factor / unit for factor, _ in loose)}, _NO_UNIT
+    if reading.dimension and reading.written and other.dimension in ("", reading.dimension):
+        units, spread = _UNITS.get(reading.dimension, ()), reading.tolerance / unit
+        if any(abs(abs((other.number - shift) / factor) - written) <= spread for factor, shift in units):
+            return 0.0, 0.0, _OTHER_UNIT  # the right number, in another unit
     places = max(0, round(-log10(2 * reading.tolerance / unit))) if reading.tolerance else 0
     digits, raw = (each.replace(".", "").strip("0") for each in (f"{written:.{places}f}", list_digits(text)))
     found: list[tuple[float, float]] = []
