@@ -121,6 +121,13 @@ def test_tenants_take_turns_and_so_do_the_batches_of_each(stage: Stage) -> None:
     assert {taken.count(one) for one in giants} <= {6, 7}
 
 
+def test_of_a_tenant_with_little_left_three_chunks_run_for_one_of_another(stage: Stage) -> None:
+    stage.submit(80, tenant="giant")
+    small = stage.submit(60, tenant="small")
+    taken = [stage.claim().lease.batch for _ in range(16)]
+    assert taken.count(small) == 12
+
+
 def test_a_worker_may_leave_tenants_out(stage: Stage) -> None:
     for tenant in ("a", "a", "b"):
         stage.submit(4, tenant=tenant)

@@ -47,6 +47,12 @@ RUNNING_STATUSES = frozenset({"in_progress", "paused_provider"})
 SPLIT_DEATHS = 2
 """Deaths after which a chunk is replaced by chunks of one item: the second death was its own."""
 
+LITTLE_LEFT = 16
+"""Chunks that are left of a small tenant's batches at most."""
+
+SHARE_OF_LITTLE = 3
+"""How many chunks of it run for one of a tenant of whom more is left: little is soon done, and much waits little longer."""
+
 SHORTLY_S = 1.0
 """Seconds until a chunk is tried again that waits for what others have reserved of a budget, or whose judge answers again."""
 
@@ -74,7 +80,8 @@ class Chunks:
     def claim(self, *, idle: bool = True, besides: Collection[str] = ()) -> ClaimedChunk | None:
         """Claim the next chunk; None if none is due, or if the next must run alone and may not begin yet.
 
-        Next is the tenant with the fewest running chunks, of its batches the one with the fewest, of these the oldest.
+        Next is the tenant with the fewest running chunks, of its batches the one with the fewest, of these the oldest. A
+        tenant of whom little is left has three chunks for one of a tenant of whom much is.
         `idle`: whether this worker runs no chunk, so that one that must run alone may begin. `besides`: tenants whose chunks
         are left.
         """
@@ -93,12 +100,20 @@ class Chunks:
             .cte("busy")
         )
         count = sa.select(sa.func.coalesce(sa.func.sum(busy.c.n), 0))
+        left = (
+            sa.select(BATCHES.c.tenant, sa.func.sum(BATCHES.c.open_chunks).label("n"))
+            .where(BATCHES.c.status.in_(RUNNING_STATUSES))
+            .group_by(BATCHES.c.tenant)
+            .cte("left_over")
+        )
         of_tenant = count.where(busy.c.tenant == BATCHES.c.tenant).correlate(BATCHES).scalar_subquery()
+        weight = sa.case((left.c.n <= LITTLE_LEFT, 1), else_=SHARE_OF_LITTLE)
         of_batch = count.where(busy.c.batch == BATCHES.c.id).correlate(BATCHES).scalar_subquery()
         due = sa.exists().where(CHUNKS.c.batch == BATCHES.c.id, *self._match_due())
-        chosen = sa.select(BATCHES.c.id).where(BATCHES.c.status.in_(RUNNING_STATUSES), due)
+        chosen = sa.select(BATCHES.c.id).join_from(BATCHES, left, left.c.tenant == BATCHES.c.tenant)
+        chosen = chosen.where(BATCHES.c.status.in_(RUNNING_STATUSES), due)
         chosen = chosen.where(BATCHES.c.tenant.not_in(besides)) if besides else chosen
-        return chosen.order_by(of_tenant, of_batch, BATCHES.c.id).limit(1)
+        return chosen.order_by((of_tenant + 1) * weight, of_batch, BATCHES.c.id).limit(1)
 
     def _match_due(self) -> list[sa.ColumnElement[bool]]:
         now = self.database.now()
