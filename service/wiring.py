@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from service import heap
-from service.asking.budget.ask_limits import AskLimits
+from service.asking.budget.reservations import AskLimits
 from service.core.judging.fits.fit import build_route
 from service.core.report import STAND_IN
 from service.engine import Engine
@@ -102,7 +102,6 @@ def build_judging(
     from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
     from service.asking.judging import Judges, Judging  # noqa: PLC0415
     from service.asking.local_servers import HOSTED_DEADLINE_S, choose_deadline  # noqa: PLC0415
-    from service.asking.model import disconnect  # noqa: PLC0415
 
     model, attempt_s = _build_model(settings), choose_deadline(settings.judge_api_base, settings.judge_deadline)
     total_s = 3.0 * (settings.judge_deadline or HOSTED_DEADLINE_S)
@@ -113,14 +112,11 @@ def build_judging(
     judges = Judges(
         settings.judge_model,
         frozenset(settings.judge_models),
-        settings.judge_fallback or None,
         settings.judge_api_base or None,
         route=choose_route(settings),
         form=settings.judge_reply,
     )
-    return Judging(
-        caller, cache or build_cache(settings), judges, pricing=model.worst_usd, closing=disconnect, observers=observers
-    )
+    return Judging(caller, cache or build_cache(settings), judges, pricing=model.worst_usd, observers=observers)
 
 
 def build_gate(settings: Settings) -> ProviderGate:

@@ -8,8 +8,8 @@ import pytest
 from fastapi import FastAPI
 
 from service.api.app import create_app
-from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.days import NO_CAPS, Days
+from service.asking.budget.reservations import AskLimits
 from service.asking.cache.guard import Cache
 from service.asking.calls import ModelCaller, Observer
 from service.asking.judging import Judges, Judging

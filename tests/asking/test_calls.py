@@ -288,7 +288,7 @@ def test_a_call_takes_what_the_provider_takes(run: Run, provider: Provider, cloc
 
     model = LiteLLM(api_base=provider.base(), api_key="the-key", reply="auto")
     one = ModelCaller(model, lambda _: ProviderGate(clock), pricing=load)
-    judging = Judging(one, Cache(), Judges("openai/fault-429-after-2-x1"), now=clock.now)
+    judging = Judging(one, Cache(), Judges("openai/fault-429-after-2-x1"))
     events = [{"user": "?"}, {"call": {"name": "f", "arguments": {}}}]
     rubric = {"id": "r", "criteria": [CRITERION]}
     made = plan({"rubric": rubric, "trace": {"format": "callgrade", "tools": [{"name": "f"}], "events": events}})

@@ -153,27 +153,27 @@ def test_slots_never_leak_and_never_pass_the_limit(moves: list[str]) -> None:
 
 
 RETRY_AFTER = [
-    ({"retry-after": "0"}, 0.0),
-    ({"retry-after": "1.5"}, 1.5),
-    ({"retry-after": "Wed, 21 Oct 2015 07:28:10 GMT"}, 10.0),
-    ({"retry-after": "Wed, 21 Oct 2015 07:27:00 GMT"}, 0.0),
-    ({"retry-after": "Wed, 21 Oct 2099 07:27:00 GMT"}, MAX_RETRY_AFTER_S),
-    ({"retry-after": "inf"}, MAX_RETRY_AFTER_S),
-    ({"retry-after": "-inf"}, 0.0),
-    ({"retry-after": "9" * 5_000}, MAX_RETRY_AFTER_S),
-    ({"retry-after": "Wed, 99 Oct 2015 07:28:10 GMT"}, None),
-    ({"retry-after": ""}, None),
+    ("0", 0.0),
+    ("1.5", 1.5),
+    ("Wed, 21 Oct 2015 07:28:10 GMT", 10.0),
+    ("Wed, 21 Oct 2015 07:27:00 GMT", 0.0),
+    ("Wed, 21 Oct 2099 07:27:00 GMT", MAX_RETRY_AFTER_S),
+    ("inf", MAX_RETRY_AFTER_S),
+    ("-inf", 0.0),
+    ("9" * 5_000, MAX_RETRY_AFTER_S),
+    ("Wed, 99 Oct 2015 07:28:10 GMT", None),
+    ("", None),
 ]
 
 
-@pytest.mark.parametrize(("headers", "seconds"), RETRY_AFTER)
-def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
-    assert read_retry_after(headers, now=lambda: 1_445_412_480.0) == seconds  # 07:28:00 on that day
+@pytest.mark.parametrize(("text", "seconds"), RETRY_AFTER)
+def test_retry_after(text: str, seconds: float | None) -> None:
+    assert read_retry_after(text, now=lambda: 1_445_412_480.0) == seconds  # 07:28:00 on that day
 
 
 @given(st.text())
 def test_retry_after_is_never_out_of_bounds(text: str) -> None:
-    found = read_retry_after({"retry-after": text})
+    found = read_retry_after(text)
     assert found is None or 0 <= found <= MAX_RETRY_AFTER_S
 
 

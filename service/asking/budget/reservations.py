@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from typing_extensions import override
 
 from service.asking.faults import CallError
+from service.core.judging.judges import Ask
 from service.core.judging.prompts import Usage
 from service.core.money import Cost, Spent, UsageAmount, format_usd
-from service.errors import JudgeError
+from service.core.work_limits import MAX_QUESTIONS
+from service.errors import InputError, JudgeError
 
 
 class Spending:
@@ -176,6 +179,29 @@ class Reservation:
     def settle(self, usage: Usage) -> None:
         """Settle with the usage of the reply."""
         self.usage = usage
+
+
+@dataclass(frozen=True, slots=True)
+class AskLimits:
+    """The limits of one request, or of one item of a batch."""
+
+    max_questions: int = MAX_QUESTIONS
+    """Requests to models: every vote of every model on every question; repairs and retries do not count."""
+    max_usd: float | None = None
+    """None: unlimited."""
+
+    def admit_questions(self, asks: Iterable[Ask]) -> None:
+        """Raise InputError if there are more questions than allowed."""
+        votes = sum([ask.judge.samples * max(1, len(ask.judge.models)) for ask in asks])
+        if votes > self.max_questions:
+            message = f"{votes} requests to judges; at most {self.max_questions} for one item (CALLGRADE_REQUEST_MAX_QUESTIONS)"
+            raise InputError.at("/rubric/criteria", message)
+
+    def admit_budget(self, budget_usd: float | None) -> None:
+        """Raise InputError for a budget above what may be spent."""
+        if budget_usd is not None and self.max_usd is not None and budget_usd > self.max_usd:
+            message = f"expected at most {self.max_usd:g} (CALLGRADE_REQUEST_MAX_USD), not {budget_usd:g}"
+            raise InputError.at("/budget_usd", message)
 
 
 NOTHING = UsageAmount()
