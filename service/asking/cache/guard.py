@@ -30,9 +30,6 @@ MAX_TEXT_BYTES = 65_536
 MAX_SEALED_BYTES = MAX_TEXT_BYTES + 64
 """Most bytes of a text with its seal."""
 
-MAX_AT_ONCE = 32
-"""Most look-ups of one process that are under way; the others queue, and their wait for a turn is no failure."""
-
 MAX_BATCH_ROWS = 256
 """Most rows written in one transaction."""
 
@@ -68,10 +65,6 @@ class Cache:
         """Write what waits, and release files and connections. Later lookups are misses."""
 
 
-class RefusedRowError(Exception):
-    """A row that we did not write. It is left alone and counted."""
-
-
 @dataclass(slots=True)
 class CacheCounts:
     """What one process saw of a cache since it started."""
@@ -87,6 +80,10 @@ class CacheCounts:
     """Files that could not be read, and were replaced by an empty one."""
 
 
+UNREADABLE = ""
+"""What a store returns for a row that is no text: it has no seal."""
+
+
 def seal_row(key: str, text: str) -> str:
     """Prefix the text with the sha256 of its key and itself, in hex.
 
@@ -96,21 +93,19 @@ def seal_row(key: str, text: str) -> str:
     return hashlib.sha256(f"{key}\n{text}".encode()).hexdigest() + text
 
 
-def unseal_row(key: str, row: str) -> str:
-    """Return the text of a sealed row. Raises RefusedRowError if the seal does not match.
+def unseal_row(key: str, row: str) -> str | None:
+    """Return the text of a sealed row; None if the seal does not match.
 
     >>> unseal_row("k", seal_row("k", '{"label": "ok"}'))
     '{"label": "ok"}'
     """
-    if row != seal_row(key, row[64:]):
-        raise RefusedRowError
-    return row[64:]
+    return row[64:] if row == seal_row(key, row[64:]) else None
 
 
 class GuardedCache(Cache, ABC):
     """A cache over rows that may fail. Use from one event loop at a time.
 
-    `patience` is the longest that one operation may take, in seconds, from when it is its turn. After a failure the rows are not
+    `patience` is the longest that one operation may take, in seconds. After a failure the rows are not
     read (or not written) for `rest` seconds of `clock`, so that hanging rows do not cost that patience for every question.
     """
 
@@ -127,13 +122,12 @@ class GuardedCache(Cache, ABC):
         self._rest = rest
         self._clock = clock
         self._unread_until = self._unwritten_until = self._quiet_until = self._next_write = float("-inf")
-        self._turns = asyncio.Semaphore(MAX_AT_ONCE)
         self._pending: dict[str, str] = {}
         self._writing: asyncio.Task[None] | None = None
 
     @abstractmethod
     async def read_row(self, key: str) -> str | None:
-        """Read a row as it was written; None if there is none. May raise anything."""
+        """Read a row as it was written; None if there is none, UNREADABLE if it is no text. May raise anything."""
 
     @abstractmethod
     async def write_rows(self, rows: Mapping[str, str]) -> None:
@@ -145,32 +139,24 @@ class GuardedCache(Cache, ABC):
 
     @override
     async def get(self, key: str) -> str | None:
-        text = None
-        try:
-            if (row := self._pending.get(key)) is None:
-                row = await self._read(key)
-            else:
-                self._write_soon()  # the last try may have failed
-            text = None if row is None else unseal_row(key, row)
-        except RefusedRowError:
-            self.counts.refused += 1
-        if text is None:
-            self.counts.misses += 1
+        if (row := self._pending.get(key)) is None:
+            row = await self._read(key)
         else:
-            self.counts.hits += 1
+            self._write_soon()  # the last try may have failed
+        text = None if row is None else unseal_row(key, row)
+        self.counts.refused += row is not None and text is None
+        self.counts.misses += text is None
+        self.counts.hits += text is not None
         return text
 
     async def _read(self, key: str) -> str | None:
-        async with self._turns:
-            if self._clock() < self._unread_until:
-                return None
-            try:
-                return await self._try(self.read_row(key))
-            except RefusedRowError:
-                raise
-            except Exception:  # noqa: BLE001 (a cache raises nothing)
-                self._unread_until = max(self._unread_until, self._clock() + self._rest)
-                return None
+        if self._clock() < self._unread_until:
+            return None
+        try:
+            return await self._try(self.read_row(key))
+        except Exception:  # noqa: BLE001 (a cache raises nothing)
+            self._unread_until = max(self._unread_until, self._clock() + self._rest)
+            return None
 
     @override
     def set(self, key: str, text: str) -> None:
@@ -227,8 +213,6 @@ class GuardedCache(Cache, ABC):
         try:
             async with asyncio.timeout(self._patience):
                 found = await work
-        except RefusedRowError:
-            raise
         except Exception as error:
             self.counts.failures += 1
             self.trouble = name_error_kind(error)
