@@ -31,7 +31,7 @@ from service.asking.cache.shared import PREFIX, RedisCache
 from service.errors import SettingsError
 from service.settings import Settings
 from service.wiring import build_cache
-from tests.asking.cache_servers import Fault, relay
+from tests.faults.proxy import Fault, proxied
 
 TEXT = '{"label":"supported"}'
 DAY = 86_400
@@ -348,9 +348,11 @@ def test_a_redis_that_fails_is_a_miss_then_left_alone_then_tried_again(
 ) -> None:
     async def scene() -> None:
         clock = Clock()
-        async with relay(redis_store.url) as between, opened(redis_store) as other:
+        there = urlsplit(redis_store.url)
+        with proxied(there.hostname or "", there.port or 6379) as between:
+            url = redis_store.url.replace(f":{there.port}", f":{between.port}")
+            other, cache = redis_store.open(), redis_store.open(url=url, clock=clock, rest=1.0, patience=0.5)
             await keep(other, key(1), TEXT)
-            cache = redis_store.open(url=between.url, clock=clock, rest=1.0, patience=0.5)
             if connected:
                 assert await cache.get(key(1)) == TEXT
             between.fault = fault
@@ -367,6 +369,7 @@ def test_a_redis_that_fails_is_a_miss_then_left_alone_then_tried_again(
             assert [await other.get(key(n)) for n in (2, 3)] == ["{}", "{}"]
             assert (cache.counts.refused, cache.counts.misses) == (0, 21)
             await cache.close()
+            await other.close()
 
     asyncio.run(scene())
 

@@ -187,15 +187,6 @@ def test_what_was_given_up_is_asked_again_after_a_while(
     assert causes(run(all_ended(one, model, 20))) == {"answered": 20}
 
 
-def test_a_key_refused_in_mid_flight_costs_no_more_than_what_is_under_way(
-    run: Run, provider: Provider, clock: Clock
-) -> None:
-    one = caller(provider, clock, at_once=5)
-    outcomes = run(all_ended(one, "fault-401", 50))
-    assert causes(outcomes) == {"unauthorized": 50}
-    assert len(provider.requests) <= 5
-
-
 def test_the_slot_is_free_between_attempts(run: Run, provider: Provider) -> None:
     clock = Clock(held=True)
     one = caller(provider, clock, at_once=1)
