@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -59,11 +59,10 @@ class ModelCaller:
         pricing: Pricing = find_no_price,
         policy: RetryPolicy | None = None,
         chance: random.Random | None = None,
-        observers: Sequence[Observer] = (),
     ) -> None:
         """`make_gate`: makes the gate of a model, which is then kept."""
         self.find_gate = cache(make_gate)
-        self._observers = observers
+        self.observers: list[Observer] = []
         self._model = model
         self._pricing = pricing
         self._policy = policy or RetryPolicy()
@@ -118,7 +117,7 @@ class ModelCaller:
             usage = replace(reply.usage, seconds=gate.clock.now() - start)
             return replace(reply, usage=usage)
         finally:
-            for observe in self._observers:
+            for observe in self.observers:
                 observe(prompt.model, gate.clock.now() - start, usage)
 
     def _compute_wait(self, state: RetryCallState) -> float:
