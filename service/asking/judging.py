@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import NamedTuple, Protocol, TypeVar
@@ -129,18 +130,16 @@ class Judging:
         self.outage = ""
         """The model that was asked last and why it did not answer; empty if it did."""
         self.cache = cache
-        self._calls = calls
+        self.calls = calls
         self._pricing = pricing
         self._draw_nonces = nonces
         self._own_judges = OwnJudges()
         self._single_flight: SingleFlight[tuple[_CachedReply, CacheUse]] = SingleFlight()
 
-    def copy_over(self, wrap: Callable[[Calls], Calls], nonces: DrawNonces) -> Judging:
-        """Return the same judging, with its calls wrapped, and with other nonces."""
-        same = Judging(
-            wrap(self._calls), self.cache, self.judges, pricing=self._pricing, nonces=nonces, observers=self.observers
-        )
-        same._own_judges = self._own_judges  # their limits hold for all
+    def copy_over(self, calls: Calls, nonces: DrawNonces) -> Judging:
+        """Return the same judging over other calls, and with other nonces."""
+        same = copy(self)
+        same.calls, same._draw_nonces, same._single_flight = calls, nonces, SingleFlight()
         return same
 
     async def close(self) -> None:
@@ -297,7 +296,7 @@ class Judging:
         """Ask the model; if its reply cannot be used, or leaves out sentences, ask once more."""
         boundary, token = self._draw_nonces(key)
         prompt = ask.question.prompt(ask.model, boundary, token, sample=ask.sample)
-        first = await self._calls.complete(prompt, spending, ask.tenant)
+        first = await self.calls.complete(prompt, spending, ask.tenant)
         reply: _CachedReply | None = None
         try:
             reply = _CachedReply(read_judgement(first, ask.question, token), first.model, first.usage)
@@ -311,7 +310,7 @@ class Judging:
             if not left_out:
                 return reply
             repair = ask.question.prompt(ask.model, boundary, token, sample=ask.sample, left_out=left_out)
-        second = await self._calls.complete(repair, spending, ask.tenant)
+        second = await self.calls.complete(repair, spending, ask.tenant)
         usage = add_usages(first.usage, second.usage)
         try:
             return _CachedReply(read_judgement(second, ask.question, token), second.model, usage)

@@ -90,8 +90,8 @@ class ProviderJudging:
             return self._scorer
         answers = {name: answer for one in found for name, answer in (one or {}).items()}
         nonces = derive_nonces(rows[0].secret if rows else "")  # without rows nothing is sent
-        replaying = judging.copy_over(lambda live: Replayer(self._models, answers, None if is_open else live), nonces)
-        return self._scorer.copy_over(replaying)
+        replayer = Replayer(self._models, answers, None if is_open else judging.calls)
+        return self._scorer.copy_over(judging.copy_over(replayer, nonces))
 
     async def _submit(self, chunk: ClaimedChunk, judging: Judging) -> Deferral | None:
         """Submit the questions of a chunk, a batch for each model; return why not, if its own batch may not ask them."""
@@ -123,7 +123,7 @@ class ProviderJudging:
     async def _collect(self, chunk: ClaimedChunk, judging: Judging, secret: str) -> Collector:
         """Collect the questions of a chunk's items that the cache does not answer."""
         collector = Collector(self._models)
-        collecting = judging.copy_over(lambda _: collector, derive_nonces(secret))
+        collecting = judging.copy_over(collector, derive_nonces(secret))
         for block in split_blocks(chunk.items):
             for one in await asyncio.to_thread(self._scorer.begin, block):
                 if isinstance(one, WaitingItem) and one.plan is not None and self._may_ask(one):
