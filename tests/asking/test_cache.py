@@ -21,6 +21,7 @@ from redis import Redis
 
 from service.asking.cache.disk import DiskCache
 from service.asking.cache.guard import (
+    MAX_AT_ONCE,
     MAX_PENDING_ROWS,
     MAX_TEXT_BYTES,
     GuardedCache,
@@ -322,6 +323,28 @@ def test_what_is_not_written_waits_and_the_oldest_is_given_up() -> None:
         )
         await cache.close()
         assert cache.trouble == "OSError"
+
+    asyncio.run(scene())
+
+
+class Counting(Stuck):
+    """A store that notes how many look-ups are under way at once."""
+
+    under_way = most = 0
+
+    async def read_row(self, _: str) -> str | None:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        return None
+
+
+def test_so_many_are_looked_up_at_once_that_waiting_for_a_turn_is_no_failure() -> None:
+    async def scene() -> None:
+        cache = Counting("here", patience=60.0)
+        await asyncio.gather(*[cache.get(key(n)) for n in range(4 * MAX_AT_ONCE)])
+        assert (cache.most, cache.counts.misses, cache.counts.failures) == (MAX_AT_ONCE, 4 * MAX_AT_ONCE, 0)
 
     asyncio.run(scene())
 

@@ -30,6 +30,9 @@ MAX_TEXT_BYTES = 65_536
 MAX_SEALED_BYTES = MAX_TEXT_BYTES + 64
 """Most bytes of a text with its seal."""
 
+MAX_AT_ONCE = 32
+"""Most look-ups of one process that are under way; the others queue, and their wait for a turn is no failure."""
+
 MAX_BATCH_ROWS = 256
 """Most rows written in one transaction."""
 
@@ -105,7 +108,7 @@ def unseal_row(key: str, row: str) -> str | None:
 class GuardedCache(Cache, ABC):
     """A cache over rows that may fail. Use from one event loop at a time.
 
-    `patience` is the longest that one operation may take, in seconds. After a failure the rows are not
+    `patience` is the longest that one operation may take, in seconds, from when it is its turn. After a failure the rows are not
     read (or not written) for `rest` seconds of `clock`, so that hanging rows do not cost that patience for every question.
     """
 
@@ -122,6 +125,7 @@ class GuardedCache(Cache, ABC):
         self._rest = rest
         self._clock = clock
         self._unread_until = self._unwritten_until = self._quiet_until = self._next_write = float("-inf")
+        self._turns = asyncio.Semaphore(MAX_AT_ONCE)
         self._pending: dict[str, str] = {}
         self._writing: asyncio.Task[None] | None = None
 
@@ -150,13 +154,14 @@ class GuardedCache(Cache, ABC):
         return text
 
     async def _read(self, key: str) -> str | None:
-        if self._clock() < self._unread_until:
-            return None
-        try:
-            return await self._try(self.read_row(key))
-        except Exception:  # noqa: BLE001 (a cache raises nothing)
-            self._unread_until = max(self._unread_until, self._clock() + self._rest)
-            return None
+        async with self._turns:
+            if self._clock() < self._unread_until:
+                return None
+            try:
+                return await self._try(self.read_row(key))
+            except Exception:  # noqa: BLE001 (a cache raises nothing)
+                self._unread_until = max(self._unread_until, self._clock() + self._rest)
+                return None
 
     @override
     def set(self, key: str, text: str) -> None:
