@@ -15,7 +15,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, Field, TypeAdapter, Val
 
 from service.asking.model import LiteLLM
 from service.asking.provider_batches import is_batchable
-from service.asking.provider_batches.wire import Endpoint, build_request
+from service.asking.provider_batches.wire import Endpoint, write_request
 from service.core.judging.prompts import Prompt, Turn
 from service.store.jobs.provider_batches import ProviderBatch
 
@@ -166,7 +166,7 @@ async def open_batches(models: LiteLLM, model: str) -> Dialect | None:
     """Find the batch endpoint of a model's provider; None if it has none that we know. Raises CallError."""
     if not is_batchable(model):
         return None
-    usual = await build_request(models, Prompt(model, (Turn("user", "?"),), {}, max_tokens=1))
+    usual = await write_request(models, Prompt(model, (Turn("user", "?"),), {}, max_tokens=1))
     address = str(usual.url.copy_with(query=None))
     for path, dialect in _DIALECTS.items():
         if address.endswith(path):

@@ -19,7 +19,7 @@ from service.asking.faults import CallError
 from service.asking.judging import Calls, DrawNonces
 from service.asking.model import LiteLLM
 from service.asking.provider_batches import is_batchable
-from service.asking.provider_batches.wire import build_request, read_answer
+from service.asking.provider_batches.wire import read_answer, write_request
 from service.core.judging.prompts import Completion, Prompt
 from service.errors import JudgeError
 
@@ -66,7 +66,7 @@ class Collector:
             with spending.reserve(worst):  # counts as spent, as no bill comes
                 pass
             with suppress(CallError):  # a call will say the same
-                sent = (await build_request(self._models, prompt)).content
+                sent = (await write_request(self._models, prompt)).content
                 self._room[model] = self._room.get(model, MAX_BYTES) - len(sent)
                 if self._room[model] > 0:
                     lines[name] = json.loads(sent)

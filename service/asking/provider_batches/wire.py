@@ -55,7 +55,7 @@ class _StandIn(httpx.AsyncBaseTransport):
         return httpx.Response(200, headers=headers, content=self._answer, request=request)
 
 
-async def build_request(models: LiteLLM, prompt: Prompt) -> httpx.Request:
+async def write_request(models: LiteLLM, prompt: Prompt) -> httpx.Request:
     """Return what asking this would send. Raises CallError."""
     try:
         await models.complete(prompt, _StandIn)
