@@ -10,8 +10,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 from weakref import finalize
 
-from service.asking.budget.ask_limits import AskLimits
-from service.asking.budget.reservations import Spending
+from service.asking.budget.reservations import AskLimits, Spending
 from service.core.conclusion.conclude import conclude
 from service.core.execution import (
     add_executed_score,

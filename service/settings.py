@@ -204,8 +204,6 @@ class Settings:
     """Model that judges, as litellm names it (openai/gpt-5-mini); empty: no judge is asked."""
     judge_models: tuple[str, ...] = _define("", NAMES)
     """Further models that requests may name, separated by commas."""
-    judge_fallback: str = _define("", WORD)
-    """Model to ask if the judging model is unreachable; empty: none."""
     judge_api_base: str = _define("", WORD)
     """Address of an OpenAI-compatible server; empty: the provider's own."""
     judge_api_key: str = _define("", WORD, secret=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from service import heap
-from service.asking.budget.ask_limits import AskLimits
+from service.asking.budget.reservations import AskLimits
 from service.core.judging.fits.fit import build_route
 from service.core.report import STAND_IN
 from service.engine import Engine
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from service.asking.judging import Judging
     from service.asking.limits import ProviderGate
     from service.asking.model import LiteLLM
-    from service.asking.provider_batches.wire import Wire
     from service.core.judging.fits.fit import Fit
     from service.outbound.sandbox import Sandboxes
     from service.outbound.webhooks import Webhooks
@@ -99,28 +98,24 @@ def build_judging(
 
     if not settings.judge_model and not OWN_JUDGES:
         return None
-    from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
+    from service.asking.calls import ModelCaller, RetryPolicy  # noqa: PLC0415 (likewise)
     from service.asking.judging import Judges, Judging  # noqa: PLC0415
     from service.asking.local_servers import HOSTED_DEADLINE_S, choose_deadline  # noqa: PLC0415
-    from service.asking.model import disconnect  # noqa: PLC0415
 
-    model, attempt_s = _build_model(settings), choose_deadline(settings.judge_api_base, settings.judge_deadline)
+    model, attempt_s = build_model(settings), choose_deadline(settings.judge_api_base, settings.judge_deadline)
     total_s = 3.0 * (settings.judge_deadline or HOSTED_DEADLINE_S)
     policy = RetryPolicy(settings.judge_attempts, attempt_s, total_s)
-    observers: list[Observer] = []
     find_gate: Callable[[str], ProviderGate] = make_gate or (lambda _: build_gate(settings))
-    caller = ModelCaller(model, find_gate, pricing=model.worst_usd, policy=policy, observers=observers)
+    caller = ModelCaller(model, find_gate, pricing=model.worst_usd, policy=policy)
     judges = Judges(
         settings.judge_model,
         frozenset(settings.judge_models),
-        settings.judge_fallback or None,
         settings.judge_api_base or None,
         route=choose_route(settings),
         form=settings.judge_reply,
     )
-    return Judging(
-        caller, cache or build_cache(settings), judges, pricing=model.worst_usd, closing=disconnect, observers=observers
-    )
+    cache = cache or build_cache(settings)
+    return Judging(caller, cache, judges, pricing=model.worst_usd, observers=caller.observers)
 
 
 def build_gate(settings: Settings) -> ProviderGate:
@@ -132,19 +127,13 @@ def build_gate(settings: Settings) -> ProviderGate:
     return ProviderGate(concurrency=ConcurrencyLimit(start=start, most=settings.judge_in_flight))
 
 
-def build_wire(settings: Settings) -> Wire:
-    """Build the way to the batch endpoints of providers."""
-    from service.asking.provider_batches.wire import Wire  # noqa: PLC0415 (likewise)
-
-    return Wire(_build_model(settings))
-
-
 def choose_route(settings: Settings) -> str:
     """Return the route to the models, which fits are bound to."""
     return build_route(api_base=settings.judge_api_base or None, reply=settings.judge_reply)
 
 
-def _build_model(settings: Settings) -> LiteLLM:
+def build_model(settings: Settings) -> LiteLLM:
+    """Build what talks to the models of one key and one address."""
     from service.asking.local_servers import choose_deadline, is_local  # noqa: PLC0415 (likewise)
     from service.asking.model import LiteLLM  # noqa: PLC0415
     from service.outbound.exchanges import ExchangeBounds  # noqa: PLC0415
@@ -165,7 +154,7 @@ async def load_judges(settings: Settings) -> None:
     """
     from service.core.judging.prompts import Prompt  # noqa: PLC0415 (likewise)
 
-    await _build_model(settings).worst_usd(Prompt(settings.judge_model, (), {}, max_tokens=1))
+    await build_model(settings).worst_usd(Prompt(settings.judge_model, (), {}, max_tokens=1))
 
 
 async def load_rubrics(engine: Engine) -> None:

@@ -170,7 +170,7 @@ def _build_metrics(engine: Engine, database: Database | None) -> ServiceMetrics:
     models = {model for judge in engine.registry.judges.values() for model in judge.models}
     if engine.judging is not None:
         judges = engine.judging.judges
-        models |= {judges.model, *judges.allowed, *([judges.fallback] if judges.fallback else [])}
+        models |= {judges.model, *judges.allowed}
     backlog = None if database is None else BacklogCollector(partial(read_backlog, database))
     metrics = ServiceMetrics({rubric.digest: rubric.id for rubric in engine.registry}, backlog=backlog, models=models)
     if engine.judging is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
@@ -59,11 +59,10 @@ class ModelCaller:
         pricing: Pricing = find_no_price,
         policy: RetryPolicy | None = None,
         chance: random.Random | None = None,
-        observers: Sequence[Observer] = (),
     ) -> None:
         """`make_gate`: makes the gate of a model, which is then kept."""
         self.find_gate = cache(make_gate)
-        self._observers = observers
+        self.observers: list[Observer] = []
         self._model = model
         self._pricing = pricing
         self._policy = policy or RetryPolicy()
@@ -77,14 +76,13 @@ class ModelCaller:
         """
         worst = await self._pricing(prompt)
         gate, policy = self.find_gate(prompt.model), self._policy
-        most = stop_after_attempt(policy.attempts)
         end: float | None = None  # the clock starts with the first attempt
 
         def get_seconds_left() -> float:
             return policy.total_s if end is None else end - gate.clock.now()
 
         def ends(state: RetryCallState) -> bool:
-            return most(state) or state.upcoming_sleep > get_seconds_left()
+            return state.attempt_number >= policy.attempts or state.upcoming_sleep > get_seconds_left()
 
         async def attempt() -> Completion:
             nonlocal end
@@ -96,25 +94,13 @@ class ModelCaller:
                     reservation.settle(reply.usage)
                     return reply
 
-        try:
-            return await attempt()
-        except JudgeError as error:
-            if not _may_help(error):
-                raise
-            first = [error]
-
-        async def attempt_again() -> Completion:
-            if first:  # building the retries costs a tenth of a millisecond: only what failed pays it
-                raise first.pop()
-            return await attempt()
-
         return await AsyncRetrying(
             sleep=gate.clock.sleep,
             retry=retry_if_exception(_may_help),
             wait=self._compute_wait,
             stop=ends,
             reraise=True,
-        )(attempt_again)
+        )(attempt)
 
     async def _complete_in_time(self, prompt: Prompt, gate: ProviderGate) -> Completion:
         seconds, start = self._policy.attempt_s, gate.clock.now()
@@ -131,7 +117,7 @@ class ModelCaller:
             usage = replace(reply.usage, seconds=gate.clock.now() - start)
             return replace(reply, usage=usage)
         finally:
-            for observe in self._observers:
+            for observe in self.observers:
                 observe(prompt.model, gate.clock.now() - start, usage)
 
     def _compute_wait(self, state: RetryCallState) -> float:

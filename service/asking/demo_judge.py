@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import cast
+from typing import Any, cast
 
 from pydantic import JsonValue
 
@@ -36,21 +36,16 @@ def build_reply(prompt: Prompt) -> dict[str, JsonValue]:
     token = _TOKEN.search(prompt.turns[1].text)
     if token is None:
         raise ValueError("the prompt has no token")
-    lines = prompt.turns[1].text.splitlines()
-    shown = [
-        line.partition(": ") for line in lines[: lines.index("") - 1]
-    ]  # above the boundary, which an empty line follows
-    parts: dict[str, JsonValue] = {name: json.loads(text) for name, _, text in shown}
-    properties = cast("Mapping[str, Mapping[str, JsonValue]]", prompt.schema["properties"])
-    if "claims" not in properties:
-        return {"token": token[1], **_judge_call(parts, _read_labels(properties["label"]))}
-    items = cast("Mapping[str, Mapping[str, Mapping[str, JsonValue]]]", properties["claims"]["items"])
-    return {"token": token[1], "claims": list(_judge_claims(parts, _read_labels(items["properties"]["label"])))}
-
-
-def _read_labels(schema: Mapping[str, JsonValue]) -> list[str]:
-    """Read the labels that have a value, best first; rules can always tell."""
-    return [label for label in cast("list[str]", schema["enum"]) if label != CANNOT_TELL]
+    shown, _, _ = prompt.turns[1].text.partition("\n\n")
+    lines = [line.partition(": ") for line in shown.splitlines()[:-1]]  # the last one is the boundary
+    parts: dict[str, JsonValue] = {name: json.loads(text) for name, _, text in lines}
+    schema: Any = prompt.schema["properties"]
+    judges_claims = "claims" in schema
+    label = (schema["claims"]["items"]["properties"] if judges_claims else schema)["label"]
+    labels: list[str] = [one for one in label["enum"] if one != CANNOT_TELL]  # best first; rules can always tell
+    if judges_claims:
+        return {"token": token[1], "claims": list(_judge_claims(parts, labels))}
+    return {"token": token[1], **_judge_call(parts, labels)}
 
 
 def _judge_claims(parts: Mapping[str, JsonValue], labels: list[str]) -> Iterator[JsonValue]:

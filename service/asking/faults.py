@@ -148,7 +148,7 @@ def explain_failure(
         reason = words.format(status=notes.status, connect=bounds.connect_s, total=bounds.total_s, **limits)
     status = notes.status if notes.status is not None and notes.status >= 300 else None
     lost = notes.sent and (cause == "timeout" or (retryable and status is None))  # it may have been billed
-    pause = read_retry_after({"retry-after": notes.retry_after}, now=now) if _is_transient(status) else None
+    pause = read_retry_after(notes.retry_after, now=now) if _is_transient(status) else None
     return CallError(
         cause,
         reason,
@@ -204,21 +204,16 @@ def _is_transient(status: int | None) -> bool:
     return status is not None and (status in _TRANSIENT_STATUSES or status >= 500)
 
 
-def read_retry_after(headers: Mapping[str, str], *, now: Callable[[], float] = time.time) -> float | None:
+def read_retry_after(text: str, *, now: Callable[[], float] = time.time) -> float | None:
     """Read Retry-After in seconds (RFC 9110 10.2.3: seconds or an HTTP date); 0.0 if it is past, None if it says nothing.
 
-    >>> (
-    ...     read_retry_after({"retry-after": "2"}),
-    ...     read_retry_after({"retry-after": "-5"}),
-    ...     read_retry_after({"retry-after": "1e99"}),
-    ... )
+    >>> read_retry_after("2"), read_retry_after("-5"), read_retry_after("1e99")
     (2.0, 0.0, 3600.0)
-    >>> read_retry_after({"retry-after": "Thu, 01 Jan 1970 00:01:10 GMT"}, now=lambda: 60.0)
+    >>> read_retry_after("Thu, 01 Jan 1970 00:01:10 GMT", now=lambda: 60.0)
     10.0
-    >>> read_retry_after({"retry-after": "soon"}), read_retry_after({"retry-after": "nan"}), read_retry_after({})
+    >>> read_retry_after("soon"), read_retry_after("nan"), read_retry_after("")
     (None, None, None)
     """
-    text = headers.get("retry-after", "").strip()
     try:
         seconds = float(text)
     except ValueError:

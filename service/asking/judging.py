@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import NamedTuple, Protocol, TypeVar
@@ -17,11 +18,12 @@ from pydantic import TypeAdapter, ValidationError
 from service.asking.budget.reservations import Spending
 from service.asking.cache.guard import Cache
 from service.asking.calls import Observer, Pricing, find_no_price
+from service.asking.model import disconnect
 from service.asking.own_judges import OWN_JUDGES, PREFIX, OwnJudges, find_own_judges
 from service.asking.single_flight import SingleFlight
 from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.judges import Ask
-from service.core.judging.notes import CacheUse, JudgeReply, Vote, add_usages, is_same_model, sum_costs
+from service.core.judging.notes import CacheUse, JudgeReply, Vote, add_usages, sum_costs
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.core.judging.questions import Question, build_question
 from service.core.judging.replies import Judgement, follows_scale, read_judgement
@@ -47,8 +49,8 @@ _REPAIR = (
     "list. Reply once more: the whole JSON object with the same token, and nothing else."
 )
 
-FALLBACK_CAUSES = frozenset({*SETUP_CAUSES, "provider_error", "timeout", "quota_exhausted"})
-"""Faults after which the fallback model is asked, where one is set."""
+OUTAGE_CAUSES = frozenset({*SETUP_CAUSES, "provider_error", "timeout", "quota_exhausted"})
+"""Faults that say that a model does not answer at all."""
 
 NO_MODEL = Skipped("not_asked", NO_JUDGE)
 NOT_CACHED = Skipped("not_asked", "the cache has no answer, and no model is asked")
@@ -87,7 +89,6 @@ class _ModelAsk(NamedTuple):
     model: str
     sample: int
     tenant: str
-    instead_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,6 @@ class Judges:
     """Answers where a judge names no model; empty: only judges in Python answer."""
     allowed: frozenset[str] = frozenset()
     """Other models that requests may name."""
-    fallback: str | None = None
-    """Asked when a model cannot be reached."""
     api_base: str | None = None
     route: str = ""
     """How calls reach the models, as built by `build_route`; fits are bound to it."""
@@ -108,14 +107,14 @@ class Judges:
 
     def list_models(self, criterion: str, judge: str) -> tuple[str, ...]:
         """List the models that may answer a criterion where its judge names none, the one that does by default first."""
-        named = [*find_own_judges(criterion, judge), self.model, self.fallback or "", *sorted(self.allowed)]
+        named = [*find_own_judges(criterion, judge), self.model, *sorted(self.allowed)]
         return tuple(dict.fromkeys([one for one in named if one]))
 
 
 class Judging:
     """Answers the questions of plans. One per process, in one event loop."""
 
-    def __init__(  # noqa: PLR0913 (the last four are for tests, for closing and for observers)
+    def __init__(
         self,
         calls: Calls,
         cache: Cache,
@@ -123,37 +122,30 @@ class Judging:
         *,
         pricing: Pricing = find_no_price,
         nonces: DrawNonces = draw_nonces,
-        now: Callable[[], float] = monotonic,
-        closing: Callable[[], Awaitable[None]] | None = None,
         observers: list[Observer] | None = None,
     ) -> None:
-        """`closing` releases what `calls` holds, at the end; `observers` are those of `calls`, and may be extended."""
+        """`observers` are those of `calls`, and may be extended."""
         self.observers = [] if observers is None else observers
         self.judges = judges
         self.outage = ""
         """The model that was asked last and why it did not answer; empty if it did."""
-        self._calls = calls
         self.cache = cache
+        self.calls = calls
         self._pricing = pricing
         self._draw_nonces = nonces
-        self._now = now
-        self._closing = closing
         self._own_judges = OwnJudges()
         self._single_flight: SingleFlight[tuple[_CachedReply, CacheUse]] = SingleFlight()
 
-    def copy_over(self, wrap: Callable[[Calls], Calls], nonces: DrawNonces) -> Judging:
-        """Return the same judging, with its calls wrapped, and with other nonces."""
-        same = Judging(
-            wrap(self._calls), self.cache, self.judges, pricing=self._pricing, nonces=nonces, observers=self.observers
-        )
-        same._own_judges = self._own_judges  # their limits hold for all
+    def copy_over(self, calls: Calls, nonces: DrawNonces) -> Judging:
+        """Return the same judging over other calls, and with other nonces."""
+        same = copy(self)
+        same.calls, same._draw_nonces, same._single_flight = calls, nonces, SingleFlight()
         return same
 
     async def close(self) -> None:
         """Release the cache and all connections."""
         await self.cache.close()
-        if self._closing is not None:
-            await self._closing()
+        await disconnect()
 
     def may_ask(self, model: str) -> bool:
         """Whether a request may name this model."""
@@ -216,49 +208,30 @@ class Judging:
         judge = asks[0].question.judge
         first = [one for one in asks if one.sample % judge.samples < judge.votes]
         further = [one for one in asks if one.sample % judge.samples >= judge.votes]
-        votes = await self._vote_round(first, mode, spending)
+        votes = await _gather([self._vote(one, mode, spending) for one in first])
         replies = [vote for vote in votes if isinstance(vote, JudgeReply)]
         if further and replies and is_split(judge, replies):
-            votes += await self._vote_round(further, mode, spending)
+            votes += await _gather([self._vote(one, mode, spending) for one in further])
         return votes
 
-    async def _vote_round(self, asks: Sequence[_ModelAsk], mode: JudgeMode, spending: Spending) -> list[Vote]:
-        """Collect one vote of each model. The fallback answers once per sample: for a second juror it would repeat its reply."""
-        found = await _gather([self._try_reply(one, mode, spending) for one in asks])
-        stand_ins: dict[int, tuple[int, _ModelAsk]] = {}
-        for n, (ask, got) in enumerate(zip(asks, found, strict=True)):
-            if isinstance(got, JudgeError) and mode != "cached" and (other := self._find_fallback(ask, got.cause)):
-                stand_ins.setdefault(ask.sample, (n, ask._replace(model=other, instead_of=ask.model)))
-        instead = await _gather([self._try_reply(one, mode, spending) for _, one in stand_ins.values()])
-        for (n, _), got in zip(stand_ins.values(), instead, strict=True):
-            found[n] = got
-        spending.faults += [one for one in found if isinstance(one, JudgeError)]
-        return [Errored(one.cause, one.reason) if isinstance(one, JudgeError) else one for one in found]
-
-    async def _try_reply(self, ask: _ModelAsk, mode: JudgeMode, spending: Spending) -> Vote | JudgeError:
+    async def _vote(self, ask: _ModelAsk, mode: JudgeMode, spending: Spending) -> Vote:
         try:
-            reply = await self._reply(ask, mode, spending)
+            vote = await self._reply(ask, mode, spending)
         except JudgeError as error:
             error.model = ask.model
-            self.outage = f"{ask.model}: {error.reason}" if error.cause in FALLBACK_CAUSES else self.outage
-            return error
+            spending.faults.append(error)
+            self.outage = f"{ask.model}: {error.reason}" if error.cause in OUTAGE_CAUSES else self.outage
+            return Errored(error.cause, error.reason)
         except CallgradeError as error:
             return Errored("provider_error", str(error))
-        self.outage = "" if isinstance(reply, JudgeReply) and reply.cache == "miss" else self.outage
-        return reply
-
-    def _find_fallback(self, ask: _ModelAsk, cause: str) -> str | None:
-        """Find the model to ask in a failed one's place; never one of its own jury, which would vote twice."""
-        other, jury = self.judges.fallback, ask.question.judge.models
-        if not other or cause not in FALLBACK_CAUSES or other in (ask.model, *jury):
-            return None
-        return None if any(is_same_model(one, other) for one in jury if one != ask.model) else other
+        self.outage = "" if isinstance(vote, JudgeReply) and vote.cache == "miss" else self.outage
+        return vote
 
     async def _reply(self, ask: _ModelAsk, mode: JudgeMode, spending: Spending) -> Vote:
         if not ask.model:
             return NO_MODEL
         key = self._build_key(ask)
-        start = self._now()
+        start = monotonic()
         cached = await self._read_cached(key, ask.question) if mode == "cached" else None
         if mode == "cached" and cached is None:
             return NOT_CACHED
@@ -323,7 +296,7 @@ class Judging:
         """Ask the model; if its reply cannot be used, or leaves out sentences, ask once more."""
         boundary, token = self._draw_nonces(key)
         prompt = ask.question.prompt(ask.model, boundary, token, sample=ask.sample)
-        first = await self._calls.complete(prompt, spending, ask.tenant)
+        first = await self.calls.complete(prompt, spending, ask.tenant)
         reply: _CachedReply | None = None
         try:
             reply = _CachedReply(read_judgement(first, ask.question, token), first.model, first.usage)
@@ -337,7 +310,7 @@ class Judging:
             if not left_out:
                 return reply
             repair = ask.question.prompt(ask.model, boundary, token, sample=ask.sample, left_out=left_out)
-        second = await self._calls.complete(repair, spending, ask.tenant)
+        second = await self.calls.complete(repair, spending, ask.tenant)
         usage = add_usages(first.usage, second.usage)
         try:
             return _CachedReply(read_judgement(second, ask.question, token), second.model, usage)
@@ -348,7 +321,7 @@ class Judging:
 
     def _build_reply(self, ask: _ModelAsk, reply: _CachedReply, use: CacheUse, start: float) -> JudgeReply:
         paid = reply.usage if use == "miss" else replace(reply.usage, cost_usd=0.0)
-        seconds = self._now() - start if use == "hit" or paid.seconds is None else paid.seconds
+        seconds = monotonic() - start if use == "hit" or paid.seconds is None else paid.seconds
         return JudgeReply(
             judgement=reply.judgement,
             requested=ask.model,
@@ -357,7 +330,6 @@ class Judging:
             usage=paid,
             latency_ms=round(1_000 * seconds, 3),
             cut=tuple([part.name for part in ask.question.parts if part.cut]),
-            instead_of=ask.instead_of,
             route=self.judges.route,
         )
 

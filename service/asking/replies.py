@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from service.asking.faults import CallError
 from service.core.judging.prompts import Completion, Token, Usage
@@ -18,12 +18,8 @@ class _Part(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-class _Function(_Part):
-    arguments: str
-
-
 class _ToolCall(_Part):
-    function: _Function
+    arguments: str = Field(validation_alias=AliasPath("function", "arguments"))
 
 
 class _Message(_Part):
@@ -44,25 +40,17 @@ class _TokenPlace(_Part):
     top_logprobs: list[_Candidate] | None = None
 
 
-class _Logprobs(_Part):
-    content: list[_TokenPlace] | None = None
-
-
 class _Choice(_Part):
     message: _Message
     finish_reason: str | None = None
-    logprobs: _Logprobs | None = None
+    logprobs: list[_TokenPlace] | None = Field(None, validation_alias=AliasPath("logprobs", "content"))
     provider_specific_fields: dict[str, object] | None = None
-
-
-class _PromptDetails(_Part):
-    cached_tokens: object = None
 
 
 class _Usage(_Part):
     prompt_tokens: object = None
     completion_tokens: object = None
-    prompt_tokens_details: _PromptDetails | None = None
+    cached_tokens: object = Field(None, validation_alias=AliasPath("prompt_tokens_details", "cached_tokens"))
 
 
 class _Reply(_Part):
@@ -99,7 +87,7 @@ def read_completion(reply: object, price: Price) -> Completion:
         raise CallError("invalid_judgement", reason, usage=usage)
     choice = parsed.choices[0]
     tokens: list[Token] = []
-    for place in (choice.logprobs and choice.logprobs.content) or []:
+    for place in choice.logprobs or []:
         likeliest = [(one.token, one.logprob) for one in place.top_logprobs or [] if math.isfinite(one.logprob)]
         tokens.append(Token(place.token, tuple(likeliest)))
     return Completion(_read_text(choice, usage), clean_model_name(parsed.model or ""), usage, tuple(tokens))
@@ -122,7 +110,7 @@ def _read_usage(reported: _Usage | None, price: Price) -> Usage:
     if not (tokens_in or tokens_out):  # no reply takes no tokens at all
         return Usage()
     usd = None if tokens_in is None or tokens_out is None else price()
-    cached = _read_token_count(reported.prompt_tokens_details and reported.prompt_tokens_details.cached_tokens)
+    cached = _read_token_count(reported.cached_tokens)
     cached = None if cached is None or tokens_in is None or cached > tokens_in else cached
     return Usage(tokens_in, tokens_out, usd if usd is not None and 0.0 <= usd <= MAX_CALL_USD else None, cached)
 
@@ -155,7 +143,7 @@ def _read_text(choice: _Choice, usage: Usage) -> str:
         raise CallError("invalid_judgement", f"one call of the tool was asked for, {len(calls)} came", usage=usage)
     if calls and content and content.lstrip().startswith(("{", "```")):
         raise CallError("invalid_judgement", "the reply holds two verdicts, in its text and in a call", usage=usage)
-    text = calls[0].function.arguments if calls else _drop_thinking(content or "")
+    text = calls[0].arguments if calls else _drop_thinking(content or "")
     thoughts = (message.reasoning_content or "").strip()
     if not (text or calls) and thoughts.startswith("{"):
         text = thoughts  # a server took the reply for thoughts, because its schema left no room for any

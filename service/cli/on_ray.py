@@ -103,7 +103,7 @@ class PartOrder:
 def digest_inputs(inputs: Inputs) -> str:
     """Digest what decides the reports besides the traces: version, options, rubrics, judges and fits."""
     engine, settings = inputs.engine, inputs.settings
-    judge = (settings.judge_model, settings.judge_fallback, settings.judge_reply, settings.judge_api_base)
+    judge = (settings.judge_model, settings.judge_reply, settings.judge_api_base)
     parts: list[object] = [__version__, ENGINE, inputs.judges, inputs.tools, inputs.layout, inputs.expected]
     parts += [settings.judges, judge, sorted(fit.id for fit in engine.fits)]
     parts += [one.digest for one in (*engine.registry, *([inputs.rubric] if inputs.rubric else []))]

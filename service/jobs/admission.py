@@ -17,7 +17,6 @@ from service.jobs.spool import Spool
 from service.jobs.submissions import JobBounds, RunOptions, SubmittedEntry, read_line_entries
 from service.outbound.webhooks import Webhooks
 from service.store.database import insist
-from service.store.jobs.job import Kind
 from service.store.jobs.jobs import J, Jobs
 from service.store.jobs.submission import JobSubmission
 
@@ -35,12 +34,6 @@ class Upload:
     options: RunOptions
     body: Spool
     """JSON Lines."""
-
-    def compute_fingerprint(self, kind: Kind) -> str:
-        """Hash the body, its options and the kind of job: equal submissions have equal fingerprints."""
-        content = to_json([self.options.model_dump(exclude_unset=True), self.body.digest])
-        own = hashlib.sha256(content).hexdigest()
-        return own if kind == "scores" else hashlib.sha256(f"{kind} {own}".encode()).hexdigest()
 
 
 class Draft(Protocol):
@@ -84,7 +77,8 @@ class JobAdmission:
             if self._receivers is None:
                 raise InputError.at("/webhook", "no webhook is allowed here (CALLGRADE_WEBHOOK_HOSTS)")
             self._receivers.admit(options.webhook)
-        fingerprint = upload.compute_fingerprint(jobs.kind)
+        content = to_json([jobs.kind, options.model_dump(exclude_unset=True), upload.body.digest])
+        fingerprint = hashlib.sha256(content).hexdigest()
         tenant, key = upload.tenant, upload.key
         if key is not None and not draft.dry:
             earlier = insist(lambda: jobs.find_submitted(tenant, key, fingerprint), give_up=DATABASE_PATIENCE_S)

@@ -43,17 +43,13 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
     outcome = FitOutcome(unanswered=len(missing), reasons=tuple(missing[:MAX_REASONS]))
     labels = build_labelled_set(items, source=job["name"] or "labels")
     answered = [one for one in predictions if isinstance(one, Prediction)]
+    given = {name: job["options"].get(name) for name in ("method", "seed", "guarantee")}
     try:
-        report = calibrate(labels, answered, _read_options(job["options"]))
+        report = calibrate(labels, answered, ReportOptions(**given, made=get_today()))
     except InputError as error:
         return replace(outcome, problem=str(error))
     files = [{"name": build_file_name(fit), "fit": json.loads(render_report_json(fit))} for fit in report.fits]
     return replace(outcome, report=render_report_json(report).decode(), fits=json.dumps(files))
-
-
-def _read_options(raw_options: Mapping[str, Any]) -> ReportOptions:
-    options = ReportOptions(method=raw_options["method"], seed=raw_options["seed"], made=get_today())
-    return replace(options, guarantee=raw_options.get("guarantee"))
 
 
 def _list_predictions(job: Mapping[str, Any], items: Sequence[LabelledItem]) -> Iterator[Prediction | UnansweredItem]:

@@ -165,7 +165,11 @@ class ItemScorer:
         """
         spending = self._engine.build_spending(waiting.request, tenant, batch_spending)
         try:
-            report = await self._finish_report(waiting, tenant, spending)
+            if waiting.plan is None:
+                report = await self._engine.answer_async(waiting.request, spending, tenant=tenant)
+            else:
+                engine, repeat = (self._engine, 0) if waiting.sample is None else (self._unfitted, waiting.sample)
+                report = await engine.finish(waiting.request, waiting.plan, spending, tenant=tenant, repeat=repeat)
         except (JudgeDownError, AllowanceSpentError) as error:
             return find_deferral(spending, last=last) or _build_failed_row(waiting.item, waiting.custom_id, error)
         except Exception as error:  # noqa: BLE001 (likewise)
@@ -173,12 +177,6 @@ class ItemScorer:
         label_items = self._list_label_items(waiting.request, report) if waiting.sample is None else ()
         row = _build_scored_row(waiting.item, waiting.custom_id, report, label_items)
         return find_deferral(spending, last=last) or row
-
-    async def _finish_report(self, waiting: WaitingItem, tenant: str, spending: Spending) -> Report:
-        if waiting.plan is None:
-            return await self._engine.answer_async(waiting.request, spending, tenant=tenant)
-        engine = self._engine if waiting.sample is None else self._unfitted
-        return await engine.finish(waiting.request, waiting.plan, spending, tenant=tenant, repeat=waiting.sample or 0)
 
 
 def find_deferral(spending: Spending, *, last: bool) -> Deferral | None:

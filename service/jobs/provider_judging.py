@@ -13,14 +13,14 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from secrets import token_hex
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError, NotSentError, closes_key
 from service.asking.judging import Judging
-from service.asking.provider_batches.dialects import Answers, UnsureError, open_batches
+from service.asking.model import LiteLLM
+from service.asking.provider_batches.dialects import Answers, Dialect, UnsureError, open_batches
 from service.asking.provider_batches.questions import Collector, Replayer, derive_nonces
-from service.asking.provider_batches.wire import Wire
 from service.engine import Engine
 from service.errors import CallgradeError, JudgeError
 from service.jobs.items import PROVIDER_DELAY_S, Deferral, ItemScorer, WaitingItem, defer_for_fault, split_blocks
@@ -31,6 +31,7 @@ from service.store.jobs.provider_batches import ProviderBatch, ProviderBatches
 
 LOG = logging.getLogger("callgrade.batches")
 
+A = ParamSpec("A")
 T = TypeVar("T")
 
 MIN_QUESTIONS = 50
@@ -58,12 +59,12 @@ class ProviderJudging:
     """Prepares the chunks of batches that are judged through batch endpoints."""
 
     def __init__(
-        self, engine: Engine, scorer: ItemScorer, store: ProviderBatches, wire: Wire, polling: Polling
+        self, engine: Engine, scorer: ItemScorer, store: ProviderBatches, models: LiteLLM, polling: Polling
     ) -> None:
         self._engine = engine
         self._scorer = scorer
         self._store = store
-        self._wire = wire
+        self._models = models
         self._polling = polling
 
     async def prepare(self, chunk: ClaimedChunk) -> ItemScorer | Deferral:
@@ -72,11 +73,11 @@ class ProviderJudging:
         if judging is None or chunk.options.get("judging", "live") == "live":
             return self._scorer
         try:
-            rows = await self._run(partial(self._store.find, chunk.lease, chunk.size))
+            rows = await self._run(self._store.find, chunk.lease, chunk.size)
             if not rows and chunk.deaths < chunk.size:  # else it was split off, as it may take down its worker
                 if (deferral := await self._submit(chunk, judging)) is not None:
                     return deferral
-                rows = await self._run(partial(self._store.find, chunk.lease, chunk.size))
+                rows = await self._run(self._store.find, chunk.lease, chunk.size)
             found = [await self._look(row, chunk, judging) for row in rows]
         except JudgeError as fault:
             return defer_for_fault(fault) or Deferral(str(fault), PROVIDER_DELAY_S, all_wait=True)
@@ -89,8 +90,8 @@ class ProviderJudging:
             return self._scorer
         answers = {name: answer for one in found for name, answer in (one or {}).items()}
         nonces = derive_nonces(rows[0].secret if rows else "")  # without rows nothing is sent
-        replaying = judging.copy_over(lambda live: Replayer(self._wire, answers, None if is_open else live), nonces)
-        return self._scorer.copy_over(replaying)
+        replayer = Replayer(self._models, answers, None if is_open else judging.calls)
+        return self._scorer.copy_over(judging.copy_over(replayer, nonces))
 
     async def _submit(self, chunk: ClaimedChunk, judging: Judging) -> Deferral | None:
         """Submit the questions of a chunk, a batch for each model; return why not, if its own batch may not ask them."""
@@ -111,7 +112,7 @@ class ProviderJudging:
             if len(lines) >= fewest
         ]
         worst = [collected.worst[row.model] for row in rows]
-        spent = await self._run(partial(self._store.add, chunk.lease, rows, worst))
+        spent = await self._run(self._store.add, chunk.lease, rows, worst)
         if spent is not None:
             reason = QUESTIONS_SPENT if spent == "max_questions" else BUDGET_SPENT
             return Deferral(reason, 0.0, all_wait=True, of_budget=True)
@@ -121,8 +122,8 @@ class ProviderJudging:
 
     async def _collect(self, chunk: ClaimedChunk, judging: Judging, secret: str) -> Collector:
         """Collect the questions of a chunk's items that the cache does not answer."""
-        collector = Collector(self._wire)
-        collecting = judging.copy_over(lambda _: collector, derive_nonces(secret))
+        collector = Collector(self._models)
+        collecting = judging.copy_over(collector, derive_nonces(secret))
         for block in split_blocks(chunk.items):
             for one in await asyncio.to_thread(self._scorer.begin, block):
                 if isinstance(one, WaitingItem) and one.plan is not None and self._may_ask(one):
@@ -141,15 +142,15 @@ class ProviderJudging:
             return False
 
     async def _send(self, row: ProviderBatch, collected: Collector, *, again: bool) -> None:
-        dialect, lines = await open_batches(self._wire, row.model), collected.lines.get(row.model)
+        dialect, lines = await open_batches(self._models, row.model), collected.lines.get(row.model)
         if dialect is None or not lines:
-            return await self._run(partial(self._store.end, row))
+            return await self._run(self._store.end, row)
         named = {row.label + name: body for name, body in lines.items()}
         try:
             provider_id = await dialect.submit(row, named, again=again)
         except CallError as fault:
             return await self._end_refused(row, fault)
-        if not await self._run(partial(self._store.record, row, provider_id)):
+        if not await self._run(self._store.record, row, provider_id):
             await dialect.cancel(provider_id)  # another worker was faster
         return None
 
@@ -159,46 +160,45 @@ class ProviderJudging:
             raise fault
         fields = {"batch": row.batch, "model": row.model, "why": str(fault)}
         LOG.warning("a provider refuses a batch of questions", extra={"fields": fields})
-        await self._run(partial(self._store.end, row))
+        await self._run(self._store.end, row)
 
     async def _look(self, row: ProviderBatch, chunk: ClaimedChunk, judging: Judging) -> Answers | None:
         """Return the answers of a submission, by the names of prompts, once no more will come; None before."""
         if row.state != "ended":
-            await self._run(partial(self._store.look, row, chunk.lease))
+            await self._run(self._store.look, row, chunk.lease)
         answers: Answers | None = {}
         late = row.age - 3_600.0 * float(str(chunk.options.get("judging_hours", 24.0)))
         try:
-            found = self._read(row, row.provider_id, late) if row.provider_id else self._find(row, chunk, judging, late)
-            answers = await found
+            if (dialect := await open_batches(self._models, row.model)) is not None:
+                if row.provider_id:
+                    answers = await self._read(dialect, row, row.provider_id, late)
+                elif row.state != "ended" and late <= 0.0:
+                    answers = await self._find(dialect, row, chunk, judging)
         except CallError as fault:
             await self._end_refused(row, fault)
         if answers is None:
             return None
-        await self._run(partial(self._store.end, row))
+        await self._run(self._store.end, row)
         return {name.removeprefix(row.label): one for name, one in answers.items()}
 
-    async def _read(self, row: ProviderBatch, provider_id: str, late: float) -> Answers | None:
+    async def _read(self, dialect: Dialect, row: ProviderBatch, provider_id: str, late: float) -> Answers | None:
         """Read the answers of a provider's batch; cancel it if it is late, and give it up if that does not end it."""
-        dialect = await open_batches(self._wire, row.model)
-        if dialect is None:
-            return {}
         answers = await dialect.read(provider_id)
         if answers is None and late > 0.0 and not row.cancelled:
             await dialect.cancel(provider_id)
-            await self._run(partial(self._store.note_cancelled, row))
+            await self._run(self._store.note_cancelled, row)
         return {} if answers is None and late > CANCEL_S else answers
 
-    async def _find(self, row: ProviderBatch, chunk: ClaimedChunk, judging: Judging, late: float) -> Answers | None:
+    async def _find(
+        self, dialect: Dialect, row: ProviderBatch, chunk: ClaimedChunk, judging: Judging
+    ) -> Answers | None:
         """Find a submission whose answer was lost, else submit it again; return no answers if that cannot be."""
-        dialect = await open_batches(self._wire, row.model)
-        if row.state == "ended" or dialect is None or late > 0.0:
-            return {}
         try:
             found = await dialect.find(row, await self._run(self._store.list_taken))
         except UnsureError:
             return None
         if found is not None:
-            await self._run(partial(self._store.record, row, found))
+            await self._run(self._store.record, row, found)
         elif chunk.size < row.size:  # it was split, and other parts may look too
             return {}
         else:
@@ -219,7 +219,7 @@ class ProviderJudging:
 
     async def _abandon(self, row: ProviderBatch) -> None:
         try:
-            if (dialect := await open_batches(self._wire, row.model)) is not None and not row.cancelled:
+            if (dialect := await open_batches(self._models, row.model)) is not None and not row.cancelled:
                 taken = await self._run(self._store.list_taken)
                 found = row.provider_id or await dialect.find(row, taken)
                 if found is not None:
@@ -227,7 +227,7 @@ class ProviderJudging:
         except (JudgeError, UnsureError):
             if row.age < GIVE_UP_S:
                 return
-        await self._run(partial(self._store.end, row, unread=True))
+        await self._run(self._store.end, row, unread=True)
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.to_thread(insist, work, give_up=DATABASE_PATIENCE_S)
+    async def _run(self, work: Callable[A, T], *args: A.args, **named: A.kwargs) -> T:
+        return await asyncio.to_thread(insist, partial(work, *args, **named), give_up=DATABASE_PATIENCE_S)

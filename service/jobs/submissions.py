@@ -171,22 +171,18 @@ class BadItems:
 
     def __init__(self) -> None:
         self.count = 0
-        self._listed: list[Rejected] = []
+        self.listed: list[Rejected] = []
 
     def add(self, line: int, error: InputError) -> None:
         """Add one bad item."""
         self.count += 1
-        if len(self._listed) <= MAX_LISTED_PROBLEMS:
+        if len(self.listed) <= MAX_LISTED_PROBLEMS:
             problems = [Place(one.path, one.message) for one in error.problems[:MAX_LINE_PROBLEMS]]
-            self._listed.append(Rejected(line, tuple(problems)))
-
-    def build_skipped(self) -> SkippedItems:
-        """Build the list of them as of items that were skipped."""
-        return SkippedItems(self.count, tuple(self._listed[:MAX_LISTED_PROBLEMS]))
+            self.listed.append(Rejected(line, tuple(problems)))
 
     def build_error(self) -> BadLinesError:
         """Build the error that lists them, by line."""
-        bad = sorted(self._listed, key=lambda one: one.line)
+        bad = sorted(self.listed, key=lambda one: one.line)
         found = [Problem(f"/{one.line}{place.pointer}", place.detail) for one in bad for place in one.errors]
         more = f"; the first {MAX_LISTED_PROBLEMS} problems are named" if len(found) > MAX_LISTED_PROBLEMS else ""
         return BadLinesError(found[:MAX_LISTED_PROBLEMS], f"{self.count} of the items cannot be taken{more}")
@@ -235,7 +231,8 @@ class BatchDraft:
             raise self._bad.build_error()
         if not self._taken:
             raise MalformedError.at("", "there are no items")
-        return {"options": self._given | self._judging, "skipped_items": self._bad.build_skipped()}
+        skipped = SkippedItems(self._bad.count, tuple(self._bad.listed[:MAX_LISTED_PROBLEMS]))
+        return {"options": self._given | self._judging, "skipped_items": skipped}
 
     def _take(self, line: int, value: JsonValue | InputError, cutter: Cutter) -> None:
         if isinstance(value, InputError):

@@ -1,6 +1,6 @@
 """Open files as they are: compressed, in archives and folders, at URLs, in any encoding that they declare.
 
-What is opened is UTF-8 with lines that end in `\\n`, however it was stored. Compression and byte order marks are recognized by
+What is opened is UTF-8, however it was stored. Compression and byte order marks are recognized by
 content. Any other encoding must be named: a guess could turn one text into another, and nobody would see it.
 """
 
@@ -162,17 +162,16 @@ def _unpack(stream: io.BufferedReader[Any]) -> io.BufferedReader[Any]:
 
 
 def _decode(stream: io.BufferedReader[Any], encoding: str | None) -> io.BufferedReader[Any]:
-    """Return the stream in UTF-8, if it is text in another encoding or with other line ends."""
+    """Return the stream in UTF-8, if it is text in another encoding."""
     try:
         head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
     except DAMAGED:
         return stream  # reading it will say so
     declared = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None) or encoding
-    returns_alone = b"\r" in head and b"\n" not in head and head.lstrip(b"\r ")[:1] in (b"{", b"[")
-    if declared is None and not returns_alone:
+    if declared is None:
         return stream
-    codecs.lookup(declared or "utf-8")
-    return io.BufferedReader(_Recoded(stream, declared or "utf-8"))
+    codecs.lookup(declared)
+    return io.BufferedReader(_Recoded(stream, declared))
 
 
 class _Recoded(io.RawIOBase):

@@ -51,7 +51,7 @@ def application(
     chance = random.Random(7)  # noqa: S311 (jitter)
     caller = ModelCaller(port, lambda _: ProviderGate(clock), pricing=port.worst_usd, policy=policy, chance=chance)
     setup = Judges(f"openai/{model}", api_base=base, **judges)
-    judging = Judging(caller, cache or Cache(), setup, pricing=port.worst_usd, now=clock.now)
+    judging = Judging(caller, cache or Cache(), setup, pricing=port.worst_usd)
     return create_app(engine=Engine(Registry(), judging=judging), database=database)
 
 
@@ -198,15 +198,6 @@ def test_models_that_a_request_names_must_be_allowed(provider, clock, score):
     assert provider.requests == []
     report = score(app, body(judge_model="openai/says-doubtful")).json
     assert (judged(report)["value"], judged(report)["judge"]["label"]) == (0.5, "doubtful")
-
-
-def test_another_model_in_place_of_one_that_is_down_is_told_and_kept_apart(provider, clock, score, tmp_path: Path):
-    cache = kept_in(tmp_path / "cache")
-    app = application(provider, clock, "fault-503-x3", cache=cache, fallback="openai/good")
-    outcome = judged(score(app, body()).json)
-    assert (outcome["judge"]["model"], [f["code"] for f in outcome["findings"]]) == ("good", ["fallback_model"])
-    outcome = judged(score(app, body()).json)
-    assert (outcome["judge"]["model"], outcome["judge"]["cache"], outcome["findings"]) == ("fault-503-x3", "miss", [])
 
 
 def test_a_secret_is_nowhere(provider, clock, ask, score, tmp_path: Path, caplog: pytest.LogCaptureFixture):

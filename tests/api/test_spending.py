@@ -8,10 +8,10 @@ import pytest
 from fastapi import FastAPI
 
 from service.api.app import create_app
-from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.days import NO_CAPS, Days
+from service.asking.budget.reservations import AskLimits
 from service.asking.cache.guard import Cache
-from service.asking.calls import ModelCaller, Observer
+from service.asking.calls import ModelCaller
 from service.asking.judging import Judges, Judging
 from service.asking.limits import ProviderGate
 from service.engine import Engine, plan
@@ -49,9 +49,8 @@ def service(
     provider: Provider, database: Database | None, caps: Caps = NO_CAPS, limits: AskLimits | None = None
 ) -> FastAPI:
     """The service with a judge and no cache, so that each question is a request."""
-    observers: list[Observer] = []
-    caller = ModelCaller(Plain(provider.base()), lambda _: ProviderGate(Clock()), observers=observers)
-    judging = Judging(caller, Cache(), Judges(MODEL), observers=observers)
+    caller = ModelCaller(Plain(provider.base()), lambda _: ProviderGate(Clock()))
+    judging = Judging(caller, Cache(), Judges(MODEL), observers=caller.observers)
     days = None if database is None else Days(UsageStore(database), caps)
     engine = Engine(Registry(), judging=judging, ask_limits=limits or AskLimits(), days=days)
     return create_app(engine=engine, database=database)

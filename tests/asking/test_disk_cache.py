@@ -116,6 +116,17 @@ def test_a_planted_row_runs_nothing_reads_nothing_and_deletes_nothing(
     assert {file.read_text() for file in (elsewhere, beside)} == {seal_row(key(0), TEXT)}
 
 
+def test_a_row_that_is_no_text_costs_only_itself(tmp_path: Path) -> None:
+    fill(tmp_path, 3)
+    execute(tmp_path, "UPDATE Cache SET value = CAST(x'ff' AS TEXT) WHERE key = ?", key(1))
+
+    async def scene(cache: DiskCache) -> None:
+        assert await asyncio.gather(*[cache.get(key(n)) for n in range(3)]) == [text_of(0), None, text_of(2)]
+        assert (cache.counts.refused, cache.counts.failures) == (1, 0)
+
+    play(tmp_path, scene)
+
+
 PLANTED_SETTINGS = [
     ("sqlite_temp_store_directory", "'/tmp'"),
     ("eviction_policy", "none"),

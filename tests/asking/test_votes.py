@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,8 +15,7 @@ from service.asking.budget.reservations import Spending
 from service.asking.judging import Judges, Judging
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Completion, Prompt, Usage
-from service.core.outcome import Errored, Skipped
-from service.errors import JudgeError
+from service.core.outcome import Skipped
 from tests.replies import MemoryCache
 
 ANSWER = "It cost $54. It came on Monday."
@@ -32,19 +30,13 @@ EVENTS = [{"user": "?"}, {"call": {"name": "look"}, "result": {"usd": 54}}, {"as
 
 
 class Scripted:
-    """A provider that says one after the other what it is told: a label, or the sentences that it claims something of.
+    """A provider that says one after the other what it is told: a label, or the sentences that it claims something of."""
 
-    Models that are `away` cannot be reached.
-    """
-
-    def __init__(self, *script: Any, away: str = "") -> None:
+    def __init__(self, *script: Any) -> None:
         self.script = list(script)
-        self.away = away
         self.prompts: list[Prompt] = []
 
     async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:  # noqa: ARG002
-        if prompt.model in self.away.split():
-            raise JudgeError("unreachable", "away")
         self.prompts.append(prompt)
         said = self.script.pop(0)
         token = re.search(r'"token": "([^"]*)"', prompt.turns[1].text.splitlines()[-1])
@@ -66,7 +58,6 @@ def plan_question(answer: str = ANSWER, **judge: Any) -> Plan:
 
 def ask(
     script: Sequence[Any],
-    provider: Callable[..., Scripted] = Scripted,
     *,
     cache: MemoryCache | None = None,
     mode: Any = "live",
@@ -75,7 +66,7 @@ def ask(
     **judge: Any,
 ) -> tuple[list[Any], Scripted]:
     """The votes on one question to a judge, and the provider that was asked."""
-    made, calls = plan_question(answer, **judge), provider(*script)
+    made, calls = plan_question(answer, **judge), Scripted(*script)
     judging = Judging(calls, cache or MemoryCache(), who)
     [votes] = asyncio.run(judging.answer(made.asks, made.trace, mode=mode, spending=Spending(None))).values()
     assert not calls.script
@@ -139,30 +130,6 @@ def test_a_row_whose_value_is_not_that_of_its_label_is_a_miss(change: dict[str, 
     assert isinstance(vote, Skipped)
     cache.texts[key] = text
     assert ask([], cache=cache, mode="cached")[0][0].judgement.label == "yes"
-
-
-# The fallback, the models of the jury, how they are combined, votes of each, and what is said; then who voted in whose place.
-STAND_INS: list[tuple[str, str, dict[str, Any], list[str], list[tuple[str | None, str | None]]]] = [
-    ("no member votes for another", "n", {"models": ["m", "n"]}, ["yes"], [(None, None), ("n", None)]),
-    ("nor by another name", "x/n", {"models": ["m", "n"]}, ["yes"], [(None, None), ("n", None)]),
-    ("another model may", "o", {"models": ["m", "n"]}, ["yes", "yes"], [("o", "m"), ("n", None)]),
-    # its one reply in place of two would outvote the member that did answer
-    ("for one member", "o", {"models": ["m", "q", "n"]}, ["no", "yes"], [("o", "m"), (None, None), ("n", None)]),
-    ("for one of a majority", "o", {"models": ["m", "q", "n"], "combine": "majority"}, ["no", "yes"],
-     [("o", "m"), (None, None), ("n", None)]),
-    ("for each vote of a model", "o", {"votes": 2}, ["yes", "no"], [("o", "m"), ("o", "m")]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("fallback", "judge", "script", "want"), [pytest.param(*row[1:], id=row[0]) for row in STAND_INS]
-)
-def test_whom_the_fallback_stands_in_for(
-    fallback: str, judge: dict[str, Any], script: list[str], want: list[tuple[str | None, str | None]]
-) -> None:
-    votes, _ = ask(script, partial(Scripted, away="m q"), who=Judges("m", fallback=fallback), **judge)
-    assert [(getattr(vote, "model", None), getattr(vote, "instead_of", None)) for vote in votes] == want
-    assert [vote.cause for vote in votes if isinstance(vote, Errored)] == ["unreachable"] * want.count((None, None))
 
 
 def claims_of(vote: Any) -> list[str]:

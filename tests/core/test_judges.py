@@ -233,9 +233,6 @@ GRADED: list[tuple[str, Any, list[Vote], Any]] = [
 @pytest.mark.parametrize(
     ("fit", "votes", "status"),
     [
-        (FIT, [reply(instead_of="y/n"), reply()], "mismatched"),
-        (FIT, [reply(instead_of="y/n"), reply(instead_of="y/n")], "calibrated"),
-        (JURY_FIT, [reply(model="a"), reply(model="a"), reply(model="b", instead_of="a")], "mismatched"),
         (FIT, [reply(), reply(requested="x/n")], "mismatched"),
         (FIT, [reply(), reply(requested="y/m")], "calibrated"),
     ],
@@ -363,8 +360,6 @@ REMARKS: list[tuple[list[Vote], list[tuple[str, str]]]] = [
     ([reply(model="other")], [("other_model", "x/m was asked, other answered")]),
     ([reply(model="other")] * 3, [("other_model", "x/m was asked, other answered")]),
     ([reply(model="")], [("other_model", "x/m was asked, a model that gives no name answered")]),
-    ([reply(model="b", requested="y/b", instead_of="x/m")],
-     [("fallback_model", "x/m could not be reached; b answered")]),
     ([reply(cut=("results", "call")), reply(cut=("call",))],
      [(name, f"{part} was too long for the judge and shown in part") for name,
      part in (("shown_in_part", "call"), ("shown_in_part", "results"))]),

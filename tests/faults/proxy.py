@@ -1,4 +1,4 @@
-"""A TCP proxy that can take the server behind it away for a while: connections break, and new ones are refused."""
+"""A TCP proxy that can take the server behind it away for a while, swallow what it is sent, or break replies off."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Literal
+
+Fault = Literal["", "hang", "lose"]
 
 
 class Proxy:
-    """Passes bytes on between its own port and a server's."""
+    """Passes bytes on between its own port and a server's, until `fault` is set.
+
+    `hang` swallows them; `lose` breaks each reply off after three bytes. `asked` counts the parts that came from clients.
+    """
 
     def __init__(self, host: str, port: int) -> None:
+        self.fault: Fault = ""
+        self.asked = 0
         self._target = (host, port)
         self._loop = asyncio.new_event_loop()
         self._writers: set[asyncio.StreamWriter] = set()
@@ -52,14 +60,24 @@ class Proxy:
         with suppress(OSError):
             there, back = await asyncio.open_connection(*self._target)
             self._writers |= {writer, back}
-            await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
+            await asyncio.gather(self._pass_on(reader, back), self._pass_back(there, writer))
             self._writers -= {writer, back}
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while data := await reader.read(65_536):
-                writer.write(data)
+                self.asked += 1
+                writer.write(b"" if self.fault == "hang" else data)
                 await writer.drain()
+        writer.transport.abort()
+
+    async def _pass_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                writer.write(data[:3] if self.fault == "lose" else data)
+                await writer.drain()
+                if self.fault == "lose":
+                    break
         writer.transport.abort()
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from sqlalchemy.exc import OperationalError
 
 from tests.faults.provider import Provider, serving
 from tests.faults.proxy import proxied
-from tests.jobs.cluster import cluster
-from tests.jobs.process import Service, numbers, request, service, until, with_signal
+from tests.jobs.process import Service, numbers, request, service, with_signal
 
 pytestmark = [pytest.mark.needs_postgres]
 
@@ -72,32 +69,6 @@ def test_a_database_that_goes_away_is_waited_for(postgres_url: str, tmp_path: Pa
                 run.until(lambda: "no heartbeat" in run.log() or "waiting for the database" in run.log())
                 proxy.up()
             assert check(run, batch, 200) <= 2 * IN_FLIGHT
-
-
-@pytest.mark.chaos
-def test_a_server_that_is_restarted_is_waited_for(tmp_path: Path) -> None:
-    provider = Provider(latency=0.05)
-    with cluster() as server, serving(provider), service(server.url, tmp_path, provider, **SETTINGS) as run:
-        for _ in range(2):
-            run.start()
-        run.until(lambda: run.logs().count('"working"') == 2)
-        batch = run.submit([request(n) for n in range(3_000)], size=20)
-        for moment, mode in ((300, "fast"), (900, "immediate"), (1_500, "immediate")):
-            run.until(lambda moment=moment: len(provider.requests) >= moment)
-            server.stop(mode)
-            time.sleep(3)
-            server.start()
-        until(lambda: answers(run, batch))
-        assert check(run, batch, 3_000) <= 3 * 2 * IN_FLIGHT
-        assert "taking over" not in run.logs()
-
-
-def answers(run: Service, batch: str) -> bool:
-    """Whether the database is there again for this process too."""
-    try:
-        return bool(run.find(batch).id)
-    except OperationalError:
-        return False
 
 
 def test_workers_are_replaced_by_those_of_a_later_version_one_after_the_other(

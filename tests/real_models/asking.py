@@ -17,7 +17,7 @@ from service.asking.budget.reservations import Spending
 from service.asking.cache.guard import Cache
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.judging import Judges, Judging
-from service.asking.model import LiteLLM, disconnect
+from service.asking.model import LiteLLM
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
@@ -118,7 +118,7 @@ async def ask_all(items: list[Item], *, model: str, base: str, form: Any, verbos
     client = LiteLLM(api_base=base, api_key=None, reply=form, bounds=ExchangeBounds(DEADLINE_S))
     calls = ModelCaller(client, policy=RetryPolicy(attempt_s=DEADLINE_S, total_s=2 * DEADLINE_S))
     recorder = _Recorder(calls)
-    judging = Judging(recorder, Cache(), Judges(model, api_base=base), closing=disconnect)
+    judging = Judging(recorder, Cache(), Judges(model, api_base=base))
     for item in items:
         recorder.completions.clear()
         start = monotonic()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from service.errors import JobStateError, UnknownJobError
 from service.fits.own_files import MAX_FILES_NAMED, note_own_files
@@ -17,7 +16,6 @@ from service.store.database import Database
 from service.store.jobs.calibrations import Calibrations
 from service.store.jobs.jobs import Batches, Jobs
 from service.store.jobs.submission import Material
-from service.store.tables import AUDIT
 from tests.store.test_store_batches import chunks, ended, recorded, submission
 
 ANN = Actor("user ann", "here")
@@ -72,17 +70,6 @@ def test_what_becomes_of_jobs_is_told(
     ended(database, batch)
     batches.delete("t", batch, by=ANN)
     assert told(audit) == [("user ann", "here", f"{stem}.{verb}", "t", batch) for verb in ("cancel", "delete")]
-
-
-def test_entries_are_forgotten_with_age(database: Database, audit: Audit) -> None:
-    keys = Keys(database)
-    old, fresh = (keys.create(name=name)[0].id for name in ("old", "fresh"))
-    for target, days in ((old, 31), (fresh, 29)):
-        with database.begin() as connection:
-            aged = sa.update(AUDIT).where(AUDIT.c.target == target)
-            connection.execute(aged.values(at=database.now() - days * 86_400.0))
-    assert audit.forget_old(days=30) == 1
-    assert [entry.target for entry in audit.page(limit=9).data] == [fresh]
 
 
 def test_files_are_told_when_they_change(database: Database, audit: Audit, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from service.store.jobs.items import ItemChoice, count_items, count_outcomes, fi
 from service.store.jobs.jobs import Batches
 from service.store.jobs.leases import Lease
 from service.store.jobs.submission import JobSubmission, Material
-from service.store.tables import BATCHES, CALIBRATIONS, KEYS, SESSIONS
+from service.store.tables import KEYS, SESSIONS
 from tests.store.played import ended, ends
 from tests.web.site import build_request, fill
 
@@ -119,13 +119,3 @@ def test_it_is_no_other_kind_and_no_other_tenants(database: Database) -> None:
             other()
     assert Batches(database).page("t", limit=9).data == ()
     assert [one.id for one in kept.page("t", limit=9).data] == [name]
-
-
-def test_it_is_forgotten_with_its_batch(database: Database) -> None:
-    kept, name = submitted(database)
-    ended(database, name, fit_outcome=MADE)
-    with database.begin() as connection:
-        connection.execute(BATCHES.update().values(ended_at=database.now() - 86_400 * 40))
-    assert kept.forget_old(days=30) == 1
-    with database.read() as connection:
-        assert connection.execute(sa.select(sa.func.count()).select_from(CALIBRATIONS)).scalar_one() == 0

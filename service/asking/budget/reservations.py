@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from typing_extensions import override
 
 from service.asking.faults import CallError
+from service.core.judging.judges import Ask
 from service.core.judging.prompts import Usage
 from service.core.money import Cost, Spent, UsageAmount, format_usd
-from service.errors import JudgeError
+from service.core.work_limits import MAX_QUESTIONS
+from service.errors import InputError, JudgeError
 
 
 class Spending:
@@ -41,8 +44,7 @@ class Spending:
         self.unpriced = 0
         """Calls without a known price for which a bill may come."""
         self._open: set[Reservation] = set()
-        self._waiting: list[asyncio.Future[None]] = []
-        self._settled = 0  # number of calls so far
+        self._settlement = asyncio.Event()  # of the next call that ends
 
     @property
     def reserved_usd(self) -> float:
@@ -88,7 +90,7 @@ class Spending:
             crowded = next((one for one in self._iterate_payers() if one._lacks_room(worst)), None)
             uncovered = next((one for one in self._iterate_payers() if one.is_uncovered(worst)), None)
             if crowded is not None:
-                await crowded._wait_for_settlement()
+                await crowded._settlement.wait()
             elif uncovered is not None:
                 await uncovered.extend_cover(worst)
             else:
@@ -109,7 +111,8 @@ class Spending:
                 raise JudgeError("budget_exhausted", reason)
         call = Reservation(worst_usd)
         for payer in payers:
-            payer.start_call(call)
+            payer._open.add(call)
+            payer.calls += 1
         try:
             yield call
         except JudgeError as error:
@@ -117,7 +120,7 @@ class Spending:
             raise
         finally:
             for payer in payers:
-                payer.end_call(call, sent=sent)
+                payer._end_call(call, sent=sent)
 
     def _iterate_payers(self) -> Iterator[Spending]:
         for payer in self.within:
@@ -136,32 +139,19 @@ class Spending:
     async def extend_cover(self, worst: float) -> None:
         """Record that such a call may be made. Raises JudgeError if it may not."""
 
-    async def _wait_for_settlement(self) -> None:
-        waiting = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiting)
-        await waiting
-
-    def start_call(self, reservation: Reservation) -> None:
-        """Start a call."""
-        self._open.add(reservation)
-        self.calls += 1
-
-    def end_call(self, reservation: Reservation, *, sent: bool = True) -> None:
+    def _end_call(self, reservation: Reservation, *, sent: bool) -> None:
         """End a call, and count its usage. `sent`: whether anything may have reached the model; if not, it was no call."""
         usage = reservation.usage
         self._open.discard(reservation)
         self.calls -= not sent
-        self._settled += 1
         if usage is not None:
             self.spent_usd += usage.cost_usd or 0.0
             self.uncertain_usd += reservation.worst_usd if usage.cost_usd is None else 0.0
             self.unpriced += usage.cost_usd is None and not reservation.priced
             self.tokens_in += usage.tokens_in or 0
             self.tokens_out += usage.tokens_out or 0
-        waiting, self._waiting = self._waiting, []
-        for one in waiting:
-            if not one.done():
-                one.set_result(None)
+        settlement, self._settlement = self._settlement, asyncio.Event()
+        settlement.set()
 
 
 class Reservation:
@@ -176,6 +166,29 @@ class Reservation:
     def settle(self, usage: Usage) -> None:
         """Settle with the usage of the reply."""
         self.usage = usage
+
+
+@dataclass(frozen=True, slots=True)
+class AskLimits:
+    """The limits of one request, or of one item of a batch."""
+
+    max_questions: int = MAX_QUESTIONS
+    """Requests to models: every vote of every model on every question; repairs and retries do not count."""
+    max_usd: float | None = None
+    """None: unlimited."""
+
+    def admit_questions(self, asks: Iterable[Ask]) -> None:
+        """Raise InputError if there are more questions than allowed."""
+        votes = sum([ask.judge.samples * max(1, len(ask.judge.models)) for ask in asks])
+        if votes > self.max_questions:
+            message = f"{votes} requests to judges; at most {self.max_questions} for one item (CALLGRADE_REQUEST_MAX_QUESTIONS)"
+            raise InputError.at("/rubric/criteria", message)
+
+    def admit_budget(self, budget_usd: float | None) -> None:
+        """Raise InputError for a budget above what may be spent."""
+        if budget_usd is not None and self.max_usd is not None and budget_usd > self.max_usd:
+            message = f"expected at most {self.max_usd:g} (CALLGRADE_REQUEST_MAX_USD), not {budget_usd:g}"
+            raise InputError.at("/budget_usd", message)
 
 
 NOTHING = UsageAmount()
@@ -218,15 +231,15 @@ class Account(Spending):
 
     @override
     async def extend_cover(self, worst: float) -> None:
-        before = self._settled
+        before = self._settlement
         async with self._advancing:
             if not self.is_uncovered(worst) or await self.advance(worst):
                 return
-        if self._settled != before:  # settled calls may have left room
+        if self._settlement is not before:  # settled calls may have left room
             return
         if self.is_idle:
             raise self.build_refusal()
-        await self._wait_for_settlement()
+        await before.wait()
 
     async def advance(self, worst: float) -> bool:
         """Reserve some more calls of at most this cost, or only one if that is too many; False if a limit forbids that too.

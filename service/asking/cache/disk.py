@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import diskcache  # pyright: ignore[reportMissingTypeStubs]
 
-from service.asking.cache.guard import MAX_SEALED_BYTES, GuardedCache, RefusedRowError
+from service.asking.cache.guard import MAX_SEALED_BYTES, UNREADABLE, GuardedCache
 
 T = TypeVar("T")
 
@@ -42,9 +42,9 @@ class TextDisk(diskcache.Disk):
     """Rows that are text in the database, and nothing else."""
 
     def fetch(self, mode: object, filename: object, value: object, read: object) -> str:
-        """Return the text of a row; of one that we did not write none, which has no seal."""
+        """Return the text of a row, if it is one of ours."""
         ours = not read and mode == diskcache.core.MODE_RAW and filename is None and isinstance(value, str)
-        return str(value) if ours else ""
+        return str(value) if ours else UNREADABLE
 
     def remove(self, file_path: object) -> None:
         """Do nothing: our rows have no files, so the file that a row names is not ours to delete."""
@@ -90,7 +90,7 @@ class DiskCache(GuardedCache):
 
     async def _read_wanted(self) -> Mapping[str, str | None]:
         wanted, self._wanted, self._reading = self._wanted, [], None
-        return await self._run(lambda table: {key: table.get(key) for key in wanted})
+        return await self._run(lambda table: {key: _read_text(table, key) for key in wanted})
 
     async def write_rows(self, rows: Mapping[str, str]) -> None:
         """Write rows in one transaction, which costs more than its rows."""
@@ -118,8 +118,6 @@ class DiskCache(GuardedCache):
             return work(self._open())
         except Exception as error:
             code = _find_code(error)
-            if isinstance(error, sqlite3.OperationalError) and code is None:  # bytes that are not UTF-8
-                raise RefusedRowError from None
             is_replaced = self._identify_file() != self._file_id  # by another process
             self._close(forget=is_replaced or code in _DAMAGE_CODES)
             if code not in _DAMAGE_CODES:
@@ -152,6 +150,15 @@ class DiskCache(GuardedCache):
         if self._table is not None:
             self._table.close()
             self._table = None if forget else self._table
+
+
+def _read_text(table: Any, key: str) -> str | None:
+    try:
+        return table.get(key)
+    except sqlite3.OperationalError as error:
+        if _find_code(error) is not None:
+            raise
+        return UNREADABLE  # bytes that are not UTF-8
 
 
 def _find_code(error: BaseException) -> int | None:

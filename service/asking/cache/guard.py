@@ -68,10 +68,6 @@ class Cache:
         """Write what waits, and release files and connections. Later lookups are misses."""
 
 
-class RefusedRowError(Exception):
-    """A row that we did not write. It is left alone and counted."""
-
-
 @dataclass(slots=True)
 class CacheCounts:
     """What one process saw of a cache since it started."""
@@ -87,6 +83,10 @@ class CacheCounts:
     """Files that could not be read, and were replaced by an empty one."""
 
 
+UNREADABLE = ""
+"""What a store returns for a row that is no text: it has no seal."""
+
+
 def seal_row(key: str, text: str) -> str:
     """Prefix the text with the sha256 of its key and itself, in hex.
 
@@ -96,15 +96,13 @@ def seal_row(key: str, text: str) -> str:
     return hashlib.sha256(f"{key}\n{text}".encode()).hexdigest() + text
 
 
-def unseal_row(key: str, row: str) -> str:
-    """Return the text of a sealed row. Raises RefusedRowError if the seal does not match.
+def unseal_row(key: str, row: str) -> str | None:
+    """Return the text of a sealed row; None if the seal does not match.
 
     >>> unseal_row("k", seal_row("k", '{"label": "ok"}'))
     '{"label": "ok"}'
     """
-    if row != seal_row(key, row[64:]):
-        raise RefusedRowError
-    return row[64:]
+    return row[64:] if row == seal_row(key, row[64:]) else None
 
 
 class GuardedCache(Cache, ABC):
@@ -133,7 +131,7 @@ class GuardedCache(Cache, ABC):
 
     @abstractmethod
     async def read_row(self, key: str) -> str | None:
-        """Read a row as it was written; None if there is none. May raise anything."""
+        """Read a row as it was written; None if there is none, UNREADABLE if it is no text. May raise anything."""
 
     @abstractmethod
     async def write_rows(self, rows: Mapping[str, str]) -> None:
@@ -145,19 +143,14 @@ class GuardedCache(Cache, ABC):
 
     @override
     async def get(self, key: str) -> str | None:
-        text = None
-        try:
-            if (row := self._pending.get(key)) is None:
-                row = await self._read(key)
-            else:
-                self._write_soon()  # the last try may have failed
-            text = None if row is None else unseal_row(key, row)
-        except RefusedRowError:
-            self.counts.refused += 1
-        if text is None:
-            self.counts.misses += 1
+        if (row := self._pending.get(key)) is None:
+            row = await self._read(key)
         else:
-            self.counts.hits += 1
+            self._write_soon()  # the last try may have failed
+        text = None if row is None else unseal_row(key, row)
+        self.counts.refused += row is not None and text is None
+        self.counts.misses += text is None
+        self.counts.hits += text is not None
         return text
 
     async def _read(self, key: str) -> str | None:
@@ -166,8 +159,6 @@ class GuardedCache(Cache, ABC):
                 return None
             try:
                 return await self._try(self.read_row(key))
-            except RefusedRowError:
-                raise
             except Exception:  # noqa: BLE001 (a cache raises nothing)
                 self._unread_until = max(self._unread_until, self._clock() + self._rest)
                 return None
@@ -227,8 +218,6 @@ class GuardedCache(Cache, ABC):
         try:
             async with asyncio.timeout(self._patience):
                 found = await work
-        except RefusedRowError:
-            raise
         except Exception as error:
             self.counts.failures += 1
             self.trouble = name_error_kind(error)

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import urlsplit
 
-from service.asking.cache.guard import MAX_SEALED_BYTES, GuardedCache, RefusedRowError
+from service.asking.cache.guard import MAX_SEALED_BYTES, UNREADABLE, GuardedCache
 
 if TYPE_CHECKING:
     from redis.exceptions import ResponseError
@@ -79,7 +79,7 @@ class RedisCache(GuardedCache):
             row = await self._client.getrange(self._prefix + key, 0, MAX_SEALED_BYTES)
             return row.decode() or None
         except (self._refusal, UnicodeDecodeError):  # not a string, or not our text
-            raise RefusedRowError from None
+            return UNREADABLE
 
     async def write_rows(self, rows: Mapping[str, str]) -> None:
         """Write rows for their time to live."""

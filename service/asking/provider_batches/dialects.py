@@ -13,8 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, AliasPath, BaseModel, Field, TypeAdapter, ValidationError
 
+from service.asking.model import LiteLLM
 from service.asking.provider_batches import is_batchable
-from service.asking.provider_batches.wire import Endpoint, Wire
+from service.asking.provider_batches.wire import Endpoint, write_request
 from service.core.judging.prompts import Prompt, Turn
 from service.store.jobs.provider_batches import ProviderBatch
 
@@ -51,9 +52,6 @@ class _Entry(BaseModel):
     created_at: datetime | None = None
     output_file_id: Id | None = None
     request_counts: dict[str, int] = Field(default_factory=dict[str, int])
-
-    def is_older(self, than: float) -> bool:
-        return self.created_at is not None and self.created_at.timestamp() < than - SKEW_S
 
 
 class _Result(BaseModel):
@@ -107,7 +105,7 @@ class Dialect:
         for _ in range(MAX_PAGES):
             page = await self._at.get(_Page, path, limit="100", **params, **more)
             for one in page.data:
-                if one.is_older(since):
+                if one.created_at is not None and one.created_at.timestamp() < since - SKEW_S:
                     return
                 yield one
             if not (page.data and page.has_more):
@@ -164,15 +162,15 @@ _DIALECTS = {"/chat/completions": Dialect, "/messages": Anthropic}
 """By the end of the address of a usual request, which follows the root of the batch endpoint."""
 
 
-async def open_batches(wire: Wire, model: str) -> Dialect | None:
+async def open_batches(models: LiteLLM, model: str) -> Dialect | None:
     """Find the batch endpoint of a model's provider; None if it has none that we know. Raises CallError."""
     if not is_batchable(model):
         return None
-    usual = await wire.build_request(Prompt(model, (Turn("user", "?"),), {}, max_tokens=1))
+    usual = await write_request(models, Prompt(model, (Turn("user", "?"),), {}, max_tokens=1))
     address = str(usual.url.copy_with(query=None))
     for path, dialect in _DIALECTS.items():
         if address.endswith(path):
-            return dialect(Endpoint(wire.model, address.removesuffix(path), usual))
+            return dialect(Endpoint(models, address.removesuffix(path), usual))
     return None
 
 

@@ -17,8 +17,9 @@ from typing import Any
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.asking.judging import Calls, DrawNonces
+from service.asking.model import LiteLLM
 from service.asking.provider_batches import is_batchable
-from service.asking.provider_batches.wire import Wire
+from service.asking.provider_batches.wire import read_answer, write_request
 from service.core.judging.prompts import Completion, Prompt
 from service.errors import JudgeError
 
@@ -47,8 +48,8 @@ def name_prompt(prompt: Prompt) -> str:
 class Collector:
     """Takes the prompts that the cache does not answer, as many as a batch may hold, and asks nobody."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, models: LiteLLM) -> None:
+        self._models = models
         self._room: dict[str, int] = {}
         self.lines: dict[str, dict[str, Mapping[str, Any]]] = {}
         """By model, the bodies of requests by the names of their prompts."""
@@ -60,11 +61,12 @@ class Collector:
         model, name = prompt.model, name_prompt(prompt)
         lines = self.lines.setdefault(model, {})
         if name not in lines and len(lines) < MAX_LINES and is_batchable(model):
-            worst = await self._wire.find_worst_usd(prompt)
+            worst = await self._models.worst_usd(prompt)
+            worst = worst and worst * await self._models.find_batch_rate(model)
             with spending.reserve(worst):  # counts as spent, as no bill comes
                 pass
             with suppress(CallError):  # a call will say the same
-                sent = (await self._wire.build_request(prompt)).content
+                sent = (await write_request(self._models, prompt)).content
                 self._room[model] = self._room.get(model, MAX_BYTES) - len(sent)
                 if self._room[model] > 0:
                     lines[name] = json.loads(sent)
@@ -75,9 +77,9 @@ class Collector:
 class Replayer:
     """Gives the answers of batches, and asks for what they lack: repairs, further votes, lines that failed."""
 
-    def __init__(self, wire: Wire, answers: Mapping[str, bytes], live: Calls | None) -> None:
+    def __init__(self, models: LiteLLM, answers: Mapping[str, bytes], live: Calls | None) -> None:
         """`answers`: by the names of prompts. `live`: asked for what is missing; None: it stays open."""
-        self._wire = wire
+        self._models = models
         self._answers = answers
         self._live = live
 
@@ -86,7 +88,7 @@ class Replayer:
         answer = self._answers.get(name_prompt(prompt))
         try:
             if answer is not None:
-                reply = await self._wire.read_answer(prompt, answer)
+                reply = await read_answer(self._models, prompt, answer)
                 spending.count_paid(reply.usage)
                 return reply
         except CallError as error:

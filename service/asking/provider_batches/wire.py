@@ -55,34 +55,24 @@ class _StandIn(httpx.AsyncBaseTransport):
         return httpx.Response(200, headers=headers, content=self._answer, request=request)
 
 
-class Wire:
-    """The models of one key and one address, as requests and answers."""
+async def write_request(models: LiteLLM, prompt: Prompt) -> httpx.Request:
+    """Return what asking this would send. Raises CallError."""
+    try:
+        await models.complete(prompt, _StandIn)
+    except _Captured as captured:
+        return captured.request
+    raise CallError("provider_error", "litellm sends no request that a batch could hold")
 
-    def __init__(self, model: LiteLLM) -> None:
-        self.model = model
 
-    async def build_request(self, prompt: Prompt) -> httpx.Request:
-        """Return what asking this would send. Raises CallError."""
-        try:
-            await self.model.complete(prompt, _StandIn)
-        except _Captured as captured:
-            return captured.request
-        raise CallError("provider_error", "litellm sends no request that a batch could hold")
-
-    async def read_answer(self, prompt: Prompt, answer: bytes) -> Completion:
-        """Read an answer to a question, at the price of a batch. Raises CallError, with the usage at that price."""
-        rate = await self.model.find_batch_rate(prompt.model)
-        try:
-            reply = await self.model.complete(prompt, lambda notes: _StandIn(notes, answer))
-        except CallError as error:
-            error.usage = error.usage and _scale(error.usage, rate)
-            raise
-        return replace(reply, usage=_scale(reply.usage, rate))
-
-    async def find_worst_usd(self, prompt: Prompt) -> float | None:
-        """Return the most that an answer can cost in a batch; None for an unknown price."""
-        worst = await self.model.worst_usd(prompt)
-        return worst and worst * await self.model.find_batch_rate(prompt.model)
+async def read_answer(models: LiteLLM, prompt: Prompt, answer: bytes) -> Completion:
+    """Read an answer to a question, at the price of a batch. Raises CallError, with the usage at that price."""
+    rate = await models.find_batch_rate(prompt.model)
+    try:
+        reply = await models.complete(prompt, lambda notes: _StandIn(notes, answer))
+    except CallError as error:
+        error.usage = error.usage and _scale(error.usage, rate)
+        raise
+    return replace(reply, usage=_scale(reply.usage, rate))
 
 
 def _scale(usage: Usage, rate: float) -> Usage:
@@ -92,8 +82,8 @@ def _scale(usage: Usage, rate: float) -> Usage:
 class Endpoint:
     """A provider's batch endpoint: paths below a root, with the headers and parameters of a usual request."""
 
-    def __init__(self, model: LiteLLM, root: str, usual: httpx.Request) -> None:
-        self._model = model
+    def __init__(self, models: LiteLLM, root: str, usual: httpx.Request) -> None:
+        self._models = models
         self._root = root
         self._headers = {name: value for name, value in usual.headers.items() if name not in _OWN_HEADERS}
         self._params = usual.url.params
@@ -117,7 +107,7 @@ class Endpoint:
 
     async def _send(self, method: str, path: str, *, params: Mapping[str, str] | None = None, **content: Any) -> bytes:
         url = httpx.URL(self._root + path, params=self._params.merge(params or {}))
-        return (await self._model.fetch(httpx.Request(method, url, headers=self._headers, **content), BOUNDS)).content
+        return (await self._models.fetch(httpx.Request(method, url, headers=self._headers, **content), BOUNDS)).content
 
 
 def _parse(shape: type[B], body: bytes) -> B:

@@ -42,7 +42,7 @@ from service.store.jobs.provider_batches import ProviderBatches
 from service.store.jobs.workers import SILENT_S, Workers, is_of_this_machine, make_name
 from service.store.labelling.labels import Labels
 from service.store.times import DAY_S
-from service.wiring import build_database, build_engine, build_limits, build_webhooks, build_wire, prepare_database
+from service.wiring import build_database, build_engine, build_limits, build_model, build_webhooks, prepare_database
 
 LOG = logging.getLogger("callgrade.serve")
 
@@ -136,7 +136,7 @@ async def work(
         log_warnings(engine.list_warnings())
     items = ItemScorer(engine, widen_limits(build_limits(settings)), apart=apart)
     chunks = build_chunks(database, make_name())
-    stage = ProviderJudging(engine, items, ProviderBatches(database), build_wire(settings), polling)
+    stage = ProviderJudging(engine, items, ProviderBatches(database), build_model(settings), polling)
     runner = Runner(chunks, items, in_flight=settings.batch_in_flight, stage=stage)
     notify = partial(send_notice, database, build_webhooks(settings))
     # All places stay taken while some chunks finish and others start.

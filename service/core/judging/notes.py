@@ -37,8 +37,6 @@ class JudgeReply:
     """Milliseconds of the calls alone, without queues, pauses and loading; for a cache hit, of the look-up."""
     cut: tuple[str, ...] = ()
     """The parts that were shortened to fit."""
-    instead_of: str | None = None
-    """The unreachable model that this one replaced."""
     route: str = ""
     """The route to the model (`build_route`)."""
 
@@ -124,18 +122,16 @@ def build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeRepl
 
 
 def build_remarks(replies: Sequence[JudgeReply], at: Pointer) -> Iterable[Finding]:
-    """Yield findings about how the answer came about: shortened parts, and models that stood in for others."""
+    """Yield findings about how the answer came about: shortened parts, and models other than those that were asked."""
     for name in sorted({name for reply in replies for name in reply.cut}):
         yield Finding("shown_in_part", f"{name} was too long for the judge and shown in part", at)
     yield from dict.fromkeys([remark for reply in replies if (remark := _remark_on_model(reply, at))])
 
 
 def _remark_on_model(reply: JudgeReply, at: Pointer) -> Finding | None:
-    answered = f"{reply.model or 'a model that gives no name'} answered"
-    if reply.instead_of is not None:
-        return Finding("fallback_model", f"{reply.instead_of} could not be reached; {answered}", at)
     if is_same_model(reply.requested, reply.model):
         return None
+    answered = f"{reply.model or 'a model that gives no name'} answered"
     return Finding("other_model", f"{reply.requested} was asked, {answered}", at)
 
 

@@ -71,16 +71,15 @@ def _list_possible(judge: Judge, replies: Sequence[JudgeReply], missing: int) ->
 def build_binding(ask: Ask, replies: Sequence[JudgeReply]) -> Binding:
     """Return the exact judge that answered: its file, its models (all of them for a jury), its evidence and its route.
 
-    A fallback that answered only some of the votes is marked "standing in", because no fit covers such a mixture. So is a
-    member of a jury that answered in another member's place: a fit of that member alone is no fit of the jury.
+    A member of a jury that answered in another member's place is marked "standing in": a fit of that member alone is no fit
+    of the jury.
     """
-    mixed = len({reply.instead_of for reply in replies}) > 1
     asked = {reply.requested for reply in replies}
     names: list[str] = []
     for one in replies:
         is_other = len(asked) > 1 and not is_same_model(one.requested, one.model)
         swapped = is_other and any(is_same_model(name, one.model) for name in asked)
-        names.append(f"{one.model} standing in" if swapped or (mixed and one.instead_of) else one.model)
+        names.append(f"{one.model} standing in" if swapped else one.model)
     models = "+".join(names)
     return Binding(ask.judge.id, ask.judge.digest, models, ASSEMBLY, ask.evidence_digest, replies[0].route)
 

@@ -42,9 +42,11 @@ class Sessions:
 
     def authenticate(self, text: str) -> Caller | None:
         """Return who is signed in; None if nobody is, or no longer. A session without a key ends once there is a key."""
-        key_id = insist(lambda: self._read_key_id(text), give_up=PATIENCE_S)
-        if key_id is None:
+        own = (SESSIONS.c.hash == _hash_token(text), SESSIONS.c.expires_at > self._database.now())
+        found = insist(lambda: self._database.read_column(sa.select(SESSIONS.c.key_id).where(*own)), give_up=PATIENCE_S)
+        if not found:
             return None
+        [key_id] = found
         if not key_id:
             return None if self.any_key() else NAMELESS
         return insist(lambda: self._keys.find_caller(key_id), give_up=PATIENCE_S)
@@ -62,11 +64,6 @@ class Sessions:
         """Record that a key is used, if there is one."""
         if key_id:
             self._keys.note_use(key_id)
-
-    def _read_key_id(self, text: str) -> str | None:
-        lasts = SESSIONS.c.expires_at > self._database.now()
-        look = sa.select(SESSIONS.c.key_id).where(SESSIONS.c.hash == _hash_token(text), lasts)
-        return next(iter(self._database.read_column(look)), None)
 
 
 def _hash_token(token: str) -> str:
