@@ -15,7 +15,7 @@ from typer import Option
 from service.cli import options
 from service.cli.ci import GitHub, JUnit
 from service.cli.exits import ExitCode, describe_absence
-from service.cli.inputs import MAX_LISTED_REFUSALS, Inputs, Refusal, print_guesses, print_refusals, read_inputs
+from service.cli.inputs import Inputs, Refusal, print_guesses, print_refusals, read_inputs
 from service.cli.options import writing
 from service.cli.progress import ProgressLine, describe_judging
 from service.cli.scoring import Result, score_records
@@ -87,31 +87,30 @@ def main(
         if file is not None and any(one.exists() and file.exists() and one.samefile(file) for one in files):
             raise typer.BadParameter(f"{file} is also an input", param_hint=option)
     _check_ray(on, output, output_format, idle=budget_usd, unknown=rejected or plugin or verbose or failed)
-    tally, refusals, interrupted = Tally(), list[Refusal](), False
+    tally, interrupted = Tally(guessed=inputs.guessed, left_out=inputs.left_out), False
     try:
         if on is None:
+            fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
+            at_once = fills_terminal and inputs.asks_judges
+            line = ProgressLine("trace", quiet=quiet or (fills_terminal and not at_once))
             with _open_output(output) as stream:
-                fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
-                at_once = fills_terminal and inputs.asks_judges
                 if output_format == "github":
                     sink = GitHub(None if output is None else stream, tally, allow_undecided=allow_undecided)
                 else:
                     sink = _build_sink(output_format, stream, tally, verbose=verbose, at_once=at_once)
-                line = ProgressLine("trace", quiet=quiet or (fills_terminal and not at_once))
-                _score_here(inputs, tally, refusals, sink, rejected, line, failed=failed, at_once=at_once)
+                _score_here(inputs, tally, sink, rejected, line, failed=failed, at_once=at_once)
         else:
-            from service.cli.on_ray import Counts, score_on_ray
+            from service.cli.on_ray import score_on_ray
 
-            counts = Counts(tally, refusals, inputs.guessed, inputs.left_out, [])
             form = "parquet" if output_format == "parquet" else "jsonl"
-            score_on_ray(inputs, counts, output or Path(), form, budget_usd=budget_usd)
+            score_on_ray(inputs, tally, output or Path(), form, budget_usd=budget_usd)
     except KeyboardInterrupt:
         interrupted = True
         say(f"ended by Ctrl-C; {pluralize(tally.verdicts.total(), 'trace')} had been scored")
-    print_guesses(inputs.guessed, inputs.left_out)
+    print_guesses(tally.guessed, tally.left_out)
     if output_format != "table" or output is not None:
         say("; ".join(tally.list_lines()))
-    print_refusals(refusals, total=tally.refused)
+    print_refusals(tally.refusals, total=tally.refused)
     for reason in _list_reasons(tally, inputs.settings.judge_model, fail_under, require_certified=require_certified):
         say(reason)
     if interrupted:
@@ -167,7 +166,6 @@ def _build_sink(form: str, stream: BinaryIO, tally: Tally, *, verbose: bool, at_
 def _score_here(
     inputs: Inputs,
     tally: Tally,
-    refusals: list[Refusal],
     sink: Sink,
     rejected: Path | None,
     line: ProgressLine,
@@ -184,14 +182,10 @@ def _score_here(
                 line.update(0, total=inputs.count())
             for done, result in enumerate(_keep_refused(score_records(inputs), rejected), start=1):
                 tally.add(result)
-                refused = isinstance(result, Refusal)
-                if refused and len(refusals) < MAX_LISTED_REFUSALS:
-                    refusals.append(result)
-                if not failed or refused or result.report.verdict in ("fail", "undecided"):
+                if not failed or isinstance(result, Refusal) or result.report.verdict in ("fail", "undecided"):
                     with line.hide() if at_once else nullcontext():
                         sink.add(result)
-                judging = describe_judging(tally.verdicts["undecided"], tally.cost, asked=tally.replies > 0)
-                line.update(done, *judging)
+                line.update(done, *describe_judging(tally.verdicts["undecided"], tally.cost, asked=tally.replies > 0))
     except KeyboardInterrupt:
         sink.close()
         raise
