@@ -1,12 +1,13 @@
-"""Read the labels of annotation tools, or a table."""
+"""Labelled items: the labels of annotation tools, and judges' answers about them."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import typer
 from pydantic import JsonValue
@@ -14,10 +15,24 @@ from typer import Argument, Option
 
 from service.calibration.label_imports import COLUMN_NAMES, FAILS, PASSES, Mapped, import_labels
 from service.calibration.labels import read_labels
+from service.calibration.predictions import Prediction
+from service.calibration.report_predictions import UnansweredItem
+from service.cli import options
+from service.cli.calibrating import (
+    JudgedRubric,
+    Labels,
+    build_judging_engine,
+    collect_answers,
+    naming_file,
+    read_labelled,
+)
 from service.cli.exits import ExitCode
 from service.cli.options import read_columns, read_settings, writing
 from service.cli.screen import pluralize, say
+from service.core.conclusion.judge_answers import NO_JUDGE
 from service.errors import CallgradeError
+from service.labelling.predictions import AskSettings
+from service.own_checks import load_plugin
 from service.reading.bare_traces import build_body
 from service.reading.places import PLAIN, BadRecord, Layout, TraceRecord
 from service.reading.records import find_traces, split_pages
@@ -26,10 +41,10 @@ from service.reading.trace_files import scan_records
 from service.wiring import build_limits
 
 MAX_NAMED = 5
-"""How many items are named whose labels are evenly split."""
+"""How many items a message names."""
 
 
-def main(
+def import_label_files(
     files: Annotated[list[Path], Argument(metavar="FILE...", help="Exports of annotation tools, or tables.")],
     out: Annotated[Path, Option(metavar="FILE", help="File to write the labelled items to, as JSON Lines.")],
     criterion: Annotated[str, Option(metavar="ID", help="Criterion of the labels.")] = "result_groundedness",
@@ -51,10 +66,11 @@ def main(
         Option(metavar="COLUMN=NAME,...", help="Columns of a table, as in task=item,stars=label,by=annotator."),
     ] = None,
 ) -> int:
-    """Read the labels of Langfuse, Phoenix, LangSmith, MLflow, Label Studio, Argilla, promptfoo, or a table.
+    """Read the labels of annotation tools, or a table.
 
-    Labels of people are written to --out, several annotators of an item together; what a model or code said is left out. A value
-    that is neither a pass nor a fail in words that are known is an error, until --pass, --fail or --passes-from says which.
+    The tools are Langfuse, Phoenix, LangSmith, MLflow, Label Studio, Argilla and promptfoo. Labels of people are written to
+    --out, several annotators of an item together; what a model or code said is left out. A value that is neither a pass nor a
+    fail in words that are known is an error, until --pass, --fail or --passes-from says which.
     """
     mapped = Mapped(criterion, read_columns(names), _split(passes) or PASSES, _split(fails) or FAILS, passes_from)
     layout = Layout(columns=read_columns(columns))
@@ -140,3 +156,57 @@ def _read_traces(files: Sequence[Path]) -> dict[str, dict[str, JsonValue]]:
         except CallgradeError as error:
             say(f"not read: {record.place}: {error}")
     return found
+
+
+def judge_items(
+    labels: Labels,
+    out: Annotated[Path, Option(metavar="FILE", help="File to write the predictions to, as JSON Lines.")],
+    rubric: JudgedRubric = "four_step",
+    judges: Annotated[
+        Literal["cached", "live", "fresh"], Option(help="How to ask judges; fresh ignores cached answers.")
+    ] = "live",
+    repeats: Annotated[
+        int, Option(metavar="K", min=1, max=100, help="Answers per question; several measure its noise.")
+    ] = 1,
+    plugin: options.Plugin = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Have judges answer the labelled items.
+
+    Writes the predictions that `calibrate run` fits. You can stop it at any time: run it again, and it asks only for what is
+    missing from the cache.
+    """
+    for file in plugin or ():
+        load_plugin(file)
+    engine, model = build_judging_engine()
+    items = read_labelled(labels).labels.items
+    asking = AskSettings(engine.registry.find(rubric), judges, repeats)
+    draft = out.with_name(f"{out.name}.part")
+    try:
+        with writing(out, "--out"), draft.open("wb") as file, naming_file(labels):
+            answers = asyncio.run(collect_answers(engine, items, asking, model.model, quiet=quiet))
+            found = sorted([one for one in answers if isinstance(one, Prediction)], key=lambda one: one.answer_id)
+            file.writelines(one.model_dump_json().encode() + b"\n" for one in found)
+        draft.replace(out)
+    except KeyboardInterrupt:
+        say("stopped; the cache has what was answered: run the same command again to continue")
+        raise
+    finally:
+        draft.unlink(missing_ok=True)
+    unanswered = [one for one in answers if isinstance(one, UnansweredItem)]
+    judgeless = [one for one in unanswered if one.reason == NO_JUDGE]
+    missing = [one for one in unanswered if not one.nothing_to_ask and one not in judgeless]
+    for reason in dict.fromkeys(one.reason for one in missing):
+        names = list(dict.fromkeys(one.answer_id.id for one in missing if one.reason == reason))
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        say(f"not judged: {', '.join(names[:MAX_NAMED])}{more}: {reason}")
+    if bare := sum(one.trace is None and one.answer is None for one in items):
+        say(
+            f"{pluralize(bare, 'item')} with neither trace nor answer: `callgrade calibrate import --traces FILE` adds traces"
+        )
+    if judgeless:
+        say(f"{pluralize(len(judgeless), 'item')} not asked about: no judge is set up for their criteria")
+    if decided := len(unanswered) - len(missing) - len(judgeless):
+        say(f"{pluralize(decided, 'item')} not asked about: code decides them, or they contain no call")
+    say(f"wrote {pluralize(len(found), 'prediction')} to {out}")
+    return ExitCode.DATA if missing else ExitCode.PASSED
