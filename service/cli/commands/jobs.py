@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -28,13 +28,12 @@ from service.cli.inputs import (
 )
 from service.cli.options import build_command_group, read_settings
 from service.cli.screen import pluralize, print_line, say
-from service.client.client import BatchClient, CalibrationClient, Client, SubmittedJob, build_key, pack_lines
+from service.client.client import BatchClient, CalibrationClient, Client, build_key, pack_lines
 from service.client.connection import ForeignError, RefusedError, Retries, UnreachableError
 from service.errors import BusyError, CallgradeError, InputError, Problem, SettingsError
 from service.problems import ProblemDetails
 from service.reading.places import Layout, RecordPlace
 from service.store.jobs.job import ID_PREFIXES
-from service.store.jobs.jobs import Batch
 from service.wiring import build_limits
 
 LOCAL_URL = "http://127.0.0.1:8000"
@@ -98,7 +97,7 @@ def submit_batch(
         added["rubric"] = read_document(Path(rubric), "--rubric", lambda value: value)
         query["rubric"] = None
     chosen = {name: str(value) for name, value in query.items() if value is not None}
-    upload = _Upload(given_key=idempotency_key is not None)
+    upload = _Upload()
     with pack_lines(upload.iter_lines(file, Layout(input_format), added)) as lines:
         print_guesses(upload.guessed, upload.left_out)
         if upload.refused and not (skip_invalid and upload.places):
@@ -112,13 +111,26 @@ def submit_batch(
                     return ExitCode.PASSED
                 submitted = client.batches.submit(lines, chosen, idempotency_key)
             except RefusedError as error:
-                upload.refuse(error)
+                upload.refuse_lines(error)
                 return upload.give_up(error.problem.detail, skips=skip_invalid)
-            upload.print_submitted(submitted)
+            job = submitted.job
+            for one in job.rejected:
+                upload.refuse(one.line, [Problem(place.pointer, place.detail) for place in one.errors])
+            print_refusals(upload.refused, "left out")
+            if submitted.earlier:
+                earlier = f"this was already submitted at {job.created_at} (status: {job.status.replace('_', ' ')})"
+                say(f"{earlier}{ANOTHER_BATCH}")
+            else:
+                count = pluralize(job.request_counts.total, "item")
+                say(f"submitted {count}; the same command again returns this batch, not a second one")
+            print_line(job.id)
             if wait:
-                return watch_to_the_end(client.batches, submitted.job.id, quiet=quiet)
-    say(f"to follow it: callgrade jobs watch {submitted.job.id}")
+                return watch_to_the_end(client.batches, job.id, quiet=quiet)
+    say(f"to follow it: callgrade jobs watch {job.id}")
     return ExitCode.PASSED
+
+
+ANOTHER_BATCH = "; to run it as another batch, use another --idempotency-key"
 
 
 def _join_tags(tags: Sequence[str]) -> str | None:
@@ -133,8 +145,7 @@ def _join_tags(tags: Sequence[str]) -> str | None:
 class _Upload:
     """Where each line of a submission is from, and the records that are left out of it."""
 
-    def __init__(self, *, given_key: bool) -> None:
-        self._given_key = given_key
+    def __init__(self) -> None:
         self.places: list[tuple[RecordPlace, bool]] = []
         """Of each line; and whether it was a trace without a request around it."""
         self.refused: list[Refusal] = []
@@ -149,20 +160,21 @@ class _Upload:
                 self.refused.append(record)
             else:
                 self.places.append((record.place, record.bare))
-                yield {**added, **self._name_item(record.body)}
+                yield {**added, **self._name_item(record.body), **record.body}
 
-    def _name_item(self, body: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        """Name an item after its trace, unless it has a name, or another item has that one."""
+    def _name_item(self, body: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Name an item after its trace, unless another item has that name."""
         trace = body.get("trace")
-        name = trace.get("id") if isinstance(trace, dict) else None
-        if "custom_id" in body or not isinstance(name, str) or name in self._names:
-            return body
-        with suppress(ValidationError):
-            self._names.add(CUSTOM_ID.validate_python(name))
-            return {"custom_id": name, **body}
-        return body
+        try:
+            name = CUSTOM_ID.validate_python(trace.get("id") if isinstance(trace, dict) else None)
+        except ValidationError:
+            return {}
+        if "custom_id" in body or name in self._names:
+            return {}
+        self._names.add(name)
+        return {"custom_id": name}
 
-    def refuse(self, error: RefusedError) -> None:
+    def refuse_lines(self, error: RefusedError) -> None:
         """Note the records that the service refused. Raise the error if it is not about lines."""
         lines: dict[int, list[Problem]] = {}
         for place in error.problem.errors:
@@ -170,13 +182,12 @@ class _Upload:
             problem = Problem(f"/{rest}" if rest else "", place.detail)
             lines.setdefault(int(number) if number.isdigit() else 0, []).append(problem)
         if error.problem.status != 400 or not lines or 0 in lines:
-            used = error.problem.status == 410 and not self._given_key
-            hint = "; to run it as another batch, use --idempotency-key TEXT" if used else ""
-            raise build_error(error.problem, hint=hint)
+            raise build_error(error.problem, hint=ANOTHER_BATCH if error.problem.status == 410 else "")
         for number, found in sorted(lines.items()):
-            self._refuse_line(number, found)
+            self.refuse(number, found)
 
-    def _refuse_line(self, number: int, problems: Sequence[Problem]) -> None:
+    def refuse(self, number: int, problems: Sequence[Problem]) -> None:
+        """Note what is wrong with a line, counted from 1."""
         place, bare = self.places[number - 1]
         self.refused.append(Refusal(place, locate_error(InputError(problems), place, bare=bare)))
 
@@ -185,21 +196,6 @@ class _Upload:
         print_refusals(sorted(self.refused, key=lambda one: one.place.line or 0))
         say(f"nothing was submitted: {reason}" + ("" if skips else "; --skip-invalid leaves them out"))
         return ExitCode.DATA
-
-    def print_submitted(self, submitted: SubmittedJob[Batch]) -> None:
-        """Print what was left out, that it was accepted, now or earlier, and its id on standard output."""
-        job = submitted.job
-        for one in job.rejected:
-            self._refuse_line(one.line, [Problem(place.pointer, place.detail) for place in one.errors])
-        print_refusals(self.refused, "left out")
-        if submitted.earlier:
-            option = "another --idempotency-key" if self._given_key else "--idempotency-key TEXT"
-            earlier = f"this was already submitted at {job.created_at} (status: {job.status.replace('_', ' ')})"
-            say(f"{earlier}; to run it again as another batch, use {option}")
-        else:
-            repeated = "" if self._given_key else "; the same command again returns this batch, not a second one"
-            say(f"submitted {pluralize(job.request_counts.total, 'item')}{repeated}")
-        print_line(job.id)
 
 
 @commands.command("list")
