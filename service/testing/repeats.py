@@ -74,13 +74,10 @@ def run_repeatedly(item: pytest.Item, nextitem: pytest.Item | None, plan: RunPla
                 [] if any(report.failed for report in reports) else [one for kind, one in runs if kind != "passed"]
             )
             return _end_early(item, nextitem, failing[0] if failing else reports, text)
-        runs.append((_find_kind(kind, reports), reports))
+        if kind == "passed" and any(report.failed for report in reports):
+            kind = "failed"  # without an exception, as by a strict xfail or a plugin's soft assertion
+        runs.append((kind, reports))
     return _fold(runs, plan)
-
-
-def _find_kind(kind: RunKind, reports: Reports) -> RunKind:
-    """Name how a run ended, including failures without an exception, such as a strict xfail or a plugin's soft assertion."""
-    return "failed" if kind == "passed" and any(report.failed for report in reports) else kind
 
 
 def _end_early(item: pytest.Item, nextitem: pytest.Item | None, reports: Reports, text: str) -> Reports:
