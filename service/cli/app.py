@@ -88,10 +88,10 @@ def build_folder(
                 with formatter.section(title):
                     formatter.write_dl([(one, found.summarize(one)) for one in names])
 
-    folder = typer.Typer(
-        name=name,
+    return build_command_group(
+        name,
+        text,
         cls=Folder,
-        help=text,
         epilog=epilog,
         add_completion=False,
         rich_markup_mode=None,
@@ -99,12 +99,17 @@ def build_folder(
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
-    @folder.callback(invoke_without_command=True)
+
+def build_command_group(name: str, text: str, **more: Any) -> typer.Typer:
+    """Build a group of commands, which shows its help if it is called without one. `more`: as of `typer.Typer`."""
+    group = typer.Typer(name=name, help=text, **more)
+
+    @group.callback(invoke_without_command=True)
     def show_help(context: typer.Context) -> None:
         if context.invoked_subcommand is None:
             typer.echo(context.get_help())
 
-    return folder
+    return group
 
 
 app = build_folder(

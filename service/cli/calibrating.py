@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -29,14 +29,13 @@ from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.fits.files import build_file_name
 from service.labelling.predictions import AskSettings, collect_predictions
+from service.own_checks import load_plugin
 from service.wiring import build_engine
 
 REPORT = "report.json"
 
 Labels = Annotated[Path, Option(metavar="FILE", help="The labelled set: JSON Lines (also gzipped) or CSV.")]
-Predictions = Annotated[
-    list[Path] | None, Option(metavar="FILE", help="The judges' answers. [default: those with the labels]")
-]
+Predictions = Annotated[list[Path] | None, Option(metavar="FILE", help="Judges' answers. [default: those with labels]")]
 Run = Annotated[Path, Argument(metavar="RUN", help="The report.json of a run, or its folder.")]
 JudgeOfRun = Annotated[str | None, Option("--judge", metavar="NAME", help="One judge of the run. [default: all]")]
 JudgedRubric = Annotated[str, Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked.")]
@@ -91,11 +90,13 @@ def find_folder(run: Path) -> Path:
 def write_run(report: CalibrationReport, out: Path) -> None:
     """Write the report and the fits into a folder, and show whether each judge may be used."""
     with writing(out, "--out"):
-        earlier = _list_earlier(out)
+        earlier = set[str]()
+        with suppress(
+            FileNotFoundError, ValueError
+        ):  # the fits of an earlier run: installing this one would install them too
+            earlier = {build_file_name(fit) for fit in parse_calibration_report((out / REPORT).read_bytes()).fits}
         write_report(report, out)
-        for name in earlier - {
-            build_file_name(fit) for fit in report.fits
-        }:  # installing this run would install them too
+        for name in earlier - {build_file_name(fit) for fit in report.fits}:
             (out / "fits" / name).unlink(missing_ok=True)
     show([build_usefulness(report)])
     for remark in report.remarks:
@@ -113,19 +114,13 @@ def write_report(report: CalibrationReport, out: Path) -> None:
         (out / "fits" / build_file_name(fit)).write_bytes(render_report_json(fit))
 
 
-def _list_earlier(out: Path) -> set[str]:
-    """List the fit files that an earlier run wrote into this folder, according to its report."""
-    try:
-        return {build_file_name(fit) for fit in parse_calibration_report((out / REPORT).read_bytes()).fits}
-    except (FileNotFoundError, ValueError):
-        return set()
-
-
 # Asking judges.
 
 
-def build_judging_engine() -> tuple[Engine, Judges]:
-    """Build the engine from the settings, and return it with its judges; SettingsError if no judge model is set."""
+def build_judging_engine(plugins: Sequence[Path] | None) -> tuple[Engine, Judges]:
+    """Build the engine, with judges of the user's own, and return it with its judges; SettingsError if no model is set."""
+    for file in plugins or ():
+        load_plugin(file)
     engine = build_engine(read_settings())
     if engine.judging is None:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)

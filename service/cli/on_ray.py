@@ -26,7 +26,7 @@ from pydantic_core import from_json, to_json
 from service import __version__
 from service.asking.local_servers import LOCAL_DEADLINE_S
 from service.asking.shared_limits import SharedBudget, SharedGate, SharedLimits
-from service.cli.inputs import Inputs, RecordRequest, Refusal, read_inputs, read_report_record
+from service.cli.inputs import Inputs, RecordRequest, Refusal, read_inputs, read_report_record, require_records
 from service.cli.options import read_settings
 from service.cli.scoring import Result, score_in_loop
 from service.cli.screen import pluralize, say
@@ -37,7 +37,7 @@ from service.engine import Engine
 from service.errors import InputError, JudgeError, Problem, SettingsError
 from service.reading.blocks import Block, list_blocks
 from service.reading.opening import list_files, load_module, restore_url
-from service.reading.places import BadRecord, RecordPlace
+from service.reading.places import RecordPlace
 from service.reading.strict_json import parse_strictly
 from service.reading.trace_files import scan_records
 from service.settings import Settings
@@ -129,9 +129,7 @@ class PartWorker:
 
     def _count_part(self, path: str, tally: Tally) -> None:
         """Count a part that is there, as it was counted when it was scored."""
-        for record in scan_records(self._files.unstrip_protocol(path), limits=self._inputs.limits):
-            if isinstance(record, BadRecord):
-                raise record.error.in_file(str(record.place))
+        for record in require_records(scan_records(self._files.unstrip_protocol(path), limits=self._inputs.limits)):
             error: Any = record.value.get("error")
             if error and "rubric" not in record.value:
                 problems = [Problem(one["pointer"], one["detail"]) for one in error["errors"]]

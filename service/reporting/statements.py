@@ -156,11 +156,11 @@ def list_gaps(gaps: Iterable[tuple[str, str]]) -> list[str]:
     criteria: dict[str, dict[str, None]] = {}
     for criterion, reason in gaps:
         criteria.setdefault(reason, {})[criterion] = None
-    several = {reason: f"need{reason.removeprefix('needs')}" for reason in criteria if reason.startswith("needs ")}
-    return [
-        f"{', '.join(names)}: {several.get(reason, reason) if len(names) > 1 else reason}"
-        for reason, names in criteria.items()
-    ]
+    lines: list[str] = []
+    for reason, names in criteria.items():
+        words = reason.replace("needs ", "need ", 1) if len(names) > 1 and reason.startswith("needs ") else reason
+        lines.append(f"{', '.join(names)}: {words}")
+    return lines
 
 
 def explain_gap(one: Errored | Skipped | OpenOutcome | OpenPart, state: OutcomeState = "open") -> str:

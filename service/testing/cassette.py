@@ -89,9 +89,8 @@ def save_cassette(path: Path, head: CassetteHead, added: Mapping[str, str]) -> i
     before = read_cassette(path)
     rows = {**(before.rows if before is not None and before.head == head else {}), **added}
     lines = [_HEAD.dump_json(head).decode()]
-    lines += [
-        json.dumps({"key": key, "reply": json.loads(text)}, ensure_ascii=False) for key, text in sorted(rows.items())
-    ]
+    for key, text in sorted(rows.items()):
+        lines.append(json.dumps({"key": key, "reply": json.loads(text)}, ensure_ascii=False))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return len(rows)

@@ -37,10 +37,7 @@ VERDICT_RULE = (
 )
 NEXT = (
     ("callgrade demo --save cases.jsonl", "save these cases to a file, to look at and to change"),
-    (
-        "callgrade score cases.jsonl",
-        "score a file: these cases, or your own traces, as in OpenAI's or Anthropic's format",
-    ),
+    ("callgrade score cases.jsonl", "score a file: these cases, or your traces, as in OpenAI's or Anthropic's format"),
     ("callgrade plan cases.jsonl", "show what a judge would be asked"),
     ("callgrade demo --judge", "run this demo with a judge, or with a stand-in if none is configured"),
     ("callgrade serve", "score over HTTP: POST /v1/score"),

@@ -18,6 +18,8 @@ from service.reading.packaged_files import read_explanations
 from service.registry import Registry
 from service.reporting.document import Section
 
+KINDS = {"words": "word of a report", "findings": "finding", "causes": "cause", "exit_codes": "exit code"}
+
 
 class Explanation(NamedTuple):
     """One name that can be explained."""
@@ -69,13 +71,11 @@ def _fold(name: str) -> str:
 
 def list_explanations() -> Iterator[Explanation]:
     """Yield everything that can be explained, by kind."""
-    for kind, entries in (("word of a report", "words"), ("finding", "findings"), ("cause", "causes")):
+    for entries, kind in KINDS.items():
         yield from [Explanation(name, kind, *texts) for name, texts in read_explanations()[entries].items()]
     for one in (registry := Registry()).find("four_step").criteria:
         judge = registry.judges.get(one.check.judge) if isinstance(one.check, JudgeCheck) else None
         text = judge.question.strip() if judge else re.split(r"\n\s*\n", type(one.check).__doc__ or "")[0]
         yield Explanation(one.id, f"criterion, stage {one.stage}", " ".join(text.split()))
-    for code in ExitCode:
-        yield Explanation(str(code.value), "exit code", code.meaning)
     for problem in TYPES:
         yield Explanation(problem.title, "problem of the HTTP API", problem.cause, problem.fix)

@@ -14,6 +14,7 @@ from pydantic import JsonValue, ValidationError
 from typer import Argument, Option
 
 from service.cli import options
+from service.cli.app import build_command_group
 from service.cli.exits import ExitCode
 from service.cli.following import fetch, fetch_calibration, render_quote, show_job, show_jobs, watch_to_the_end
 from service.cli.inputs import (
@@ -26,7 +27,7 @@ from service.cli.inputs import (
     read_bodies,
     read_document,
 )
-from service.cli.options import build_command_group, read_settings
+from service.cli.options import read_settings
 from service.cli.screen import pluralize, print_line, say
 from service.client.client import BatchClient, CalibrationClient, Client, build_key, pack_lines
 from service.client.connection import ForeignError, RefusedError, Retries, UnreachableError
@@ -50,23 +51,19 @@ commands = build_command_group("jobs", __doc__ or "")
 def submit_batch(
     file: Annotated[Path, Argument(metavar="FILE", help="JSON or JSON Lines, also gzipped; - is standard input.")],
     rubric: Annotated[
-        str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for records without one.")
+        str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric where a record has none.")
     ] = None,
     judges: Annotated[
         Literal["off", "cached", "live", "fresh"] | None, Option(help="How to ask judges, unless a record says.")
     ] = None,
     judging: Annotated[
-        Literal["live", "batch", "auto"] | None, Option(help="batch: at half the price, within a day.")
+        Literal["live", "batch", "auto"] | None, Option(help="batch: half the price, within a day.")
     ] = None,
     input_format: options.InputFormat = "auto",
     name: Annotated[str | None, Option(metavar="TEXT", help="A name to recognize it by.")] = None,
     tag: Annotated[list[str] | None, Option(metavar="K=V", help="A tag to attach; repeatable.")] = None,
-    budget_usd: Annotated[
-        float | None, Option(metavar="X", min=0, help="Pause when judges have cost this much.")
-    ] = None,
-    max_questions: Annotated[
-        int | None, Option(metavar="N", min=0, help="Pause after this many requests to judges.")
-    ] = None,
+    budget_usd: Annotated[float | None, Option(metavar="X", min=0, help="Pause when judges have cost so much.")] = None,
+    max_questions: Annotated[int | None, Option(metavar="N", min=0, help="Pause after so many questions.")] = None,
     skip_invalid: Annotated[bool, Option("--skip-invalid", help="Leave out records that cannot be scored.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Only print the number of questions and the price.")] = False,
     idempotency_key: Annotated[

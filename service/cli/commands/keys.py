@@ -12,8 +12,9 @@ import typer
 from typer import Argument, Option
 
 from service.cli import options
+from service.cli.app import build_command_group
 from service.cli.exits import ExitCode
-from service.cli.options import build_command_group, read_settings
+from service.cli.options import read_settings
 from service.cli.screen import print_line, print_table, say
 from service.reporting.escaping import escape_unprintable
 from service.store.access.audit import Actor

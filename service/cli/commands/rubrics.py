@@ -12,9 +12,10 @@ import yaml
 from typer import Argument
 
 from service.cli import options
+from service.cli.app import build_command_group
 from service.cli.exits import ExitCode
 from service.cli.inputs import find_rubric
-from service.cli.options import build_command_group, read_settings
+from service.cli.options import read_settings
 from service.cli.screen import print_line, print_table, say
 from service.core.judging.judges import JudgeCheck
 from service.core.rubric import Rubric

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
 
@@ -93,7 +92,7 @@ def main(
             fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
             at_once = fills_terminal and inputs.asks_judges
             line = ProgressLine("trace", quiet=quiet or (fills_terminal and not at_once))
-            with _open_output(output) as stream:
+            with _open_file(output, "--output") if output else nullcontext(sys.stdout.buffer) as stream:
                 if output_format == "github":
                     sink = GitHub(None if output is None else stream, tally, allow_undecided=allow_undecided)
                 else:
@@ -140,18 +139,10 @@ def _check_ray(on: str | None, output: Path | None, output_format: str, *, idle:
         raise typer.BadParameter(message, param_hint="--output, --format")
 
 
-@contextmanager
-def _open_output(output: Path | None) -> Generator[BinaryIO]:
-    """Open the file, or standard output. A usage error if it cannot be written, before anything is scored."""
-    if output is None:
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    with writing(output, "--output"):
-        stream = output.open("wb")
-    with stream:
-        yield stream
+def _open_file(file: Path, option: str) -> BinaryIO:
+    """Open a file for writing. A usage error if it cannot be written, before anything is scored."""
+    with writing(file, option):
+        return file.open("wb")
 
 
 Sink = GitHub | JUnit | JsonReports | ResultTable
@@ -164,14 +155,7 @@ def _build_sink(form: str, stream: BinaryIO, tally: Tally, *, verbose: bool, at_
 
 
 def _score_here(
-    inputs: Inputs,
-    tally: Tally,
-    sink: Sink,
-    rejected: Path | None,
-    line: ProgressLine,
-    *,
-    failed: bool,
-    at_once: bool,
+    inputs: Inputs, tally: Tally, sink: Sink, rejected: Path | None, line: ProgressLine, *, failed: bool, at_once: bool
 ) -> None:
     """Score in this process. After Ctrl-C, what was scored is written before it goes on."""
     if at_once:
@@ -193,22 +177,16 @@ def _score_here(
 
 
 def _keep_refused(results: Iterable[Result], rejected: Path | None) -> Iterator[Result]:
-    """Yield the results, and write each refused record to a file, as it came. A usage error if that cannot be written."""
-    with ExitStack() as stack:
-        with writing(rejected, "--rejected"):
-            stream = stack.enter_context(Path(rejected or os.devnull).open("wb"))
+    """Yield the results, and write each refused record to a file, as it came."""
+    with _open_file(rejected, "--rejected") if rejected else nullcontext() as stream:
         for result in results:
-            if isinstance(result, Refusal):
+            if stream and isinstance(result, Refusal):
                 stream.write(result.raw.rstrip(b"\n") + b"\n")
             yield result
 
 
 def choose_code(
-    tally: Tally,
-    fail_under: float | None = None,
-    *,
-    allow_undecided: bool = False,
-    require_certified: bool = False,
+    tally: Tally, fail_under: float | None = None, *, allow_undecided: bool = False, require_certified: bool = False
 ) -> ExitCode:
     """Choose the exit code. An absent judge and unreadable data come before verdicts, some of which they prevent.
 

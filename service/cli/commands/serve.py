@@ -65,7 +65,7 @@ CLOSING_S = 3.0
 def main(
     host: Annotated[str | None, Option(metavar="ADDRESS", help="Address. [default: CALLGRADE_HOST]")] = None,
     port: Annotated[
-        int | None, Option(metavar="N", min=0, max=65_535, help="0 picks a free one. [default: CALLGRADE_PORT]")
+        int | None, Option(metavar="N", min=0, max=65_535, help="0: a free one. [default: CALLGRADE_PORT]")
     ] = None,
     workers: Annotated[int, Option(metavar="N", min=1, max=256, help="Number of server processes.")] = 1,
     browser: Annotated[bool, Option("--open", help="Open the pages in a browser.")] = False,

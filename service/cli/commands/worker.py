@@ -65,7 +65,7 @@ NICE_INCREMENT = 5
 
 def main(
     workers: Annotated[
-        int | None, Option(metavar="N", min=1, max=256, help="Processes. [default: the number of cores]")
+        int | None, Option(metavar="N", min=1, max=256, help="Processes. [default: one per core]")
     ] = None,
     *,
     code: Annotated[bool, Option("--code", hidden=True, help="Take nothing that waits for judges.")] = False,

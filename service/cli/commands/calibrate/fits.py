@@ -98,9 +98,8 @@ def certify_fits(
     written = {fit.id for fit in report.fits}
     judges = [one for one in report.all_judges if one.fit.id in written and judge in (None, one.name)]
     if not judges:
-        raise InputError.at(
-            str(run), "no fit of a judge in it" + ("" if judge is None else f" that is called {judge!r}")
-        )
+        named = "" if judge is None else f" that is called {judge!r}"
+        raise InputError.at(str(run), f"no fit of a judge in it{named}")
     if labels is not None:
         fresh = read_labelled(labels)
         fresh = fresh._replace(predictions=read_prediction_files(predictions or ()) or fresh.predictions)

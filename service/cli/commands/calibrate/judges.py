@@ -41,7 +41,6 @@ from service.errors import InputError
 from service.fits.files import get_today, read_fits
 from service.fits.manager import FitCheck, ItemizedCheck, append_checks, read_checks
 from service.labelling.predictions import AskSettings
-from service.own_checks import load_plugin
 from service.reporting.document import Section, Table
 
 
@@ -61,10 +60,8 @@ def check_judges(
     than the one that was fitted. Compares the run with the latest five checks of it, which its folder keeps in checks.jsonl:
     run it every night on one folder.
     """
-    for file in plugin or ():
-        load_plugin(file)
     report, known = read_run(run), read_labelled(labels).labels
-    engine, judged_by = build_judging_engine()
+    engine, judged_by = build_judging_engine(plugin)
     current_rubric = engine.registry.find(rubric)
     chosen = _choose_judges(report, current_rubric, judged_by.model, judge)
     asking = AskSettings(current_rubric, "fresh", only={one.fit.judge for one in chosen})
@@ -164,10 +161,9 @@ def _record(folder: Path, checks: Sequence[FitCheck]) -> None:
 
 
 def _build_check(one: JudgeDrift) -> FitCheck:
+    now, then = one.now["kappa"], one.then["kappa"]
     drifted = (_describe_fall(one),) if one.drifted else ()
-    return FitCheck(
-        fit=one.fit, day=get_today(), items=one.n, kappa=one.now["kappa"], then=one.then["kappa"], drifted=drifted
-    )
+    return FitCheck(fit=one.fit, day=get_today(), items=one.n, kappa=now, then=then, drifted=drifted)
 
 
 def _describe_fall(one: JudgeDrift) -> str:
