@@ -35,6 +35,7 @@ class LazyCommands(Mapping[str, Any]):
     """Commands by name, each imported once it is asked for.
 
     `places`: the module of each, with its function after a colon, or the module alone: its function `main`, or its `commands`.
+    A function returns its exit code, or nothing where it passed.
     """
 
     def __init__(self, places: Mapping[str, str]) -> None:

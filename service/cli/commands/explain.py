@@ -10,7 +10,6 @@ from typing import Annotated, NamedTuple
 import typer
 from typer import Argument
 
-from service.cli.exits import ExitCode
 from service.cli.screen import print_table, show
 from service.core.judging.judges import JudgeCheck
 from service.problem_types import TYPES
@@ -35,7 +34,7 @@ def main(
         str | None,
         Argument(metavar="NAME", help="A finding's code, a cause, a criterion, an exit code or a problem's title."),
     ] = None,
-) -> int:
+) -> None:
     """Explain a code, a cause, a criterion, an exit code or a problem of the HTTP API. Needs no network.
 
     Without a name, list what can be explained.
@@ -45,7 +44,7 @@ def main(
         kinds = dict.fromkeys(one.kind for one in known)
         rows = [(kind, ", ".join(one.name for one in known if one.kind == kind)) for kind in kinds]
         print_table(("kind", "names"), rows, title="What can be explained")
-        return ExitCode.PASSED
+        return
     wanted = _fold(name)
 
     def fits(other: str) -> bool:
@@ -61,7 +60,6 @@ def main(
         Section(f"{name} ({one.kind})", text=(one.meaning, *([f"What to do: {one.fix}"] if one.fix else [])))
         for one in found
     )
-    return ExitCode.PASSED
 
 
 def _fold(name: str) -> str:

@@ -204,7 +204,7 @@ def list_jobs(
     output_format: options.TableOrJson = "table",
     server: Server = LOCAL_URL,
     key: Key = None,
-) -> int:
+) -> None:
     """List batches or calibrations, newest first."""
     query = {"limit": str(limit)} | ({"after": after} if after else {}) | ({"status": status} if status else {})
     with connect(server, key) as client:
@@ -212,17 +212,15 @@ def list_jobs(
     show_jobs(page, output_format)
     if page.has_more and output_format == "table":
         say(f"there are more; --after {page.next} shows them")
-    return ExitCode.PASSED
 
 
 @commands.command("show")
 def show_one_job(
     job_id: Job, output_format: options.TableOrJson = "table", server: Server = LOCAL_URL, key: Key = None
-) -> int:
+) -> None:
     """Show the state of a job."""
     with connect_for(job_id, server, key) as jobs:
         show_job(jobs.find(job_id), output_format)
-    return ExitCode.PASSED
 
 
 @commands.command("watch")
@@ -270,7 +268,7 @@ def fetch_results(
 
 def _add_verb(verb: Literal["cancel", "pause", "retry", "delete"], text: str) -> None:
     @commands.command(verb, help=text)
-    def change_job(job_id: Job, server: Server = LOCAL_URL, key: Key = None) -> int:
+    def change_job(job_id: Job, server: Server = LOCAL_URL, key: Key = None) -> None:
         with connect_for(job_id, server, key) as jobs:
             change = {"cancel": jobs.cancel, "pause": jobs.pause, "retry": jobs.retry, "delete": jobs.delete}[verb]
             job = change(job_id)
@@ -278,7 +276,6 @@ def _add_verb(verb: Literal["cancel", "pause", "retry", "delete"], text: str) ->
             say(f"{job_id} is deleted, with its items and results")
         else:
             show_job(job)
-        return ExitCode.PASSED
 
 
 _add_verb("cancel", "Cancel a job. Items under way finish, the others never run; nothing is fitted.")
@@ -294,11 +291,10 @@ def resume_job(
     max_questions: Annotated[int | None, Option(metavar="N", min=0, help="New limit on requests to judges.")] = None,
     server: Server = LOCAL_URL,
     key: Key = None,
-) -> int:
+) -> None:
     """Resume a paused job, with other limits if given."""
     with connect_for(job_id, server, key) as jobs:
         show_job(jobs.resume(job_id, budget_usd=budget_usd, max_questions=max_questions))
-    return ExitCode.PASSED
 
 
 RETRIES = Retries(attempts=3, first_wait_s=0.2, longest_wait_s=5.0)

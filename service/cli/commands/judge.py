@@ -51,7 +51,7 @@ UNASKED = SETUP_CAUSES | {"provider_error", "timeout", "quota_exhausted"}
 """Causes that say nothing about the replies of a model: it gave none."""
 
 
-class Question(NamedTuple):
+class CheckQuestion(NamedTuple):
     """A question with a known answer: which judge is asked about which trace, and whether it passes."""
 
     judge: str
@@ -95,7 +95,9 @@ def check(plugin: options.Plugin = None, quiet: options.Quiet = False) -> int:
         load_plugin(file)
     settings = read_settings()
     judging, model, where = build_judging(settings, cache=Cache()), settings.judge_model, settings.judge_api_base
-    known = [Question(**one) for one in json.loads((files("service") / "demo" / "judge_check.json").read_text("utf-8"))]
+    known = [
+        CheckQuestion(**one) for one in json.loads((files("service") / "demo" / "judge_check.json").read_text("utf-8"))
+    ]
     own = dict.fromkeys(name for one in known for name in find_own_judges(one.judge, one.judge))
     questions = [one for one in known if model or find_own_judges(one.judge, one.judge)]
     if judging is None or not questions:
@@ -145,7 +147,7 @@ async def _connect(address: str) -> float:
     return time.monotonic() - start
 
 
-async def _ask(judging: Judging, question: Question) -> CheckAnswer:
+async def _ask(judging: Judging, question: CheckQuestion) -> CheckAnswer:
     judge = question.judge
     criterion = {"id": judge, "stage": "integrate", "check": {"kind": "judge", "judge": judge}}
     made = plan({"rubric": {"id": "check", "criteria": [criterion]}, "trace": question.trace})

@@ -28,7 +28,7 @@ commands = build_command_group("rubrics", __doc__ or "")
 
 
 @commands.command("list")
-def list_rubrics() -> int:
+def list_rubrics() -> None:
     """List the available rubrics, bundled ones and your own.
 
     The column `asks` is the number of questions that judges are asked at most: per call / per turn / per trace.
@@ -39,25 +39,22 @@ def list_rubrics() -> int:
         asks = "/".join(map(str, counts)) if any(counts) else "-"
         rows.append((f"{rubric.id}@{rubric.version}", str(len(rubric.criteria)), asks, rubric.title))
     print_table(("rubric", "criteria", "asks", "title"), rows)
-    return ExitCode.PASSED
 
 
 @commands.command("show")
 def show_rubric(
     rubric: Annotated[str, Argument(metavar="ID", help="The rubric's id, id@version or file.")],
     output_format: Annotated[Literal["yaml", "json"], options.FORMAT] = "yaml",
-) -> int:
+) -> None:
     """Print a complete rubric as it scores, including defaults and judges."""
     found = find_rubric(_load_registry(), rubric)
     sys.stdout.write(f"{found.model_dump_json()}\n" if output_format == "json" else _render_yaml(found))
-    return ExitCode.PASSED
 
 
 @commands.command("schema")
-def print_schema() -> int:
+def print_schema() -> None:
     """Print the JSON Schema of a rubric file, for editors."""
     sys.stdout.write(json.dumps(build_rubric_schema(), indent=2, sort_keys=True) + "\n")
-    return ExitCode.PASSED
 
 
 @commands.command("check")

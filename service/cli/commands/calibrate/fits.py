@@ -61,7 +61,7 @@ def fit_judges(
         Option(metavar="SHARE", min=0.5, max=0.999, help="Guarantee that this share of accepted verdicts agrees."),
     ] = None,
     draws: Draws = 1_000,
-) -> int:
+) -> None:
     """Fit recorded predictions to human labels.
 
     The fits use all labels; the figures come from cross-fitting: each label is scored once, by a fit that has not seen it.
@@ -76,7 +76,6 @@ def fit_judges(
     with naming_file(labels):
         run = calibrate(labelled.labels, predicted, chosen)
     write_run(run, out)
-    return ExitCode.PASSED
 
 
 def certify_fits(
@@ -139,7 +138,7 @@ def record_look(folder: Path, labels: list[str]) -> int:
     return earlier
 
 
-def install_fits(run: Run) -> int:
+def install_fits(run: Run) -> None:
     """Install the fits of a run.
 
     They are copied to CALLGRADE_HOME/fits, so that they turn judges' answers into verdicts. Refuses the fit of a judge that is
@@ -171,7 +170,6 @@ def install_fits(run: Run) -> int:
     say(f"{pluralize(len(fits), 'fit')} in {folder}; restart a running service to use them")
     for sentence in (*refused, *engine.list_warnings()):
         warn(sentence)
-    return ExitCode.PASSED
 
 
 def _describe_use(fit: Fit) -> str:
@@ -191,7 +189,7 @@ def _describe_use(fit: Fit) -> str:
 HEAD = ("judge", "criterion", "model", "made", "labels", "kappa", "promise", "state", "since then")
 
 
-def list_fits(output_format: options.TableOrJson = "table") -> int:
+def list_fits(output_format: options.TableOrJson = "table") -> None:
     """List the installed fits.
 
     Those in CALLGRADE_HOME/fits, whether each applies, and what later checks found.
@@ -201,7 +199,7 @@ def list_fits(output_format: options.TableOrJson = "table") -> int:
     fits = tuple(AgingFits(read_fits([folder]), max_age_days=settings.fit_max_age_days))
     if not fits:
         say(f"no fit in {folder}; `callgrade calibrate install RUN` installs those of a run")
-        return ExitCode.PASSED
+        return
     judges, checks = Registry(list_rubric_folders(settings)).judges, read_checks(folder, FitCheck)
     model, route = settings.judge_model, choose_route(settings) if settings.judge_model else None
     ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
@@ -211,7 +209,6 @@ def list_fits(output_format: options.TableOrJson = "table") -> int:
         print_json([dict(zip(HEAD, row, strict=True)) for row in rows])
     for row in rows if output_format == "table" else ():
         print_table(("", ""), list(zip(HEAD, row, strict=True))[1:], title=f"Installed: {row[0]}")
-    return ExitCode.PASSED
 
 
 def _build_fit_row(fit: Fit, state: str, checks: Sequence[FitCheck]) -> tuple[str, ...]:

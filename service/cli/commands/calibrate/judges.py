@@ -181,7 +181,7 @@ def compare_judges(
     judge_b: Annotated[str | None, Option(metavar="NAME", help="Which judge of B, if it has several.")] = None,
     draws: Draws = 1_000,
     output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table",
-) -> int:
+) -> None:
     """Compare two judges on the same items.
 
     Agreement, kappa and Brier score, paired by item, and the items on which they differ.
@@ -191,7 +191,6 @@ def compare_judges(
     )
     sections = [section for one in compared for section in _build_comparison(one)]
     print_document(sections, output_format, compared)
-    return ExitCode.PASSED
 
 
 def _read_sides(source: Path, labels: Path | None) -> tuple[comparison.JudgeSide, ...]:
