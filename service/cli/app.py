@@ -31,54 +31,68 @@ from service.errors import CallgradeError, SettingsError
 from service.reporting.escaping import escape_unprintable
 
 
-class CommandFiles(Mapping[str, Any]):
-    """The commands of a package by name, each imported once it is asked for."""
+class LazyCommands(Mapping[str, Any]):
+    """Commands by name, each imported once it is asked for.
 
-    def __init__(self, package: ModuleType) -> None:
-        names = sorted(one.name for one in iter_modules(package.__path__))
-        self._paths = {name.removesuffix("_"): f"{package.__name__}.{name}" for name in names}
+    `places`: the module of each, with its function after a colon, or the module alone: its function `main`, or its `commands`.
+    A function returns its exit code, or nothing where it passed.
+    """
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = places
 
     def __getitem__(self, name: str) -> Any:
-        host, module = typer.Typer(rich_markup_mode=None, add_completion=False), import_module(self._paths[name])
+        path, _, function = self._places[name].partition(":")
+        host, module = typer.Typer(rich_markup_mode=None, add_completion=False), import_module(path)
         if hasattr(module, "commands"):
             host.add_typer(module.commands)
             return typer.main.get_group(host).commands[name]
-        host.command(name)(get_entry(module, "main"))
+        host.command(name)(get_entry(module, function or "main"))
         return typer.main.get_command(host)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._paths)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self._paths)
+        return len(self._places)
 
     def summarize(self, name: str) -> str:
-        """Return the first line of a command's file."""
-        spec = find_spec(self._paths[name])
-        text = Path(spec.origin).read_text("utf-8") if spec and spec.origin else ""
-        return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+        """Return the first line of a command's function, or of its module, without importing it."""
+        path, _, function = self._places[name].partition(":")
+        spec = find_spec(path)
+        tree = ast.parse(Path(spec.origin).read_text("utf-8") if spec and spec.origin else "")
+        own = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+        return (ast.get_docstring(own[0] if own else tree) or "").partition("\n")[0]
 
 
-def build_folder(name: str, package: ModuleType, text: str, first: Sequence[str], epilog: str = "") -> typer.Typer:
-    """Build the group of a package's commands; help lists `first` apart from the others."""
-    files = CommandFiles(package)
-    rest = [one for one in files if one not in first]
-    sections = {"Commands": first} | ({"More": rest} if rest else {})
+def find_places(package: ModuleType) -> dict[str, str]:
+    """Find the commands of a package: a module of its name for each."""
+    names = sorted(one.name for one in iter_modules(package.__path__))
+    return {name: f"{package.__name__}.{name}" for name in names}
+
+
+def build_folder(
+    name: str, places: Mapping[str, str], text: str, first: Sequence[str] = (), epilog: str = ""
+) -> typer.Typer:
+    """Build a group of commands, as `LazyCommands` finds them; help lists `first` apart from the others."""
+    found = LazyCommands(places)
+    rest = [one for one in found if one not in first]
+    sections = {"Commands": first, "More": rest} if first else {"Commands": rest}
 
     class Folder(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
-            self.commands = files  # pyright: ignore[reportAttributeAccessIssue] (it is only read)
+            self.commands = found  # pyright: ignore[reportAttributeAccessIssue] (it is only read)
 
         def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # noqa: ARG002  # pyright: ignore[reportIncompatibleMethodOverride]
             for title, names in sections.items():
                 with formatter.section(title):
-                    formatter.write_dl([(one, files.summarize(one)) for one in names])
+                    formatter.write_dl([(one, found.summarize(one)) for one in names])
 
-    folder = typer.Typer(
-        name=name,
+    return build_command_group(
+        name,
+        text,
         cls=Folder,
-        help=text,
         epilog=epilog,
         add_completion=False,
         rich_markup_mode=None,
@@ -86,17 +100,22 @@ def build_folder(name: str, package: ModuleType, text: str, first: Sequence[str]
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
-    @folder.callback(invoke_without_command=True)
+
+def build_command_group(name: str, text: str, **more: Any) -> typer.Typer:
+    """Build a group of commands, which shows its help if it is called without one. `more`: as of `typer.Typer`."""
+    group = typer.Typer(name=name, help=text, **more)
+
+    @group.callback(invoke_without_command=True)
     def show_help(context: typer.Context) -> None:
         if context.invoked_subcommand is None:
             typer.echo(context.get_help())
 
-    return folder
+    return group
 
 
 app = build_folder(
     "callgrade",
-    commands,
+    find_places(commands),
     "Score what language models do with tools: decide, select, build arguments, integrate the result.",
     ("demo", "score", "summarize", "compare", "report", "serve"),
     "Exit codes: 0 passed; 1 a bug in callgrade; 2 failed; 3 undecided (a verdict is undecided); "

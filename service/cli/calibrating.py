@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +11,10 @@ from pydantic import ValidationError
 from typer import Argument, Option
 
 from service.asking.judging import Judges
-from service.calibration import comparison
 from service.calibration.labels import LabelledItem, read_csv
 from service.calibration.predictions import JudgedSet, Prediction, read_judged_set, read_predictions
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.report.usefulness import build_usefulness
-from service.calibration.report.wording import FIGURE_NAMES, show_measure
 from service.calibration.report_predictions import UnansweredItem
 from service.calibration.results import CalibrationReport, parse_calibration_report, render_report_json
 from service.cli.exits import describe_absence
@@ -25,7 +22,6 @@ from service.cli.inputs import read_option_text
 from service.cli.options import read_settings, writing
 from service.cli.progress import ProgressLine, describe_judging
 from service.cli.screen import pluralize, say, show
-from service.cli.sections import build_section
 from service.core.judging.prompts import Usage
 from service.core.models.validation import find_problems
 from service.core.money import NOTHING, Cost
@@ -33,15 +29,13 @@ from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.fits.files import build_file_name
 from service.labelling.predictions import AskSettings, collect_predictions
-from service.reporting.document import Section, Table
+from service.own_checks import load_plugin
 from service.wiring import build_engine
 
 REPORT = "report.json"
 
-LOOKS = "looks.jsonl"
-"""The file beside the installed fits with the digests of the labels of each look."""
-
 Labels = Annotated[Path, Option(metavar="FILE", help="The labelled set: JSON Lines (also gzipped) or CSV.")]
+Predictions = Annotated[list[Path] | None, Option(metavar="FILE", help="Judges' answers. [default: those with labels]")]
 Run = Annotated[Path, Argument(metavar="RUN", help="The report.json of a run, or its folder.")]
 JudgeOfRun = Annotated[str | None, Option("--judge", metavar="NAME", help="One judge of the run. [default: all]")]
 JudgedRubric = Annotated[str, Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked.")]
@@ -90,27 +84,19 @@ def find_folder(run: Path) -> Path:
     return run if run.is_dir() else run.parent
 
 
-def record_look(folder: Path, labels: list[str]) -> int:
-    """Record a look at labels; return how many earlier ones saw any of them."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (folder / LOOKS).open("a+", encoding="utf-8") as file:
-        file.seek(0)
-        earlier = sum(any(label in line for label in labels) for line in file)
-        file.write(json.dumps(labels) + "\n")
-    return earlier
-
-
 # What a run writes.
 
 
 def write_run(report: CalibrationReport, out: Path) -> None:
     """Write the report and the fits into a folder, and show whether each judge may be used."""
     with writing(out, "--out"):
-        earlier = _list_earlier(out)
+        earlier = set[str]()
+        with suppress(
+            FileNotFoundError, ValueError
+        ):  # the fits of an earlier run: installing this one would install them too
+            earlier = {build_file_name(fit) for fit in parse_calibration_report((out / REPORT).read_bytes()).fits}
         write_report(report, out)
-        for name in earlier - {
-            build_file_name(fit) for fit in report.fits
-        }:  # installing this run would install them too
+        for name in earlier - {build_file_name(fit) for fit in report.fits}:
             (out / "fits" / name).unlink(missing_ok=True)
     show([build_usefulness(report)])
     for remark in report.remarks:
@@ -128,19 +114,13 @@ def write_report(report: CalibrationReport, out: Path) -> None:
         (out / "fits" / build_file_name(fit)).write_bytes(render_report_json(fit))
 
 
-def _list_earlier(out: Path) -> set[str]:
-    """List the fit files that an earlier run wrote into this folder, according to its report."""
-    try:
-        return {build_file_name(fit) for fit in parse_calibration_report((out / REPORT).read_bytes()).fits}
-    except (FileNotFoundError, ValueError):
-        return set()
-
-
 # Asking judges.
 
 
-def build_judging_engine() -> tuple[Engine, Judges]:
-    """Build the engine from the settings, and return it with its judges; SettingsError if no judge model is set."""
+def build_judging_engine(plugins: Sequence[Path] | None) -> tuple[Engine, Judges]:
+    """Build the engine, with judges of the user's own, and return it with its judges; SettingsError if no model is set."""
+    for file in plugins or ():
+        load_plugin(file)
     engine = build_engine(read_settings())
     if engine.judging is None:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
@@ -173,24 +153,3 @@ async def collect_answers(
     finally:
         await engine.close()
     return found
-
-
-def build_judge_comparison(one: comparison.JudgeComparison) -> Iterator[Section]:
-    """Build a section of figures, and one for the items on which the two judges differ."""
-    rows = [(FIGURE_NAMES[row.name], *map(show_measure, (row.a, row.b, row.difference))) for row in one.figures]
-    independent = ", for items that were independent" if one.groups < one.items else ""
-    right = f"both right {one.both_right}, a alone {one.a_right}, b alone {one.b_right}, neither {one.neither_right}"
-    lines = [
-        f"{pluralize(one.items, 'item')} of {pluralize(one.groups, 'group')}; intervals at 95 % by groups, both sides together",
-        f"{right}; McNemar's exact test: p = {one.p_value:.3g}{independent}",
-    ]
-    for side, count in (("a", one.only_a), ("b", one.only_b)):
-        lines += [f"only in {side}, not counted: {pluralize(count, 'item')}"] if count else []
-    title = f"{one.b} against {one.a} on {one.criterion}"
-    yield Section(title, (Table(("", "a", "b", "b - a"), tuple(rows)),), tuple(lines))
-    differing = [
-        (x.id, "pass" if x.label else "fail", f"{x.a:.3f}", f"{x.b:.3f}", "b" if x.b_is_right else "a")
-        for x in one.differing
-    ]
-    differ = f"Where they differ: {pluralize(len(one.differing), 'item')}"
-    yield from build_section(differ, ("item", "label", "a", "b", "right"), differing)

@@ -10,51 +10,26 @@ from service.reporting.escaping import escape_unprintable
 MAX_SHOWN_PROBLEMS = 10
 """How many problems of one error are printed."""
 
-_ABSENCES = {
-    "unauthorized": "the provider rejected the API key; set CALLGRADE_JUDGE_API_KEY or the provider's own variable",
-    "unknown_model": "the provider has no model of that name; set another CALLGRADE_JUDGE_MODEL",
-    "unreachable": "no server responds at its address; check CALLGRADE_JUDGE_API_BASE and the network",
-}
-
 
 def describe_absence(model: str, cause: str, *, verb: str = "answered no question") -> str:
-    """Say what is wrong with a judge where every question to it ended with the same one of SETUP_CAUSES."""
-    return f"the judge {model} {verb}: {_ABSENCES[cause]}"
+    """Say what is wrong with a judge, and what to do, where every question to it ended with the same one of SETUP_CAUSES."""
+    from service.reading.packaged_files import read_explanations  # noqa: PLC0415 (help loads no pydantic)
+
+    what, fix = (text[0].lower() + text[1:].rstrip(".") for text in read_explanations()["causes"][cause])
+    return f"the judge {model} {verb}: {what}; {fix}".replace("`", "")
 
 
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """How a command ended. `explanations.yaml` says what each means."""
 
-    meaning: str
-    """When a command ends so, as the manual says it."""
-
-    def __new__(cls, value: int, meaning: str) -> ExitCode:
-        """Make a code with its meaning."""
-        made = int.__new__(cls, value)
-        made._value_ = value
-        made.meaning = meaning
-        return made
-
-    PASSED = 0, "Every verdict is `pass` or `warn`, and every assertion holds."
-    INTERNAL = 1, "A bug in callgrade."
-    FAILED = (
-        2,
-        (
-            "A verdict is `fail`, the mean score is below `--fail-under`, an assertion fails, `compare` finds a regression, "
-            "or a batch did not complete."
-        ),
-    )
-    UNDECIDED = (
-        3,
-        "A verdict is `undecided`, no trace got a verdict, or an assertion or `compare` depends on open questions.",
-    )
-    CONFIG = (
-        4,
-        "An unknown rubric, an invalid rubric or setting, wrong usage, or a judge that answered no question at all.",
-    )
-    DATA = 5, "Bad data: input that cannot be read or scored."
-    INTERRUPTED = 130, "Ctrl-C; what was scored until then is written."
-    CLOSED = 141, "The reader of the output closed the pipe."
+    PASSED = 0
+    INTERNAL = 1
+    FAILED = 2
+    UNDECIDED = 3
+    CONFIG = 4
+    DATA = 5
+    INTERRUPTED = 130
+    CLOSED = 141
 
 
 def get_exit_code(error: CallgradeError) -> ExitCode:

@@ -47,12 +47,11 @@ def show_jobs(page: JobList[Batch] | JobList[Calibration], form: Literal["table"
 
 def _advise_resuming(job: AnyJob) -> str:
     """Say how a job goes on that waits for a person; empty for any other."""
-    if job.status == "paused":
-        return f"callgrade jobs resume {job.id}"
-    if job.status != "paused_budget" or job.resume_at:
+    if job.status not in ("paused", "paused_budget"):
         return ""
-    option = "--max-questions" if job.budget_usd is None else "--budget-usd"
-    return f"callgrade jobs resume {job.id} {option} N, with a higher limit"
+    asked_all = job.max_questions is not None and job.questions >= job.max_questions
+    higher = " --max-questions N" if asked_all else " --budget-usd X"
+    return f"callgrade jobs resume {job.id}{higher if job.status == 'paused_budget' else ''}"
 
 
 def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
@@ -174,9 +173,7 @@ def _require_judge(job: AnyJob) -> None:
 def _describe_end(job: AnyJob) -> Iterator[str]:
     """Say how a job ended, or why it does not go on, and what to do next."""
     if job.status == "paused_budget":
-        asked_all = job.max_questions is not None and job.questions >= job.max_questions
-        more = "--max-questions N" if asked_all else "--budget-usd X"
-        yield f"to continue it: callgrade jobs resume {job.id} {more}"
+        yield f"to continue it: {_advise_resuming(job)}"
         return
     counts = job.request_counts
     what = pluralize(counts.total, "item") if isinstance(job, Batch) else pluralize(job.items, "labelled item")

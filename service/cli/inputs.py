@@ -33,7 +33,7 @@ from service.own_checks import add_checks, load_plugin
 from service.reading.bare_traces import build_body, is_bare
 from service.reading.blocks import Block
 from service.reading.packaged_files import read_yaml
-from service.reading.places import PLAIN, AnyRecord, BadRecord, Layout, RecordPlace
+from service.reading.places import PLAIN, AnyRecord, BadRecord, Layout, RecordPlace, TraceRecord
 from service.reading.records import find_traces
 from service.reading.request import CustomId, Expected, ScoreRequest, read_request
 from service.reading.span_files import group_spans
@@ -107,10 +107,8 @@ def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
 
 def locate_error(error: InputError, place: RecordPlace, *, bare: bool = False) -> InputError:
     """Make the error's pointers relative to the record in the file: a bare trace has no `/trace`."""
-    paths = [re.sub("^/trace(?=/|$)", "", one.path) if bare else one.path for one in error.problems]
-    return type(error)(
-        Problem(place.pointer + path, one.message) for path, one in zip(paths, error.problems, strict=True)
-    )
+    above = "^/trace(?=/|$)" if bare else "^"
+    return type(error)(Problem(place.pointer + re.sub(above, "", one.path), one.message) for one in error.problems)
 
 
 # Requests.
@@ -259,9 +257,8 @@ def find_rubric(registry: Registry, choice: str | Path) -> Rubric:
         try:
             return registry.find(choice if isinstance(choice, str) and rubric is choice else read_rubric(rubric))
         except InputError as error:
-            raise type(error)(
-                Problem(one.path.removeprefix("/rubric"), one.message) for one in error.problems
-            ) from None
+            paths = [(one.path.removeprefix("/rubric"), one.message) for one in error.problems]
+            raise type(error)(Problem(*one) for one in paths) from None
 
     if isinstance(choice, str) and not names_file(choice):
         return find(choice)
@@ -278,9 +275,8 @@ def read_document(file: Path, option: str, read: Callable[[JsonValue], T]) -> T:
     text = read_option_text(file, option)
     is_json = file.suffix not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["}
     try:
-        return read(
-            parse_strictly(text.encode(), build_limits(read_settings())) if is_json else read_yaml(text, source="")
-        )
+        limits = build_limits(read_settings())
+        return read(parse_strictly(text.encode(), limits) if is_json else read_yaml(text, source=""))
     except InputError as error:
         raise error.in_file(str(file)) from None
 
@@ -336,6 +332,14 @@ def _scan(file: Path | Block, limits: Limits, layout: Layout = PLAIN) -> Iterato
         return file.scan(limits, layout)
     source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)
     return scan_records(source, limits=limits, name=name, layout=layout)
+
+
+def require_records(records: Iterable[AnyRecord]) -> Iterator[TraceRecord]:
+    """Yield the records; InputError, with its place, for the first that cannot be read."""
+    for record in records:
+        if isinstance(record, BadRecord):
+            raise record.error.in_file(str(record.place))
+        yield record
 
 
 # Reports.

@@ -18,7 +18,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 from uuid import uuid4
 
 from pydantic_core import from_json, to_json
@@ -26,7 +26,7 @@ from pydantic_core import from_json, to_json
 from service import __version__
 from service.asking.local_servers import LOCAL_DEADLINE_S
 from service.asking.shared_limits import SharedBudget, SharedGate, SharedLimits
-from service.cli.inputs import MAX_LISTED_REFUSALS, Inputs, RecordRequest, Refusal, read_inputs, read_report_record
+from service.cli.inputs import Inputs, RecordRequest, Refusal, read_inputs, read_report_record, require_records
 from service.cli.options import read_settings
 from service.cli.scoring import Result, score_in_loop
 from service.cli.screen import pluralize, say
@@ -37,36 +37,11 @@ from service.engine import Engine
 from service.errors import InputError, JudgeError, Problem, SettingsError
 from service.reading.blocks import Block, list_blocks
 from service.reading.opening import list_files, load_module, restore_url
-from service.reading.places import BadRecord, RecordPlace
+from service.reading.places import RecordPlace
 from service.reading.strict_json import parse_strictly
 from service.reading.trace_files import scan_records
 from service.settings import Settings
 from service.wiring import build_engine, build_gate
-
-
-class Counts(NamedTuple):
-    """What scoring came to: the first refused records, and, of a run, the number of parts that were there before."""
-
-    tally: Tally
-    refusals: list[Refusal]
-    guessed: Counter[str]
-    left_out: Counter[str]
-    before: list[str]
-
-    def add(self, result: Result) -> Result:
-        """Count a result, and return it."""
-        self.tally.add(result)
-        if isinstance(result, Refusal) and len(self.refusals) < MAX_LISTED_REFUSALS:
-            self.refusals.append(replace(result, raw=b""))
-        return result
-
-    def merge(self, other: Counts) -> None:
-        """Count what another counted."""
-        self.tally.merge(other.tally)
-        self.refusals.extend(other.refusals[: MAX_LISTED_REFUSALS - len(self.refusals)])
-        self.guessed.update(other.guessed)
-        self.left_out.update(other.left_out)
-        self.before.extend(other.before)
 
 
 @dataclass(frozen=True)
@@ -120,20 +95,23 @@ class PartWorker:
         self._files, self._folder = order.open_folder()
         self._loop = asyncio.Runner()
 
-    def score(self, block: Block) -> Counts:
-        """Score a block unless its part is there. SettingsError if this machine would score it with something else."""
+    def score(self, block: Block) -> Tally:
+        """Score a block unless its part is there; count it. SettingsError if this machine would score it with something else."""
         if digest_inputs(self._inputs) != self._order.digest:
             message = "a worker has another version, or other rubrics, judges or fits, than the machine that started it"
             raise SettingsError.at("CALLGRADE_HOME", message)
         path = f"{self._folder}/{self._order.name_part(block)}"
         inputs = replace(self._inputs, files=(block,), guessed=Counter[str](), left_out=Counter[str]())
-        counts = Counts(Tally(), [], inputs.guessed, inputs.left_out, [])
+        tally = Tally(guessed=inputs.guessed, left_out=inputs.left_out)
         if self._files.exists(path):
-            counts.before.append(path)
-            self._count_part(path, counts)
+            tally.parts = 1
+            self._count_part(path, tally)
         else:
-            self._write(path, [counts.add(one) for one in score_in_loop(inputs, inputs, self._loop)])
-        return counts
+            results = list(score_in_loop(inputs, inputs, self._loop))
+            self._write(path, results)
+            for one in results:
+                tally.add(one)
+        return tally
 
     def _write(self, path: str, results: Sequence[Result]) -> None:
         if not results:  # nothing in the block is to be scored
@@ -149,18 +127,16 @@ class PartWorker:
         if self._inputs.engine.days is not None:  # gives back what the budget holds and was not spent
             self._loop.run(self._inputs.engine.days.close())
 
-    def _count_part(self, path: str, counts: Counts) -> None:
+    def _count_part(self, path: str, tally: Tally) -> None:
         """Count a part that is there, as it was counted when it was scored."""
-        for record in scan_records(self._files.unstrip_protocol(path), limits=self._inputs.limits):
-            if isinstance(record, BadRecord):
-                raise record.error.in_file(str(record.place))
+        for record in require_records(scan_records(self._files.unstrip_protocol(path), limits=self._inputs.limits)):
             error: Any = record.value.get("error")
             if error and "rubric" not in record.value:
                 problems = [Problem(one["pointer"], one["detail"]) for one in error["errors"]]
-                counts.add(Refusal(RecordPlace(error["source"], error["line"]), InputError(problems)))
+                tally.add(Refusal(RecordPlace(error["source"], error["line"]), InputError(problems)))
             else:
                 report = read_report_record(record.value)
-                counts.tally.add_report(report, report.trace_id or str(record.place))
+                tally.add_report(report, report.trace_id or str(record.place))
 
 
 def _build_columns(results: Iterable[Result]) -> dict[str, Sequence[str]]:
@@ -171,7 +147,7 @@ def _build_columns(results: Iterable[Result]) -> dict[str, Sequence[str]]:
 
 
 def score_on_ray(
-    inputs: Inputs, counts: Counts, folder: Path, form: Literal["jsonl", "parquet"], *, budget_usd: float | None
+    inputs: Inputs, tally: Tally, folder: Path, form: Literal["jsonl", "parquet"], *, budget_usd: float | None
 ) -> None:
     """Score on the cluster of Ray that is set up, else on one of this machine; count part by part."""
     ray = load_ray()
@@ -191,8 +167,8 @@ def score_on_ray(
         return worker.score.remote(block)
 
     for one in workers.map_unordered(give, blocks):
-        counts.merge(one)
-    say(f"{pluralize(len(blocks), 'part')} in {order.folder}, {len(counts.before)} of them from before")
+        tally.merge(one)
+    say(f"{pluralize(len(blocks), 'part')} in {order.folder}, {tally.parts} of them from before")
 
 
 def _expand(name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What commands share: how groups are declared, the options of several commands, and the settings that each starts from.
+"""What commands share: the options of several commands, and the settings that each starts from.
 
 An option is declared once, here; what a command says otherwise is in its own file.
 """
@@ -17,18 +17,6 @@ from typer import Argument, Option
 from service.cli.screen import warn
 from service.intake.reading import FORMATS
 from service.settings import Settings
-
-
-def build_command_group(name: str, text: str) -> typer.Typer:
-    """Build a group of commands, which shows its help if it is called without one."""
-    group = typer.Typer(name=name, help=text)
-
-    @group.callback(invoke_without_command=True)
-    def show_help(context: typer.Context) -> None:
-        if context.invoked_subcommand is None:
-            typer.echo(context.get_help())
-
-    return group
 
 
 def read_settings() -> Settings:
@@ -60,16 +48,10 @@ def _check_format(name: str) -> str | None:
 
 Files = Annotated[list[Path], Argument(metavar="FILE...", help="Files, folders, ZIP archives or URLs; - is stdin.")]
 Reports = Annotated[list[Path], Argument(metavar="FILE...", help="Reports as JSON (Lines), also gzipped; - is stdin.")]
-Rubric = Annotated[
-    str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for all records. [default: four_step]")
-]
+Rubric = Annotated[str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for all. [default: four_step]")]
 Expected = Annotated[Path | None, Option("--expected", "-e", metavar="FILE", help="Expectation for all records.")]
 Tools = Annotated[
-    Path | None,
-    Option(
-        metavar="FILE",
-        help="Tools on offer where a trace names none: a list, MCP's tools/list, or an OpenAPI document.",
-    ),
+    Path | None, Option(metavar="FILE", help="Tools for traces that name none: a list, MCP's tools/list, or OpenAPI.")
 ]
 InputFormat = Annotated[
     str | None,
@@ -89,21 +71,14 @@ Columns = Annotated[
     str | None,
     Option(metavar="NAME=MEMBER,...", help="Members for columns of a table, as in prompt=question,out=answer."),
 ]
-Rejected = Annotated[
-    Path | None, Option(metavar="FILE", help="File for the records that cannot be read or scored, as they came.")
-]
-Plugin = Annotated[
-    list[Path] | None, Option("--plugin", metavar="FILE", help="File with checks or judges of your own; repeatable.")
-]
+Rejected = Annotated[Path | None, Option(metavar="FILE", help="File for records that cannot be read or scored.")]
+Plugin = Annotated[list[Path] | None, Option("--plugin", metavar="FILE", help="Your own checks or judges; repeatable.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]
 Output = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="File to write to.")]
 RequireCertified = Annotated[
-    bool,
-    Option("--require-certified", help="Exit 3 where any judge that decided something has no certified fit."),
+    bool, Option("--require-certified", help="Exit 3 where any judge that decided something has no certified fit.")
 ]
-AllowUndecided = Annotated[
-    bool, Option("--allow-undecided", help="Forgive undecided verdicts, unless a fault is the reason.")
-]
+AllowUndecided = Annotated[bool, Option("--allow-undecided", help="Forgive undecided verdicts that no fault caused.")]
 
 
 def read_columns(columns: str | None) -> dict[str, str]:

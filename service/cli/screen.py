@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import IO, Literal
 
-from rich import table
+import rich.table
 from rich.console import Console
 from rich.text import Text
 
@@ -72,26 +72,23 @@ def print_table(
     value: object = None,
     wraps: bool = True,
 ) -> None:
-    """Print a small table for a reader; or as JSON `value`, by default the rows as objects.
+    """Print a small table for a reader, or as JSON the `value` that it shows.
 
     Without any column name there is no head. `wraps`: long cells are folded.
     """
-    listed = list(map(tuple, rows))
     if form == "json":
-        print_json([dict(zip(head, row, strict=True)) for row in listed] if value is None else value)
-        return
-    console = build_console(reading=True) if wraps else build_console(width=ENDLESS)
-    show([Section(title, (Table(tuple(head), tuple(listed)),))], console)
+        print_json(value)
+    else:
+        table = Table(tuple(head), tuple(map(tuple, rows)))
+        show([Section(title, (table,))], build_console(reading=True) if wraps else build_console(width=ENDLESS))
 
 
-def print_document(
-    sections: Iterable[Section], form: Literal["table", "json", "markdown"], value: object, *, reading: bool = False
-) -> None:
+def print_document(sections: Iterable[Section], form: Literal["table", "json", "markdown"], value: object) -> None:
     """Print a document on standard output as tables or Markdown, or as JSON the `value` that it shows."""
     if form == "json":
         print_json(value)
     elif form == "table":
-        show(sections, build_console(reading=reading))
+        show(sections, build_console())
     else:
         sys.stdout.write(render_markdown(sections))
         sys.stdout.flush()
@@ -105,13 +102,13 @@ def print_json(value: object) -> None:
 
 def build_grid(
     rows: Iterable[Sequence[str | Text]], head: Sequence[str] = (), *, right: Sequence[bool] = ()
-) -> table.Table:
+) -> rich.table.Table:
     """Build a table without lines. Text is escaped; a `Text` keeps its style.
 
     `right`: for each column, whether it is right-aligned; every column then wraps, else only the last one does.
     """
     listed = list(rows)
-    grid = table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(head))
+    grid = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(head))
     size = len(listed[0]) if listed else 0
     for n in range(size):
         wraps = bool(right) or n == size - 1

@@ -13,10 +13,9 @@ from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
 from service.reporting.numbers import render_number, render_share
 from service.reporting.regression import ProvedRegression, RegressionGate
-from service.reporting.summary import Summary
+from service.reporting.summary import Gate, Summary
 from service.reporting.summary.calls import Percentiles
 from service.reporting.summary.classes import ClassScore
-from service.reporting.summary.gate import Gate
 from service.reporting.summary.labelled import CorrectedRate
 from service.stats.rates import Estimate, InferredRate
 
@@ -151,12 +150,7 @@ def _build_tools(summary: Summary) -> Iterator[Section]:
     mean = f"mean F1 over the tools: {render_number(tools.macro_f1)}"
     yield from build_section("Tools", ("tool", *_CLASS_HEAD), _list_class_rows(tools.scores), mean)
     confusions = [
-        (
-            one.expected or "(none due)",
-            one.called or "(not called)",
-            one.count,
-            "by name" if one.near_miss else "",
-        )
+        (one.expected or "(none due)", one.called or "(not called)", one.count, "by name" if one.near_miss else "")
         for one in tools.confusions
     ]
     yield from build_section("Confusions", ("expected", "called", "times", "near miss"), confusions)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import fsum
 from typing import get_args
 
-from service.cli.inputs import Refusal
+from service.cli.inputs import MAX_LISTED_REFUSALS, Refusal
 from service.cli.scoring import Result
 from service.cli.screen import pluralize
 from service.cli.sections import render_value
@@ -49,6 +49,13 @@ class Tally:
     ranges: list[Range] = field(default_factory=list["Range"])
     """All scores at their worst and at their best, as gates count them."""
     refused: int = 0
+    refusals: list[Refusal] = field(default_factory=list[Refusal])
+    """The first refused records, as far as they are listed, without their text."""
+    guessed: Counter[str] = field(default_factory=Counter[str])
+    left_out: Counter[str] = field(default_factory=Counter[str])
+    """Both as `Inputs` counts them."""
+    parts: int = 0
+    """On Ray: how many parts were there before the run."""
     code_only: int = 0
     """Traces for which only what code decides was checked."""
     unforgiven: int = 0
@@ -73,6 +80,7 @@ class Tally:
         """Count a result."""
         if isinstance(result, Refusal):
             self.refused += 1
+            self.refusals += [replace(result, raw=b"")] if len(self.refusals) < MAX_LISTED_REFUSALS else []
             self.kinds[OutcomeKind("error", "", "")] += 1
         else:
             self.add_report(result.report, result.name)
@@ -101,6 +109,7 @@ class Tally:
         """Count what another tally counted."""
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+        del self.refusals[MAX_LISTED_REFUSALS:]
 
     @property
     def absent_judge_cause(self) -> str | None:

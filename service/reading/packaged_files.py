@@ -152,7 +152,7 @@ def _read_scalar(node: yaml.ScalarNode, fail: Fail) -> JsonValue:
 
 @cache
 def read_explanations() -> Mapping[str, Mapping[str, tuple[str, str]]]:
-    """Return `findings`, `words` of verdicts and `causes`: for each name its meaning, and what to do."""
+    """Return `findings`, `words` of verdicts, `causes` and `exit_codes`: for each name its meaning, and what to do."""
     text = files("service").joinpath("explanations.yaml").read_text("utf-8")
     document = cast("Mapping[str, Mapping[str, list[str]]]", read_yaml(text, source="explanations.yaml"))
     return {kind: {name: (texts[0], texts[1]) for name, texts in entries.items()} for kind, entries in document.items()}

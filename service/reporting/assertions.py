@@ -19,7 +19,7 @@ from math import inf
 from service.core.rubric import STAGES, Stage
 from service.errors import InputError, Problem
 from service.reporting.metrics import NOT_MEASURED, MeasuredNumber, find_case_metric, find_metric, parse_usage_metric
-from service.reporting.summary.gate import AssertionResult, Gate, Status
+from service.reporting.summary import AssertionResult, Gate, Status
 from service.reporting.summary.samples import CRITERION, DERIVED, STAGE, Sample
 
 TOLERANCE = 1e-9

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Literal
 
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore
-from service.core.outcome import Outcome, Scored, Skipped
+from service.core.outcome import Outcome, Scored
 from service.core.report import OpenOutcome, Report
 from service.core.rubric import STAGES
 from service.errors import SettingsError
@@ -29,7 +29,7 @@ from service.reporting.comparison import (
     index_by_key,
     list_rubrics,
 )
-from service.reporting.statements import PASSING, render_finding
+from service.reporting.statements import PASSING, find_state, render_finding
 from service.reporting.summary.samples import CRITERION, STAGE, Sample, list_outcomes
 
 WHOLE_TRACE = (PASSED, "score")
@@ -134,9 +134,10 @@ def _list_proved(pairs: Pairs, names: Sequence[str], *, forgiven: bool = False) 
             yield ProvedRegression(case, name, "regressed", f"{was} and fails now{why}")
         for name in (name for name in before if name in by_code and name not in new):
             reasons = [found.reason for found in other.report.open if found.criterion == name]
+            is_checked = any(find_state(outcome) != "absent" for outcome in now.get(name, ()))
             if reasons and not forgiven:
                 yield ProvedRegression(case, name, "undecided", f"passed before and is open now: {reasons[0]}")
-            elif not (reasons or failed or _is_checked(now.get(name, ()))) and other.report.verdict not in PASSING:
+            elif not (reasons or failed or is_checked) and other.report.verdict not in PASSING:
                 yield ProvedRegression(case, name, "undecided", "passed before, and now there is nothing to check")
         broke = "passed" in names and one.passed and other.report.verdict == "fail"
         if broke and not new and not any(map(_is_failed_by_judge, chain.from_iterable(failed.values()))):
@@ -151,10 +152,6 @@ def _list_gated(report: Report, names: Sequence[str]) -> dict[str, list[Outcome]
 
 def _list_failed(outcomes: Iterable[Outcome]) -> list[Scored]:
     return [one for one in outcomes if isinstance(one, Scored) and not one.passed]
-
-
-def _is_checked(outcomes: Iterable[Outcome]) -> bool:
-    return not all(isinstance(one, Skipped) and one.cause == "not_applicable" for one in outcomes)
 
 
 def _is_failed_by_judge(outcome: Outcome) -> bool:

@@ -156,11 +156,11 @@ def list_gaps(gaps: Iterable[tuple[str, str]]) -> list[str]:
     criteria: dict[str, dict[str, None]] = {}
     for criterion, reason in gaps:
         criteria.setdefault(reason, {})[criterion] = None
-    several = {reason: f"need{reason.removeprefix('needs')}" for reason in criteria if reason.startswith("needs ")}
-    return [
-        f"{', '.join(names)}: {several.get(reason, reason) if len(names) > 1 else reason}"
-        for reason, names in criteria.items()
-    ]
+    lines: list[str] = []
+    for reason, names in criteria.items():
+        words = reason.replace("needs ", "need ", 1) if len(names) > 1 and reason.startswith("needs ") else reason
+        lines.append(f"{', '.join(names)}: {words}")
+    return lines
 
 
 def explain_gap(one: Errored | Skipped | OpenOutcome | OpenPart, state: OutcomeState = "open") -> str:
@@ -255,18 +255,14 @@ def describe_unfound(report: Report) -> list[str]:
     if report.scope != "code":
         return []
     outcomes = [each.outcome for one in report.criteria for each in one.outcomes]
-    grounded = [one for one in outcomes if isinstance(one, GroundedScore | GroundedSkip)]
-    found = [value for one in grounded for value in one.grounding]
+    found = [value for one in outcomes if isinstance(one, GroundedScore | GroundedSkip) for value in one.grounding]
     unfound = [one for one in found if one.origin == "nowhere" and one.code is None]
-    nearest = [f" (nearest: {one.nearest[0].value})" if one.nearest else "" for one in unfound]
-    shown = [f"{one.value}{near}" for one, near in zip(unfound, nearest, strict=True)][:MAX_UNFOUND]
+    if not unfound:
+        return []
+    shown = [f"{one.value} (nearest: {one.nearest[0].value})" if one.nearest else f"{one.value}" for one in unfound]
     more = [f"and {len(unfound) - MAX_UNFOUND} more"] if len(unfound) > MAX_UNFOUND else []
-    what = "a value" if len(unfound) == 1 else "values"
-    return (
-        [f"the answer has {what} that no result holds, and no judge checked it: {', '.join([*shown, *more])}"]
-        if unfound
-        else []
-    )
+    what, values = "a value" if len(unfound) == 1 else "values", ", ".join([*shown[:MAX_UNFOUND], *more])
+    return [f"the answer has {what} that no result holds, and no judge checked it: {values}"]
 
 
 def describe_calibration(report: Report) -> str:

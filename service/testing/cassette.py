@@ -58,21 +58,17 @@ class Cassette(Cache):
 
 def read_cassette(path: Path) -> Cassette | None:
     """Read a cassette; None if the file does not exist. InputError, with the line, if it is not a cassette."""
-    try:
-        lines = (
-            path.read_text("utf-8").removesuffix("\n").split("\n")
-        )  # splitlines() would split at characters in replies
+    try:  # splitlines() would split at characters in replies
+        head, *rest = path.read_text("utf-8").removesuffix("\n").split("\n")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError.at("", f"{path} cannot be read: {error}") from None
-    head, *rest = lines
     try:
         cassette = Cassette(_HEAD.validate_json(head))
     except ValidationError:
-        raise InputError.at(
-            "", f'{path}:1: expected the first line of a cassette, such as {{"model": "..."}}'
-        ) from None
+        message = f'{path}:1: expected the first line of a cassette, such as {{"model": "..."}}'
+        raise InputError.at("", message) from None
     for number, line in enumerate(rest, start=2):
         try:
             row = _LINE.validate_json(line)
@@ -80,9 +76,8 @@ def read_cassette(path: Path) -> Cassette | None:
             raise InputError.at("", f'{path}:{number}: expected {{"key": ..., "reply": ...}}') from None
         text = json.dumps(row.reply)
         if cassette.rows.setdefault(row.key, text) != text:
-            raise InputError.at(
-                "", f"{path}:{number}: another line has a different reply to the same question; remove one"
-            )
+            message = f"{path}:{number}: another line has a different reply to the same question; remove one"
+            raise InputError.at("", message)
     return cassette
 
 
@@ -94,9 +89,8 @@ def save_cassette(path: Path, head: CassetteHead, added: Mapping[str, str]) -> i
     before = read_cassette(path)
     rows = {**(before.rows if before is not None and before.head == head else {}), **added}
     lines = [_HEAD.dump_json(head).decode()]
-    lines += [
-        json.dumps({"key": key, "reply": json.loads(text)}, ensure_ascii=False) for key, text in sorted(rows.items())
-    ]
+    for key, text in sorted(rows.items()):
+        lines.append(json.dumps({"key": key, "reply": json.loads(text)}, ensure_ascii=False))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return len(rows)

@@ -24,6 +24,7 @@ from service.reading.packaged_files import read_yaml
 from service.reading.request import ScoreRequest, check_request
 from service.reporting.escaping import escape_unprintable
 from service.reporting.regression import may_be_undecided
+from service.reporting.statements import PASSING
 from service.wiring import build_engine
 
 WIDTH = 100
@@ -53,6 +54,8 @@ def render_failure(report: Report, hint: str = "") -> str:
 TraceForm = Mapping[str, object] | Sequence[Mapping[str, object]]
 """A trace in its provider's own format, a list of messages, or a complete request (with a field `trace`)."""
 
+Document = Mapping[str, object] | str | Path
+
 
 @dataclass(frozen=True, repr=False)
 class TraceChecker:
@@ -71,8 +74,8 @@ class TraceChecker:
         self,
         trace: TraceForm,
         *,
-        expected: Mapping[str, object] | str | Path | None = None,
-        rubric: Mapping[str, object] | str | Path | None = None,
+        expected: Document | None = None,
+        rubric: Document | None = None,
         judges: Literal["off"] | None = None,
         allow_undecided: bool = False,
     ) -> Report:
@@ -85,31 +88,24 @@ class TraceChecker:
         __tracebackhide__ = True
         report = self.engine.score_blocking(self._read(trace, expected, rubric, judges))
         self.observe(report)
-        if not _passes(report, allow_undecided=allow_undecided):
+        if report.verdict not in PASSING and not (allow_undecided and may_be_undecided(report)):
             raise TraceFailure(render_failure(report, self.hint(report)), report)
         return report
 
     def _read(
-        self,
-        trace: TraceForm,
-        expected: Mapping[str, object] | str | Path | None,
-        rubric: Mapping[str, object] | str | Path | None,
-        judges: Literal["off"] | None,
+        self, trace: TraceForm, expected: Document | None, rubric: Document | None, judges: Literal["off"] | None
     ) -> ScoreRequest:
         body = _build_request(trace)
-        chosen = None if rubric is None else self._find_rubric(rubric)
-        expectation = _read_expected(expected)
-        overrides = {"expected": expectation, "rubric": chosen, "judges": self._choose_mode(body.get("judges"), judges)}
-        return check_request({**body, **{k: v for k, v in overrides.items() if v is not None}})
-
-    def _choose_mode(self, requested: object, judges: Literal["off"] | None) -> JudgeMode | None:
-        """`off` if the request or the check says so, else the run's mode: a request cannot turn judges on."""
-        return "off" if "off" in (requested, judges) else self.judges
-
-    def _find_rubric(self, rubric: Mapping[str, object] | str | Path) -> object:
         if isinstance(rubric, Path) or (isinstance(rubric, str) and names_file(rubric)):
-            return find_rubric(self.engine.registry, str(rubric)).model_dump(mode="json", exclude_unset=True)
-        return rubric
+            rubric = find_rubric(self.engine.registry, str(rubric)).model_dump(mode="json", exclude_unset=True)
+        expectation: object = expected
+        if isinstance(expected, str | Path):
+            expectation = read_yaml(read_option_text(Path(expected), "expected"), source=str(expected))
+            if expectation is None:
+                raise InputError.at("", f"{expected}: expected an object, not null")
+        mode = "off" if "off" in (body.get("judges"), judges) else self.judges  # a request cannot turn judges on
+        overrides = {"expected": expectation, "rubric": rubric, "judges": mode}
+        return check_request({**body, **{name: value for name, value in overrides.items() if value is not None}})
 
     def close(self) -> None:
         """Close the connections, in a thread: the test may run in an event loop itself."""
@@ -129,31 +125,11 @@ def _build_request(trace: TraceForm) -> dict[str, object]:
     return {name: value for name, value in body.items() if name != "custom_id"}
 
 
-def _read_expected(expected: Mapping[str, object] | str | Path | None) -> object:
-    if isinstance(expected, str | Path):
-        document = read_yaml(read_option_text(Path(expected), "expected"), source=str(expected))
-        if document is None:
-            raise InputError.at("", f"{expected}: expected an object, not null")
-        return document
-    return expected
-
-
-def _passes(report: Report, *, allow_undecided: bool) -> bool:
-    if report.verdict == "undecided":
-        return allow_undecided and may_be_undecided(report)
-    return report.verdict in ("pass", "warn")
-
-
-def build_checker() -> TraceChecker:
-    """Build a checker from the settings in the environment, like the command line; a configured judge is asked."""
-    return TraceChecker(build_engine(read_settings()))
-
-
 def assert_passes(
     trace: TraceForm,
     *,
-    expected: Mapping[str, object] | str | Path | None = None,
-    rubric: Mapping[str, object] | str | Path | None = None,
+    expected: Document | None = None,
+    rubric: Document | None = None,
     judges: Literal["off"] | None = None,
     allow_undecided: bool = False,
 ) -> Report:
@@ -163,7 +139,7 @@ def assert_passes(
     is configured (`CALLGRADE_JUDGE_MODEL`).
     """
     __tracebackhide__ = True
-    checker = build_checker()
+    checker = TraceChecker(build_engine(read_settings()))
     try:
         return checker.check(trace, expected=expected, rubric=rubric, judges=judges, allow_undecided=allow_undecided)
     finally:

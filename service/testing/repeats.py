@@ -70,17 +70,13 @@ def run_repeatedly(item: pytest.Item, nextitem: pytest.Item | None, plan: RunPla
         bad = any(report.when != "call" and not report.passed for report in reports)
         if kind == "broke" or bad or any(report.skipped for report in reports):
             text = f"run {n + 1} of {plan.repeats} raised an error or was skipped, which ended the series"
-            failing = (
-                [] if any(report.failed for report in reports) else [one for kind, one in runs if kind != "passed"]
-            )
-            return _end_early(item, nextitem, failing[0] if failing else reports, text)
-        runs.append((_find_kind(kind, reports), reports))
+            if not any(report.failed for report in reports):
+                reports = next((one for kind, one in runs if kind != "passed"), reports)
+            return _end_early(item, nextitem, reports, text)
+        if kind == "passed" and any(report.failed for report in reports):
+            kind = "failed"  # without an exception, as by a strict xfail or a plugin's soft assertion
+        runs.append((kind, reports))
     return _fold(runs, plan)
-
-
-def _find_kind(kind: RunKind, reports: Reports) -> RunKind:
-    """Name how a run ended, including failures without an exception, such as a strict xfail or a plugin's soft assertion."""
-    return "failed" if kind == "passed" and any(report.failed for report in reports) else kind
 
 
 def _end_early(item: pytest.Item, nextitem: pytest.Item | None, reports: Reports, text: str) -> Reports:
@@ -108,8 +104,7 @@ def _fold(runs: list[tuple[RunKind, Reports]], plan: RunPlan) -> Reports:
         call.longrepr = None
         call.sections += [("callgrade", "\n".join([result, *broken, text]))] if broken else []
     else:
-        call.longrepr = "\n".join(
-            [result, *broken, f"the first of these {pluralize(len(broken), 'run')}:", call.longreprtext]
-        )
+        first_of = f"the first of these {pluralize(len(broken), 'run')}:"
+        call.longrepr = "\n".join([result, *broken, first_of, call.longreprtext])
     call.duration = sum(report.duration for _, reports in runs for report in reports if report.when == "call")
     return [first[0], call, last[-1]]

@@ -16,7 +16,6 @@ from service.cli.tally import VERDICTS
 from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.prompts import Completion, Prompt
 from service.core.report import JudgeMode, Report
-from service.engine import Engine
 from service.errors import JudgeError, SettingsError
 from service.settings import Settings
 from service.testing.cassette import Cassette, CassetteHead, read_cassette
@@ -49,10 +48,17 @@ class CheckSession:
     @classmethod
     def open(cls, path: Path, *, record: bool, off: bool) -> CheckSession:
         """Open a session that replays a cassette file or, with `record`, adds to it. SettingsError if no judge can be asked."""
-        settings = read_settings()
-        cassette = _open_to_record(path, settings) if record else read_cassette(path)
-        engine = _build_engine(settings, cassette, record=record)
-        mode: JudgeMode | None = None if cassette is None else "live" if record else "cached"
+        settings, cassette = read_settings(), read_cassette(path)
+        if record:
+            if not settings.judge_model:
+                raise SettingsError.at("CALLGRADE_JUDGE_MODEL", "--callgrade-record asks a judge, and no model is set")
+            head = CassetteHead(settings.judge_model, tuple(sorted(settings.judge_models)), choose_route(settings))
+            cassette = cassette if cassette is not None and cassette.head == head else Cassette(head)
+        engine = build_engine(replace(settings, judge_model="", judges=None))
+        mode: JudgeMode | None = None
+        if cassette is not None:
+            mode = "live" if record else "cached"
+            engine.judging = _build_judging(settings, cassette, record=record)
         checker = TraceChecker(engine, "off" if off else mode, hint=lambda report: explain_open(report, path))
         return cls(checker, cassette if record else None)
 
@@ -64,44 +70,25 @@ class CheckSession:
         return {"head": asdict(self.recording.head), "added": self.recording.added}
 
 
-def _open_to_record(path: Path, settings: Settings) -> Cassette:
-    if not settings.judge_model:
-        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", "--callgrade-record asks a judge, and no model is set")
-    head = CassetteHead(settings.judge_model, tuple(sorted(settings.judge_models)), choose_route(settings))
-    before = read_cassette(path)
-    return before if before is not None and before.head == head else Cassette(head)
-
-
-def _build_engine(settings: Settings, cassette: Cassette | None, *, record: bool) -> Engine:
-    engine = build_engine(replace(settings, judge_model="", judges=None))
-    if cassette is None:
-        return engine
-    if record:
-        judging = build_judging(settings, cache=cassette)
-        if judging is not None:
-            judging.judges = replace(
-                judging.judges, api_base=None, form="auto"
-            )  # the route is in the cassette's head, not in its keys
-        engine.judging = judging
-    else:
+def _build_judging(settings: Settings, cassette: Cassette, *, record: bool) -> Judging | None:
+    if not record:
         head = cassette.head
-        engine.judging = Judging(_NoModel(), cassette, Judges(head.model, frozenset(head.models), route=head.route))
-    return engine
+        return Judging(_NoModel(), cassette, Judges(head.model, frozenset(head.models), route=head.route))
+    judging = build_judging(settings, cache=cassette)
+    if judging is not None:  # the route is in the cassette's head, not in its keys
+        judging.judges = replace(judging.judges, api_base=None, form="auto")
+    return judging
 
 
 def explain_open(report: Report, path: Path) -> str:
     """Explain what to do about unanswered questions: they are missing from the cassette, or there is no cassette."""
     missing = sum(one.reason == NOT_CACHED.reason for one in report.open)
     if missing:
-        return (
-            f"{pluralize(missing, 'question')} for a judge not on the cassette {path.name}: record with "
-            "`pytest --callgrade-record`, and CALLGRADE_JUDGE_MODEL set"
-        )
+        questions = f"{pluralize(missing, 'question')} for a judge not on the cassette {path.name}"
+        return f"{questions}: record with `pytest --callgrade-record`, and CALLGRADE_JUDGE_MODEL set"
     if any(one.reason == NO_JUDGE for one in report.open):
-        return (
-            "no judge is asked in this run: record replies with `pytest --callgrade-record`, or use only what code decides "
-            'with judges="off"'
-        )
+        advice = "record replies with `pytest --callgrade-record`, or use only what code decides"
+        return f'no judge is asked in this run: {advice} with judges="off"'
     return ""
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from service.cli.commands.calibrate.run import main as run_calibration
-from service.cli.exits import ExitCode
+from service.cli.commands.calibrate.fits import fit_judges
 from service.errors import InputError
 from tests.calibration.label_sets import drawn, write_lines
 
@@ -39,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder, told = tmp_path_factory.mktemp("made"), StringIO()
     with redirect_stdout(told):
         labels, said = write_files(folder)
-        assert run_calibration(labels, folder / "out", draws=20, predictions=[said]) == ExitCode.PASSED
+        fit_judges(labels, folder / "out", draws=20, predictions=[said])
     return folder, told.getvalue()
 
 
@@ -52,23 +51,23 @@ def test_from_files_to_files(made: tuple[Path, str], files: tuple[Path, Path], t
     assert all(judge["fit"] in fits for judge in report["judges"])
     assert report["source"] == "labels.jsonl"
     assert "May I use it?" in out
-    run_calibration(files[0], tmp_path / "again", draws=20, predictions=[files[1]])
+    fit_judges(files[0], tmp_path / "again", draws=20, predictions=[files[1]])
     assert written(tmp_path / "again") == found
 
 
 def test_files_that_cannot_be_used(files: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(typer.BadParameter, match=r"nowhere\.jsonl: No such file"):
-        run_calibration(tmp_path / "nowhere.jsonl", tmp_path / "out")
+        fit_judges(tmp_path / "nowhere.jsonl", tmp_path / "out")
     broken = tmp_path / "broken.jsonl"
     broken.write_bytes(b"\x1f\x8bnot gzip")
     with pytest.raises(typer.BadParameter, match="neither UTF-8 nor gzip"):
-        run_calibration(broken, tmp_path / "out")
+        fit_judges(broken, tmp_path / "out")
     with pytest.raises(InputError, match="no predictions"):
-        run_calibration(files[0], tmp_path / "out")
+        fit_judges(files[0], tmp_path / "out")
     taken = tmp_path / "taken"
     taken.write_text("", "utf-8")
     with pytest.raises(typer.BadParameter, match="taken"):
-        run_calibration(files[0], taken, draws=20, predictions=[files[1]])
+        fit_judges(files[0], taken, draws=20, predictions=[files[1]])
 
 
 def test_a_table_of_labels(tmp_path: Path) -> None:
@@ -78,9 +77,7 @@ def test_a_table_of_labels(tmp_path: Path) -> None:
     said = [json.dumps({"id": f"i{n}", "criterion": "c", "raw": n % 3 / 2}) for n in range(48)]
     (tmp_path / "said.jsonl").write_text("\n".join(said), "utf-8")
     predictions = [tmp_path / "said.jsonl"]
-    assert (
-        run_calibration(tmp_path / "labels.csv", tmp_path / "out", draws=20, predictions=predictions) == ExitCode.PASSED
-    )
+    fit_judges(tmp_path / "labels.csv", tmp_path / "out", draws=20, predictions=predictions)
     report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
     assert report["labels"][0]["humans"]["measures"]["kappa"]["value"] == pytest.approx(1.0)
     assert report["judges"][0]["why"]

@@ -10,10 +10,9 @@ from shutil import copytree
 
 import pytest
 
-from service.cli.commands.calibrate.check import main as check_calibration
-from service.cli.commands.calibrate.compare import main as compare_judges
-from service.cli.commands.calibrate.judge import main as judge_labels
-from service.cli.commands.calibrate.run import main as run_calibration
+from service.cli.commands.calibrate.fits import fit_judges
+from service.cli.commands.calibrate.judges import check_judges, compare_judges
+from service.cli.commands.calibrate.labels import judge_items
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
 from service.errors import InputError
@@ -55,8 +54,8 @@ def made(judged: Provider, tmp_path_factory: pytest.TempPathFactory) -> Path:
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         use(patch, judged, folder)
-        assert judge_labels(labels, said) == ExitCode.PASSED
-        assert run_calibration(labels, folder / "run", predictions=[said], draws=40) == ExitCode.PASSED
+        assert judge_items(labels, said) == ExitCode.PASSED
+        fit_judges(labels, folder / "run", predictions=[said], draws=40)
     return folder
 
 
@@ -77,7 +76,7 @@ def test_a_check_that_holds_and_nights_that_do_not(
     run: Path, labels: Path, judged: Provider, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    assert check_calibration(run, labels, size=40, output_format="json") == ExitCode.PASSED
+    assert check_judges(run, labels, size=40, output_format="json") == ExitCode.PASSED
     told = capsys.readouterr()
     (found,) = json.loads(told.out)["judges"]
     assert (len(judged.requests), found["n"], found["fall"]["nights"], found["drifted"], told.err) == (
@@ -92,9 +91,9 @@ def test_a_check_that_holds_and_nights_that_do_not(
     with serving(Harsh()) as harsh:
         monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", harsh.base())
         report = run / "report.json"
-        assert check_calibration(report, labels, size=40, output_format="json") == ExitCode.FAILED
+        assert check_judges(report, labels, size=40, output_format="json") == ExitCode.FAILED
         told = capsys.readouterr()
-        assert check_calibration(run, labels, size=40) == ExitCode.FAILED
+        assert check_judges(run, labels, size=40) == ExitCode.FAILED
     assert "drifted: agreement tonight is lower by" in " ".join(capsys.readouterr().out.split())
     (drifted,) = json.loads(told.out)["judges"]
     assert drifted["agreed"].keys() == found["agreed"].keys()
@@ -106,16 +105,16 @@ def test_what_nobody_answers_is_no_drift(
 ) -> None:
     monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", judged.base("fault-refusal"))
     with pytest.raises(InputError, match="none of 5 items was answered"):
-        check_calibration(run, labels, size=5)
+        check_judges(run, labels, size=5)
     installed = read_settings().home / "fits"
     copytree(run / "fits", installed)
     monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", judged.base("fault-refusal-x8"))
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/fault-refusal-x8")
-    assert check_calibration(run, labels, size=40) == ExitCode.DATA
+    assert check_judges(run, labels, size=40) == ExitCode.DATA
     told = capsys.readouterr().err
     assert "8 items without an answer, left out on both sides" in told
     assert "fault-refusal-x8 answered; no fit for good applies" in told
-    assert check_calibration(run, labels, size=40) == ExitCode.UNDECIDED  # all answered, by a model that has no fit
+    assert check_judges(run, labels, size=40) == ExitCode.UNDECIDED  # all answered, by a model that has no fit
     assert not (installed / "checks.jsonl").exists()
 
 
@@ -123,13 +122,13 @@ def test_what_cannot_be_checked(run: Path, labels: Path, tmp_path: Path) -> None
     text = labels.read_text("utf-8")
     labels.write_text(text.replace('"label": true', '"label": false'), "utf-8")
     with pytest.raises(InputError, match=r"the label of 'i\d+' has changed since the run"):
-        check_calibration(run, labels, size=COUNT)
+        check_judges(run, labels, size=COUNT)
     labels.write_text("".join(text.splitlines(keepends=True)[:2]), "utf-8")
     with pytest.raises(InputError, match=r"no item 'i\d+' of 'result_groundedness', which the run held out"):
-        check_calibration(run, labels, size=COUNT)
+        check_judges(run, labels, size=COUNT)
     labels.write_text(text, "utf-8")
     with pytest.raises(InputError, match="no judge in it is one of four_step as it is now and 'other'"):
-        check_calibration(run, labels, judge="other")
+        check_judges(run, labels, judge="other")
 
 
 def test_two_judges_are_compared(run: Path, labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,14 +141,14 @@ def test_two_judges_are_compared(run: Path, labels: Path, tmp_path: Path, capsys
     other.write_text("".join(json.dumps(row) + "\n" for row in turned), "utf-8")
     capsys.readouterr()
     for output_format in ("table", "markdown"):
-        assert compare_judges(said, other, labels=labels, draws=50, output_format=output_format) == ExitCode.PASSED
+        compare_judges(said, other, labels=labels, draws=50, output_format=output_format)
         out = capsys.readouterr().out
         assert "McNemar" in out
         assert "Where they differ: 30 items" in out
-    assert compare_judges(said, other, labels=labels, draws=50, output_format="json") == ExitCode.PASSED
+    compare_judges(said, other, labels=labels, draws=50, output_format="json")
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["items"], found["a_right"] + found["b_right"], len(found["differing"])) == (COUNT, 30, 30)
-    assert compare_judges(run, run / "report.json") == ExitCode.PASSED
+    compare_judges(run, run / "report.json")
     assert "Where they differ" not in capsys.readouterr().out
     with pytest.raises(InputError, match="name them with --labels"):
         compare_judges(said, run)

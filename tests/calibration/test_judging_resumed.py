@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from service.calibration.predictions import Prediction, read_predictions
-from service.cli.commands.calibrate.judge import main as judge_labels
+from service.cli.commands.calibrate.labels import judge_items
 from service.cli.exits import ExitCode
 from service.errors import SettingsError
 from tests.cli.test_score_again import count_kept
@@ -79,7 +79,7 @@ def test_stopped_in_the_middle_it_asks_only_for_what_is_missing(silent: Provider
 
     silent.seed, silent.latency = 0, 0.0
     silent.requests.clear()
-    assert judge_labels(file, out, repeats=REPEATS) == ExitCode.PASSED
+    assert judge_items(file, out, repeats=REPEATS) == ExitCode.PASSED
     assert len(silent.requests) == ITEMS * REPEATS - ANSWERED
     assert set(before | asked(silent)) == {str(n) for n in range(ITEMS)}
     assert [one.answer_id for one in written(out)] == sorted(
@@ -95,7 +95,7 @@ def test_a_key_that_is_refused_ends_it_at_once(
     monkeypatch.setenv("CALLGRADE_JUDGE_IN_FLIGHT", "1")
     out = tmp_path / "predictions.jsonl"
     with pytest.raises(SettingsError, match="the provider rejected the API key"):
-        judge_labels(labels(tmp_path, count=5), out)
+        judge_items(labels(tmp_path, count=5), out)
     assert len(silent.requests) == 1
-    assert judge_labels(labels(tmp_path, count=5), out) is ExitCode.PASSED
+    assert judge_items(labels(tmp_path, count=5), out) is ExitCode.PASSED
     assert len(written(out)) == 5

@@ -10,7 +10,7 @@ from shutil import copytree
 
 import pytest
 
-from service.cli.commands.calibrate.run import main as run_calibration
+from service.cli.commands.calibrate.fits import fit_judges
 from service.fits.files import read_fits
 from service.fits.manager import FitCheck, append_checks
 from service.registry import Registry
@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = [one.model_copy(update={"judge": JUDGE.id, "judge_digest": JUDGE.digest}) for one in predictions]
     labels_file = write_lines(folder / "labels.jsonl", labels.items)
     said_file = write_lines(folder / "said.jsonl", said)
-    run_calibration(labels_file, folder / "out", predictions=[said_file], draws=40)
+    fit_judges(labels_file, folder / "out", predictions=[said_file], draws=40)
     return folder
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from service.cli.commands.explain import list_explanations
+from service.cli.exits import ExitCode
 from service.core.outcome import SkipCause
 from service.errors import FaultCause
 from service.intake.reading import FORMATS
@@ -41,6 +42,7 @@ def test_every_code_of_a_finding_and_every_cause_is_explained() -> None:
     assert len(found) > 80
     assert [code for code in sorted({*found, *iter_codes_in_source()} - own) if not is_explained(code)] == []
     assert {*get_args(SkipCause), *get_args(FaultCause)} <= read_explanations()["causes"].keys()
+    assert [str(one.value) for one in ExitCode] == [*read_explanations()["exit_codes"]]
 
 
 def test_without_a_name_all_are_listed_and_so_are_all_formats(run: Run) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import callgrade
 from service.cli.inputs import Inputs, read_inputs
-from service.cli.on_ray import Counts, PartOrder, PartWorker, digest_inputs
+from service.cli.on_ray import PartOrder, PartWorker, digest_inputs
 from service.cli.tally import Tally
 from service.errors import SettingsError
 from service.reading.blocks import Block, list_blocks
@@ -55,16 +55,13 @@ def test_parts_are_what_score_writes_and_are_done_once(folder: str, run: Run, tm
     parts = [files.cat_file(f"{place}/{given.name_part(block)}") for block in blocks]
     assert b"".join(parts) == whole.raw
     assert sorted(files.ls(place, detail=False)) == sorted(f"{place}/{given.name_part(block)}" for block in blocks)
-    assert ([len(one.before) for one in first], [len(one.before) for one in second]) == (
-        [0] * len(blocks),
-        [1] * len(blocks),
-    )
+    assert [[one.parts for one in counted] for counted in (first, second)] == [[0] * len(blocks), [1] * len(blocks)]
     said = [line for line in whole.err.splitlines() if "scored with" in line]
     for counted in (first, second):
-        total = Counts(Tally(), [], read_inputs([]).guessed, read_inputs([]).left_out, [])
+        total = Tally()
         for one in counted:
             total.merge(one)
-        assert ["; ".join(total.tally.list_lines())] == said
+        assert ["; ".join(total.list_lines())] == said
         assert [str(one.place) for one in total.refusals] == [f"{file}:9", f"{file}:10"]
     url = folder if "://" in folder else tmp_path / folder
     reference = tmp_path / "reference.jsonl"

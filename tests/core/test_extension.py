@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
-from service.cli.app import CommandFiles
+from service.cli.app import LazyCommands, find_places
 from service.core.models.discovery import get_entry
 from service.core.models.kinds import FrozenModel, list_kinds
 
@@ -157,7 +157,7 @@ def test_a_command_is_a_new_file_and_one_without_a_command_is_refused(
     for name, text in {"__init__": "", "rows": "", "hello": own}.items():
         (tmp_path / "some_commands" / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    files = CommandFiles(import_module("some_commands"))
+    files = LazyCommands(find_places(import_module("some_commands")))
     assert ([*files], files["hello"].name, files.summarize("hello")) == (["hello", "rows"], "hello", "Say hello.")
     with pytest.raises(TypeError, match=r"some_commands\.rows has no main"):
         files["rows"]

@@ -22,7 +22,6 @@ from service.api.app import create_app
 from service.api.metrics import BacklogCollector, ServiceMetrics
 from service.asking.cache.disk import DiskCache
 from service.cli.commands.rubrics import count_questions
-from service.cli.exits import ExitCode
 from service.core.critics import Critic
 from service.core.judging.prompts import Usage
 from service.core.models.kinds import list_kinds
@@ -133,7 +132,9 @@ def metrics() -> str:
 
 
 def exit_codes() -> str:
-    return write_table("code | means", [(str(one.value), one.meaning) for one in ExitCode])
+    return write_table(
+        "code | means", [(code, meaning) for code, (meaning, _) in read_explanations()["exit_codes"].items()]
+    )
 
 
 def findings() -> str:

@@ -22,7 +22,7 @@ SEEN = [
     ("README.md:*", "Green means green"),
     ("docs/verdicts.md:*", "at worst"),
     ("service/web/templates/judge.html:*", "Installed calibrations"),
-    ("service/cli/exits.py:*", "no server responds at its address"),
+    ("service/cli/app.py:*", "Set CALLGRADE_DEBUG=1 to see the traceback."),
     ("service/problem_types.py:*", "A bug in callgrade."),
     ("callgrade calibrate install --help", "fits"),
     ("openapi.json/paths//v1/score/post/*", "Score one trace"),

@@ -15,8 +15,7 @@ from service.core.report import OpenOutcome
 from service.reading.packaged_files import read_yaml
 from service.reporting.assertions import judge_assertions, parse_assertion
 from service.reporting.summaries import summarize_reports
-from service.reporting.summary import read_samples
-from service.reporting.summary.gate import AssertionResult
+from service.reporting.summary import AssertionResult, read_samples
 from tests.reporting.report_sets import report_of, reports_of, table, trials
 from tests.reporting.test_usage import PLAIN, pay
 from tests.reporting.test_usage import REPORTS as USAGE_REPORTS

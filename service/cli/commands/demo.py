@@ -14,7 +14,6 @@ from pydantic import JsonValue
 from rich.text import Text
 from typer import Option
 
-from service.cli.exits import ExitCode
 from service.cli.options import read_settings, writing
 from service.cli.screen import build_console, build_grid, pluralize, say
 from service.cli.views import cut, render_call, render_content, show_steps
@@ -37,10 +36,7 @@ VERDICT_RULE = (
 )
 NEXT = (
     ("callgrade demo --save cases.jsonl", "save these cases to a file, to look at and to change"),
-    (
-        "callgrade score cases.jsonl",
-        "score a file: these cases, or your own traces, as in OpenAI's or Anthropic's format",
-    ),
+    ("callgrade score cases.jsonl", "score a file: these cases, or your traces, as in OpenAI's or Anthropic's format"),
     ("callgrade plan cases.jsonl", "show what a judge would be asked"),
     ("callgrade demo --judge", "run this demo with a judge, or with a stand-in if none is configured"),
     ("callgrade serve", "score over HTTP: POST /v1/score"),
@@ -63,7 +59,7 @@ def list_demo_cases() -> list[DemoCase]:
 def main(
     save: Annotated[Path | None, Option("--save", metavar="FILE", help="Write the cases as JSON Lines.")] = None,
     judge: Annotated[bool, Option("--judge", help="Ask the configured judge, or else a stand-in.")] = False,
-) -> int:
+) -> None:
     """Score the bundled cases and show, stage by stage, what failed. Needs no key and no network.
 
     The exit code is 0 even though cases fail, because they are meant to.
@@ -73,7 +69,7 @@ def main(
         with writing(save, "--save"), save.open("x", encoding="utf-8") as file:
             file.writelines(json.dumps(case.request, ensure_ascii=False) + "\n" for case in cases)
         say(f"{pluralize(len(cases), 'request')} written; next: callgrade score {save}")
-        return ExitCode.PASSED
+        return
     engine = build_engine(read_settings())
     engine = Engine(engine.registry, judging=(engine.judging or build_demo_judging()) if judge else None)
     console = build_console(reading=True)
@@ -102,7 +98,6 @@ def main(
     console.print(Text(f"{pluralize(len(reports), 'case')}: {counts}. Failed at: {stages}."))
     console.print(Text("\nNext", style="bold"))
     console.print(build_grid([(f"  {name}", Text(text, "dim")) for name, text in NEXT]))
-    return ExitCode.PASSED
 
 
 def _list_turns(plan: Plan) -> Iterator[tuple[str, str]]:

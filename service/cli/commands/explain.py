@@ -10,13 +10,14 @@ from typing import Annotated, NamedTuple
 import typer
 from typer import Argument
 
-from service.cli.exits import ExitCode
 from service.cli.screen import print_table, show
 from service.core.judging.judges import JudgeCheck
 from service.problem_types import TYPES
 from service.reading.packaged_files import read_explanations
 from service.registry import Registry
 from service.reporting.document import Section
+
+KINDS = {"words": "word of a report", "findings": "finding", "causes": "cause", "exit_codes": "exit code"}
 
 
 class Explanation(NamedTuple):
@@ -33,7 +34,7 @@ def main(
         str | None,
         Argument(metavar="NAME", help="A finding's code, a cause, a criterion, an exit code or a problem's title."),
     ] = None,
-) -> int:
+) -> None:
     """Explain a code, a cause, a criterion, an exit code or a problem of the HTTP API. Needs no network.
 
     Without a name, list what can be explained.
@@ -43,7 +44,7 @@ def main(
         kinds = dict.fromkeys(one.kind for one in known)
         rows = [(kind, ", ".join(one.name for one in known if one.kind == kind)) for kind in kinds]
         print_table(("kind", "names"), rows, title="What can be explained")
-        return ExitCode.PASSED
+        return
     wanted = _fold(name)
 
     def fits(other: str) -> bool:
@@ -59,7 +60,6 @@ def main(
         Section(f"{name} ({one.kind})", text=(one.meaning, *([f"What to do: {one.fix}"] if one.fix else [])))
         for one in found
     )
-    return ExitCode.PASSED
 
 
 def _fold(name: str) -> str:
@@ -69,13 +69,11 @@ def _fold(name: str) -> str:
 
 def list_explanations() -> Iterator[Explanation]:
     """Yield everything that can be explained, by kind."""
-    for kind, entries in (("word of a report", "words"), ("finding", "findings"), ("cause", "causes")):
+    for entries, kind in KINDS.items():
         yield from [Explanation(name, kind, *texts) for name, texts in read_explanations()[entries].items()]
     for one in (registry := Registry()).find("four_step").criteria:
         judge = registry.judges.get(one.check.judge) if isinstance(one.check, JudgeCheck) else None
         text = judge.question.strip() if judge else re.split(r"\n\s*\n", type(one.check).__doc__ or "")[0]
         yield Explanation(one.id, f"criterion, stage {one.stage}", " ".join(text.split()))
-    for code in ExitCode:
-        yield Explanation(str(code.value), "exit code", code.meaning)
     for problem in TYPES:
         yield Explanation(problem.title, "problem of the HTTP API", problem.cause, problem.fix)

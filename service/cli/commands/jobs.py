@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from pydantic import JsonValue, ValidationError
 from typer import Argument, Option
 
 from service.cli import options
+from service.cli.app import build_command_group
 from service.cli.exits import ExitCode
 from service.cli.following import fetch, fetch_calibration, render_quote, show_job, show_jobs, watch_to_the_end
 from service.cli.inputs import (
@@ -26,15 +27,14 @@ from service.cli.inputs import (
     read_bodies,
     read_document,
 )
-from service.cli.options import build_command_group, read_settings
+from service.cli.options import read_settings
 from service.cli.screen import pluralize, print_line, say
-from service.client.client import BatchClient, CalibrationClient, Client, SubmittedJob, build_key, pack_lines
+from service.client.client import BatchClient, CalibrationClient, Client, build_key, pack_lines
 from service.client.connection import ForeignError, RefusedError, Retries, UnreachableError
 from service.errors import BusyError, CallgradeError, InputError, Problem, SettingsError
 from service.problems import ProblemDetails
 from service.reading.places import Layout, RecordPlace
 from service.store.jobs.job import ID_PREFIXES
-from service.store.jobs.jobs import Batch
 from service.wiring import build_limits
 
 LOCAL_URL = "http://127.0.0.1:8000"
@@ -51,23 +51,19 @@ commands = build_command_group("jobs", __doc__ or "")
 def submit_batch(
     file: Annotated[Path, Argument(metavar="FILE", help="JSON or JSON Lines, also gzipped; - is standard input.")],
     rubric: Annotated[
-        str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for records without one.")
+        str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric where a record has none.")
     ] = None,
     judges: Annotated[
         Literal["off", "cached", "live", "fresh"] | None, Option(help="How to ask judges, unless a record says.")
     ] = None,
     judging: Annotated[
-        Literal["live", "batch", "auto"] | None, Option(help="batch: at half the price, within a day.")
+        Literal["live", "batch", "auto"] | None, Option(help="batch: half the price, within a day.")
     ] = None,
     input_format: options.InputFormat = "auto",
     name: Annotated[str | None, Option(metavar="TEXT", help="A name to recognize it by.")] = None,
     tag: Annotated[list[str] | None, Option(metavar="K=V", help="A tag to attach; repeatable.")] = None,
-    budget_usd: Annotated[
-        float | None, Option(metavar="X", min=0, help="Pause when judges have cost this much.")
-    ] = None,
-    max_questions: Annotated[
-        int | None, Option(metavar="N", min=0, help="Pause after this many requests to judges.")
-    ] = None,
+    budget_usd: Annotated[float | None, Option(metavar="X", min=0, help="Pause when judges have cost so much.")] = None,
+    max_questions: Annotated[int | None, Option(metavar="N", min=0, help="Pause after so many questions.")] = None,
     skip_invalid: Annotated[bool, Option("--skip-invalid", help="Leave out records that cannot be scored.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Only print the number of questions and the price.")] = False,
     idempotency_key: Annotated[
@@ -98,7 +94,7 @@ def submit_batch(
         added["rubric"] = read_document(Path(rubric), "--rubric", lambda value: value)
         query["rubric"] = None
     chosen = {name: str(value) for name, value in query.items() if value is not None}
-    upload = _Upload(given_key=idempotency_key is not None)
+    upload = _Upload()
     with pack_lines(upload.iter_lines(file, Layout(input_format), added)) as lines:
         print_guesses(upload.guessed, upload.left_out)
         if upload.refused and not (skip_invalid and upload.places):
@@ -112,13 +108,26 @@ def submit_batch(
                     return ExitCode.PASSED
                 submitted = client.batches.submit(lines, chosen, idempotency_key)
             except RefusedError as error:
-                upload.refuse(error)
+                upload.refuse_lines(error)
                 return upload.give_up(error.problem.detail, skips=skip_invalid)
-            upload.print_submitted(submitted)
+            job = submitted.job
+            for one in job.rejected:
+                upload.refuse(one.line, [Problem(place.pointer, place.detail) for place in one.errors])
+            print_refusals(upload.refused, "left out")
+            if submitted.earlier:
+                earlier = f"this was already submitted at {job.created_at} (status: {job.status.replace('_', ' ')})"
+                say(f"{earlier}{ANOTHER_BATCH}")
+            else:
+                count = pluralize(job.request_counts.total, "item")
+                say(f"submitted {count}; the same command again returns this batch, not a second one")
+            print_line(job.id)
             if wait:
-                return watch_to_the_end(client.batches, submitted.job.id, quiet=quiet)
-    say(f"to follow it: callgrade jobs watch {submitted.job.id}")
+                return watch_to_the_end(client.batches, job.id, quiet=quiet)
+    say(f"to follow it: callgrade jobs watch {job.id}")
     return ExitCode.PASSED
+
+
+ANOTHER_BATCH = "; to run it as another batch, use another --idempotency-key"
 
 
 def _join_tags(tags: Sequence[str]) -> str | None:
@@ -133,8 +142,7 @@ def _join_tags(tags: Sequence[str]) -> str | None:
 class _Upload:
     """Where each line of a submission is from, and the records that are left out of it."""
 
-    def __init__(self, *, given_key: bool) -> None:
-        self._given_key = given_key
+    def __init__(self) -> None:
         self.places: list[tuple[RecordPlace, bool]] = []
         """Of each line; and whether it was a trace without a request around it."""
         self.refused: list[Refusal] = []
@@ -149,20 +157,21 @@ class _Upload:
                 self.refused.append(record)
             else:
                 self.places.append((record.place, record.bare))
-                yield {**added, **self._name_item(record.body)}
+                yield {**added, **self._name_item(record.body), **record.body}
 
-    def _name_item(self, body: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        """Name an item after its trace, unless it has a name, or another item has that one."""
+    def _name_item(self, body: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Name an item after its trace, unless another item has that name."""
         trace = body.get("trace")
-        name = trace.get("id") if isinstance(trace, dict) else None
-        if "custom_id" in body or not isinstance(name, str) or name in self._names:
-            return body
-        with suppress(ValidationError):
-            self._names.add(CUSTOM_ID.validate_python(name))
-            return {"custom_id": name, **body}
-        return body
+        try:
+            name = CUSTOM_ID.validate_python(trace.get("id") if isinstance(trace, dict) else None)
+        except ValidationError:
+            return {}
+        if "custom_id" in body or name in self._names:
+            return {}
+        self._names.add(name)
+        return {"custom_id": name}
 
-    def refuse(self, error: RefusedError) -> None:
+    def refuse_lines(self, error: RefusedError) -> None:
         """Note the records that the service refused. Raise the error if it is not about lines."""
         lines: dict[int, list[Problem]] = {}
         for place in error.problem.errors:
@@ -170,13 +179,12 @@ class _Upload:
             problem = Problem(f"/{rest}" if rest else "", place.detail)
             lines.setdefault(int(number) if number.isdigit() else 0, []).append(problem)
         if error.problem.status != 400 or not lines or 0 in lines:
-            used = error.problem.status == 410 and not self._given_key
-            hint = "; to run it as another batch, use --idempotency-key TEXT" if used else ""
-            raise build_error(error.problem, hint=hint)
+            raise build_error(error.problem, hint=ANOTHER_BATCH if error.problem.status == 410 else "")
         for number, found in sorted(lines.items()):
-            self._refuse_line(number, found)
+            self.refuse(number, found)
 
-    def _refuse_line(self, number: int, problems: Sequence[Problem]) -> None:
+    def refuse(self, number: int, problems: Sequence[Problem]) -> None:
+        """Note what is wrong with a line, counted from 1."""
         place, bare = self.places[number - 1]
         self.refused.append(Refusal(place, locate_error(InputError(problems), place, bare=bare)))
 
@@ -185,21 +193,6 @@ class _Upload:
         print_refusals(sorted(self.refused, key=lambda one: one.place.line or 0))
         say(f"nothing was submitted: {reason}" + ("" if skips else "; --skip-invalid leaves them out"))
         return ExitCode.DATA
-
-    def print_submitted(self, submitted: SubmittedJob[Batch]) -> None:
-        """Print what was left out, that it was accepted, now or earlier, and its id on standard output."""
-        job = submitted.job
-        for one in job.rejected:
-            self._refuse_line(one.line, [Problem(place.pointer, place.detail) for place in one.errors])
-        print_refusals(self.refused, "left out")
-        if submitted.earlier:
-            option = "another --idempotency-key" if self._given_key else "--idempotency-key TEXT"
-            earlier = f"this was already submitted at {job.created_at} (status: {job.status.replace('_', ' ')})"
-            say(f"{earlier}; to run it again as another batch, use {option}")
-        else:
-            repeated = "" if self._given_key else "; the same command again returns this batch, not a second one"
-            say(f"submitted {pluralize(job.request_counts.total, 'item')}{repeated}")
-        print_line(job.id)
 
 
 @commands.command("list")
@@ -211,7 +204,7 @@ def list_jobs(
     output_format: options.TableOrJson = "table",
     server: Server = LOCAL_URL,
     key: Key = None,
-) -> int:
+) -> None:
     """List batches or calibrations, newest first."""
     query = {"limit": str(limit)} | ({"after": after} if after else {}) | ({"status": status} if status else {})
     with connect(server, key) as client:
@@ -219,17 +212,15 @@ def list_jobs(
     show_jobs(page, output_format)
     if page.has_more and output_format == "table":
         say(f"there are more; --after {page.next} shows them")
-    return ExitCode.PASSED
 
 
 @commands.command("show")
 def show_one_job(
     job_id: Job, output_format: options.TableOrJson = "table", server: Server = LOCAL_URL, key: Key = None
-) -> int:
+) -> None:
     """Show the state of a job."""
     with connect_for(job_id, server, key) as jobs:
         show_job(jobs.find(job_id), output_format)
-    return ExitCode.PASSED
 
 
 @commands.command("watch")
@@ -277,7 +268,7 @@ def fetch_results(
 
 def _add_verb(verb: Literal["cancel", "pause", "retry", "delete"], text: str) -> None:
     @commands.command(verb, help=text)
-    def change_job(job_id: Job, server: Server = LOCAL_URL, key: Key = None) -> int:
+    def change_job(job_id: Job, server: Server = LOCAL_URL, key: Key = None) -> None:
         with connect_for(job_id, server, key) as jobs:
             change = {"cancel": jobs.cancel, "pause": jobs.pause, "retry": jobs.retry, "delete": jobs.delete}[verb]
             job = change(job_id)
@@ -285,7 +276,6 @@ def _add_verb(verb: Literal["cancel", "pause", "retry", "delete"], text: str) ->
             say(f"{job_id} is deleted, with its items and results")
         else:
             show_job(job)
-        return ExitCode.PASSED
 
 
 _add_verb("cancel", "Cancel a job. Items under way finish, the others never run; nothing is fitted.")
@@ -301,11 +291,10 @@ def resume_job(
     max_questions: Annotated[int | None, Option(metavar="N", min=0, help="New limit on requests to judges.")] = None,
     server: Server = LOCAL_URL,
     key: Key = None,
-) -> int:
+) -> None:
     """Resume a paused job, with other limits if given."""
     with connect_for(job_id, server, key) as jobs:
         show_job(jobs.resume(job_id, budget_usd=budget_usd, max_questions=max_questions))
-    return ExitCode.PASSED
 
 
 RETRIES = Retries(attempts=3, first_wait_s=0.2, longest_wait_s=5.0)

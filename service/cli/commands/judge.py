@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from textwrap import wrap
-from typing import Any
+from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from pydantic import JsonValue
 
 from service.asking.budget.reservations import Spending
 from service.asking.cache.guard import Cache
@@ -16,8 +20,9 @@ from service.asking.judging import Judging
 from service.asking.local_servers import is_local
 from service.asking.own_judges import find_own_judges
 from service.cli import options
+from service.cli.app import build_command_group
 from service.cli.exits import ExitCode
-from service.cli.options import build_command_group, read_settings
+from service.cli.options import read_settings
 from service.cli.progress import ProgressLine
 from service.cli.screen import build_console, print_line, print_table
 from service.core.judging.notes import JudgeReply, Vote
@@ -27,6 +32,7 @@ from service.core.money import NOTHING, Cost
 from service.engine import plan
 from service.errors import NO_JUDGE_MODEL, SETUP_CAUSES, SettingsError
 from service.own_checks import load_plugin
+from service.reading.packaged_files import read_explanations
 from service.wiring import build_judging, load_judges
 
 REACHABLE_S = 2.0
@@ -44,38 +50,13 @@ CUT_SHARE = 0.5
 UNASKED = SETUP_CAUSES | {"provider_error", "timeout", "quota_exhausted"}
 """Causes that say nothing about the replies of a model: it gave none."""
 
-TOOLS = [
-    {"name": "get_order", "description": "Look an order up by its number."},
-    {"name": "refund_order", "description": "Give the money for an order back."},
-]
-QUESTIONS: tuple[tuple[str, bool, list[Any]], ...] = (
-    (
-        "tool_selection",
-        False,
-        [
-            {"user": "Please look up order 4417 for me. Change nothing."},
-            {"call": {"name": "refund_order", "arguments": {"order": 4417}}, "result": {"status": "refunded"}},
-        ],
-    ),
-    (
-        "argument_plausibility",
-        True,
-        [
-            {"user": "What is the state of order 4417?"},
-            {"call": {"name": "get_order", "arguments": {"order": 4417}}, "result": {"state": "shipped"}},
-        ],
-    ),
-    (
-        "result_groundedness",
-        False,
-        [
-            {"user": "When was order 4417 shipped?"},
-            {"call": {"name": "get_order", "arguments": {"order": 4417}}, "result": {"shipped_on": "2026-03-02"}},
-            {"assistant": "Order 4417 was shipped on 9 May 2026."},
-        ],
-    ),
-)
-"""The judges that are asked, whether the right answer passes, and the traces."""
+
+class CheckQuestion(NamedTuple):
+    """A question with a known answer: which judge is asked about which trace, and whether it passes."""
+
+    judge: str
+    passes: bool
+    trace: dict[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +95,11 @@ def check(plugin: options.Plugin = None, quiet: options.Quiet = False) -> int:
         load_plugin(file)
     settings = read_settings()
     judging, model, where = build_judging(settings, cache=Cache()), settings.judge_model, settings.judge_api_base
-    own = dict.fromkeys(name for judge, _, _ in QUESTIONS for name in find_own_judges(judge, judge))
-    questions = [one for one in QUESTIONS if model or find_own_judges(one[0], one[0])]
+    known = [
+        CheckQuestion(**one) for one in json.loads((files("service") / "demo" / "judge_check.json").read_text("utf-8"))
+    ]
+    own = dict.fromkeys(name for one in known for name in find_own_judges(one.judge, one.judge))
+    questions = [one for one in known if model or find_own_judges(one.judge, one.judge)]
     if judging is None or not questions:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     with asyncio.Runner() as loop:
@@ -127,8 +111,8 @@ def check(plugin: options.Plugin = None, quiet: options.Quiet = False) -> int:
         answers: list[CheckAnswer] = []
         print_line(f"   {'criterion':<22} {'answer':<8} {'label given':<20} {'time':>8}")
         with ProgressLine("question", len(questions), quiet=quiet) as line:
-            for number, (judge, passes, events) in enumerate(questions, start=1):
-                answers.append(loop.run(_ask(judging, judge, events, passes=passes)))
+            for number, question in enumerate(questions, start=1):
+                answers.append(loop.run(_ask(judging, question)))
                 line.update(number)
                 with line.hide():
                     print_line(f"{number}. {answers[-1].describe()}")
@@ -163,10 +147,11 @@ async def _connect(address: str) -> float:
     return time.monotonic() - start
 
 
-async def _ask(judging: Judging, judge: str, events: list[Any], *, passes: bool) -> CheckAnswer:
+async def _ask(judging: Judging, question: CheckQuestion) -> CheckAnswer:
+    judge = question.judge
     criterion = {"id": judge, "stage": "integrate", "check": {"kind": "judge", "judge": judge}}
-    trace = {"format": "callgrade", "tools": TOOLS, "events": events}
-    made = plan({"rubric": {"id": "check", "criteria": [criterion]}, "trace": trace})
+    made = plan({"rubric": {"id": "check", "criteria": [criterion]}, "trace": question.trace})
+    [ask] = made.asks[-1:]
     requests: list[Usage | None] = []
 
     def note(model: str, seconds: float, usage: Usage | None) -> None:  # noqa: ARG001
@@ -174,15 +159,14 @@ async def _ask(judging: Judging, judge: str, events: list[Any], *, passes: bool)
 
     judging.observers.append(note)
     start = time.monotonic()
-    votes = await judging.answer(made.asks[-1:], made.trace, mode="fresh", spending=Spending())
+    votes = await judging.answer([ask], made.trace, mode="fresh", spending=Spending())
     seconds = time.monotonic() - start
     judging.observers.remove(note)
     [vote] = next(iter(votes.values()))
     usages = [one or Usage() for one in requests]
     usage = vote.usage if isinstance(vote, JudgeReply) else (usages or [Usage()])[-1]
-    [ask] = made.asks[-1:]
     said = [vote.judgement.low, vote.judgement.high] if isinstance(vote, JudgeReply) else []
-    right = {end.value >= ask.judge.threshold for end in said} == {passes}
+    right = {end.value >= ask.judge.threshold for end in said} == {question.passes}
     return CheckAnswer(judge, vote, right, len(requests), usage, seconds, build_question(ask, made.trace).size)
 
 
@@ -205,15 +189,6 @@ def _sum_up(answers: Sequence[CheckAnswer]) -> Iterator[tuple[str, str]]:
     yield "", f"{share * counts[0] / 1e6:.1f} M tokens in, {share * counts[1] / 1e6:.1f} M out"
 
 
-_SETUP_ADVICE = {
-    "unauthorized": "Set CALLGRADE_JUDGE_API_KEY, or the provider's own variable.",
-    "unknown_model": "Set CALLGRADE_JUDGE_MODEL to openai/ and a name that the server lists (ollama list, or GET /v1/models). "
-    "Its address usually ends in /v1.",
-    "timeout": "Set CALLGRADE_JUDGE_DEADLINE to more seconds, or use a smaller model.",
-    "": "See the log of the server. The address usually ends in /v1.",
-}
-
-
 def _iter_advice(answers: Sequence[CheckAnswer], causes: Sequence[str], *, own: bool) -> Iterator[str]:
     """Say what to change. `causes`: why questions got no reply that can be used; `own`: only judges in Python were asked."""
     if causes:
@@ -223,7 +198,7 @@ def _iter_advice(answers: Sequence[CheckAnswer], causes: Sequence[str], *, own: 
             yield f"{share} answers cannot be used: {why}."
             return
         if set(causes) <= UNASKED:
-            yield from (f"Not asked: {why}.", _SETUP_ADVICE.get(causes[0], _SETUP_ADVICE[""]))
+            yield from (f"Not asked: {why}.", read_explanations()["causes"][causes[0]][1].replace("`", ""))
             return
         yield f"{share} replies cannot be used: {why}."
         yield "Use a larger model, or try CALLGRADE_JUDGE_REPLY=schema, tool or text. What is not answered stays undecided."

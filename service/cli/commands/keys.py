@@ -12,8 +12,8 @@ import typer
 from typer import Argument, Option
 
 from service.cli import options
-from service.cli.exits import ExitCode
-from service.cli.options import build_command_group, read_settings
+from service.cli.app import build_command_group
+from service.cli.options import read_settings
 from service.cli.screen import print_line, print_table, say
 from service.reporting.escaping import escape_unprintable
 from service.store.access.audit import Actor
@@ -74,10 +74,10 @@ def create_key(
         ),
     ] = None,
     expires: Expires = None,
-) -> int:
+) -> None:
     """Create a key, and print it on standard output. Only a digest is stored, so the key cannot be shown again."""
     scopes = scope or ("score", "batch")
-    return _print_secret(_open_keys().create(name=name, tenant=tenant, scopes=scopes, lasts_s=expires, by=find_user()))
+    _print_secret(_open_keys().create(name=name, tenant=tenant, scopes=scopes, lasts_s=expires, by=find_user()))
 
 
 @commands.command("rotate")
@@ -87,18 +87,17 @@ def rotate_key(
         float, Option(metavar="TIME", parser=read_duration, help="How long the old key lasts too.")
     ] = "1d",  # pyright: ignore[reportArgumentType] (its parser reads it)
     expires: Expires = None,
-) -> int:
+) -> None:
     """Replace a key with a new one of the same name, tenant and scopes, and print it. The old key ends after the overlap."""
     made = _open_keys().rotate(key, overlap_s=overlap, lasts_s=expires, by=find_user())
     if made is None:
         raise _build_unknown_key(key)
     _print_secret(made)
     say(f"key {key} stays valid for at most {overlap / UNITS_S['h']:g} hours")
-    return ExitCode.PASSED
 
 
 @commands.command("list")
-def list_keys(output_format: options.TableOrJson = "table") -> int:
+def list_keys(output_format: options.TableOrJson = "table") -> None:
     """List all keys, including expired and revoked ones. Secrets are not stored, so they are not shown."""
     objects = [
         {
@@ -126,29 +125,26 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
     print_table(("id", "tenant", "name", "scopes", *days), rows, form=output_format, value=objects)
     if not rows:
         say("no key yet; to make one: callgrade keys create")
-    return ExitCode.PASSED
 
 
 @commands.command("revoke")
-def revoke_key(key: KeyArgument) -> int:
+def revoke_key(key: KeyArgument) -> None:
     """Revoke a key. A running service may still accept it for five seconds. Revoking it again changes nothing."""
     if not _open_keys().revoke(key, by=find_user()):
         raise _build_unknown_key(key)
     say(f"key {key} is revoked")
-    return ExitCode.PASSED
 
 
 def _open_keys() -> Keys:
     return Keys(prepare_database(read_settings()))
 
 
-def _print_secret(made: tuple[Key, str]) -> ExitCode:
+def _print_secret(made: tuple[Key, str]) -> None:
     """Print a new key: only its secret goes to standard output, the rest to standard error."""
     key, text = made
     print_line(text)
     until = f"until {format_rfc3339(key.expires_at)}" if key.expires_at else "until it is revoked"
     say(f"key {key.id} of tenant {key.tenant} for {', '.join(key.scopes)}, {until}; it is not shown again")
-    return ExitCode.PASSED
 
 
 def _build_unknown_key(key_id: str) -> typer.BadParameter:

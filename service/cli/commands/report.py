@@ -29,7 +29,7 @@ def main(
     files: options.Reports,
     html: Annotated[Path, Option("--html", metavar="FILE", help="File to write the page to.")],
     traces: Annotated[
-        list[Path] | None, Option("--traces", metavar="FILE", help="File with the scored traces; repeatable.")
+        list[Path] | None, Option("--traces", metavar="FILE", help="The scored traces; repeatable.")
     ] = None,
     input_format: options.InputFormat = "auto",
     most: Annotated[int, Option(metavar="N", min=0, max=10_000, help="How many traces to show in full.")] = 200,

@@ -12,9 +12,10 @@ import yaml
 from typer import Argument
 
 from service.cli import options
+from service.cli.app import build_command_group
 from service.cli.exits import ExitCode
 from service.cli.inputs import find_rubric
-from service.cli.options import build_command_group, read_settings
+from service.cli.options import read_settings
 from service.cli.screen import print_line, print_table, say
 from service.core.judging.judges import JudgeCheck
 from service.core.rubric import Rubric
@@ -27,7 +28,7 @@ commands = build_command_group("rubrics", __doc__ or "")
 
 
 @commands.command("list")
-def list_rubrics() -> int:
+def list_rubrics() -> None:
     """List the available rubrics, bundled ones and your own.
 
     The column `asks` is the number of questions that judges are asked at most: per call / per turn / per trace.
@@ -38,25 +39,22 @@ def list_rubrics() -> int:
         asks = "/".join(map(str, counts)) if any(counts) else "-"
         rows.append((f"{rubric.id}@{rubric.version}", str(len(rubric.criteria)), asks, rubric.title))
     print_table(("rubric", "criteria", "asks", "title"), rows)
-    return ExitCode.PASSED
 
 
 @commands.command("show")
 def show_rubric(
     rubric: Annotated[str, Argument(metavar="ID", help="The rubric's id, id@version or file.")],
     output_format: Annotated[Literal["yaml", "json"], options.FORMAT] = "yaml",
-) -> int:
+) -> None:
     """Print a complete rubric as it scores, including defaults and judges."""
     found = find_rubric(_load_registry(), rubric)
     sys.stdout.write(f"{found.model_dump_json()}\n" if output_format == "json" else _render_yaml(found))
-    return ExitCode.PASSED
 
 
 @commands.command("schema")
-def print_schema() -> int:
+def print_schema() -> None:
     """Print the JSON Schema of a rubric file, for editors."""
     sys.stdout.write(json.dumps(build_rubric_schema(), indent=2, sort_keys=True) + "\n")
-    return ExitCode.PASSED
 
 
 @commands.command("check")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
 
@@ -15,7 +14,7 @@ from typer import Option
 from service.cli import options
 from service.cli.ci import GitHub, JUnit
 from service.cli.exits import ExitCode, describe_absence
-from service.cli.inputs import MAX_LISTED_REFUSALS, Inputs, Refusal, print_guesses, print_refusals, read_inputs
+from service.cli.inputs import Inputs, Refusal, print_guesses, print_refusals, read_inputs
 from service.cli.options import writing
 from service.cli.progress import ProgressLine, describe_judging
 from service.cli.scoring import Result, score_records
@@ -87,31 +86,30 @@ def main(
         if file is not None and any(one.exists() and file.exists() and one.samefile(file) for one in files):
             raise typer.BadParameter(f"{file} is also an input", param_hint=option)
     _check_ray(on, output, output_format, idle=budget_usd, unknown=rejected or plugin or verbose or failed)
-    tally, refusals, interrupted = Tally(), list[Refusal](), False
+    tally, interrupted = Tally(guessed=inputs.guessed, left_out=inputs.left_out), False
     try:
         if on is None:
-            with _open_output(output) as stream:
-                fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
-                at_once = fills_terminal and inputs.asks_judges
+            fills_terminal = output is None and output_format != "junit" and sys.stdout.isatty()
+            at_once = fills_terminal and inputs.asks_judges
+            line = ProgressLine("trace", quiet=quiet or (fills_terminal and not at_once))
+            with _open_file(output, "--output") if output else nullcontext(sys.stdout.buffer) as stream:
                 if output_format == "github":
                     sink = GitHub(None if output is None else stream, tally, allow_undecided=allow_undecided)
                 else:
                     sink = _build_sink(output_format, stream, tally, verbose=verbose, at_once=at_once)
-                line = ProgressLine("trace", quiet=quiet or (fills_terminal and not at_once))
-                _score_here(inputs, tally, refusals, sink, rejected, line, failed=failed, at_once=at_once)
+                _score_here(inputs, tally, sink, rejected, line, failed=failed, at_once=at_once)
         else:
-            from service.cli.on_ray import Counts, score_on_ray
+            from service.cli.on_ray import score_on_ray
 
-            counts = Counts(tally, refusals, inputs.guessed, inputs.left_out, [])
             form = "parquet" if output_format == "parquet" else "jsonl"
-            score_on_ray(inputs, counts, output or Path(), form, budget_usd=budget_usd)
+            score_on_ray(inputs, tally, output or Path(), form, budget_usd=budget_usd)
     except KeyboardInterrupt:
         interrupted = True
         say(f"ended by Ctrl-C; {pluralize(tally.verdicts.total(), 'trace')} had been scored")
-    print_guesses(inputs.guessed, inputs.left_out)
+    print_guesses(tally.guessed, tally.left_out)
     if output_format != "table" or output is not None:
         say("; ".join(tally.list_lines()))
-    print_refusals(refusals, total=tally.refused)
+    print_refusals(tally.refusals, total=tally.refused)
     for reason in _list_reasons(tally, inputs.settings.judge_model, fail_under, require_certified=require_certified):
         say(reason)
     if interrupted:
@@ -141,18 +139,10 @@ def _check_ray(on: str | None, output: Path | None, output_format: str, *, idle:
         raise typer.BadParameter(message, param_hint="--output, --format")
 
 
-@contextmanager
-def _open_output(output: Path | None) -> Generator[BinaryIO]:
-    """Open the file, or standard output. A usage error if it cannot be written, before anything is scored."""
-    if output is None:
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    with writing(output, "--output"):
-        stream = output.open("wb")
-    with stream:
-        yield stream
+def _open_file(file: Path, option: str) -> BinaryIO:
+    """Open a file for writing. A usage error if it cannot be written, before anything is scored."""
+    with writing(file, option):
+        return file.open("wb")
 
 
 Sink = GitHub | JUnit | JsonReports | ResultTable
@@ -165,15 +155,7 @@ def _build_sink(form: str, stream: BinaryIO, tally: Tally, *, verbose: bool, at_
 
 
 def _score_here(
-    inputs: Inputs,
-    tally: Tally,
-    refusals: list[Refusal],
-    sink: Sink,
-    rejected: Path | None,
-    line: ProgressLine,
-    *,
-    failed: bool,
-    at_once: bool,
+    inputs: Inputs, tally: Tally, sink: Sink, rejected: Path | None, line: ProgressLine, *, failed: bool, at_once: bool
 ) -> None:
     """Score in this process. After Ctrl-C, what was scored is written before it goes on."""
     if at_once:
@@ -184,14 +166,10 @@ def _score_here(
                 line.update(0, total=inputs.count())
             for done, result in enumerate(_keep_refused(score_records(inputs), rejected), start=1):
                 tally.add(result)
-                refused = isinstance(result, Refusal)
-                if refused and len(refusals) < MAX_LISTED_REFUSALS:
-                    refusals.append(result)
-                if not failed or refused or result.report.verdict in ("fail", "undecided"):
+                if not failed or isinstance(result, Refusal) or result.report.verdict in ("fail", "undecided"):
                     with line.hide() if at_once else nullcontext():
                         sink.add(result)
-                judging = describe_judging(tally.verdicts["undecided"], tally.cost, asked=tally.replies > 0)
-                line.update(done, *judging)
+                line.update(done, *describe_judging(tally.verdicts["undecided"], tally.cost, asked=tally.replies > 0))
     except KeyboardInterrupt:
         sink.close()
         raise
@@ -199,22 +177,16 @@ def _score_here(
 
 
 def _keep_refused(results: Iterable[Result], rejected: Path | None) -> Iterator[Result]:
-    """Yield the results, and write each refused record to a file, as it came. A usage error if that cannot be written."""
-    with ExitStack() as stack:
-        with writing(rejected, "--rejected"):
-            stream = stack.enter_context(Path(rejected or os.devnull).open("wb"))
+    """Yield the results, and write each refused record to a file, as it came."""
+    with _open_file(rejected, "--rejected") if rejected else nullcontext() as stream:
         for result in results:
-            if isinstance(result, Refusal):
+            if stream and isinstance(result, Refusal):
                 stream.write(result.raw.rstrip(b"\n") + b"\n")
             yield result
 
 
 def choose_code(
-    tally: Tally,
-    fail_under: float | None = None,
-    *,
-    allow_undecided: bool = False,
-    require_certified: bool = False,
+    tally: Tally, fail_under: float | None = None, *, allow_undecided: bool = False, require_certified: bool = False
 ) -> ExitCode:
     """Choose the exit code. An absent judge and unreadable data come before verdicts, some of which they prevent.
 

@@ -65,11 +65,11 @@ CLOSING_S = 3.0
 def main(
     host: Annotated[str | None, Option(metavar="ADDRESS", help="Address. [default: CALLGRADE_HOST]")] = None,
     port: Annotated[
-        int | None, Option(metavar="N", min=0, max=65_535, help="0 picks a free one. [default: CALLGRADE_PORT]")
+        int | None, Option(metavar="N", min=0, max=65_535, help="0: a free one. [default: CALLGRADE_PORT]")
     ] = None,
     workers: Annotated[int, Option(metavar="N", min=1, max=256, help="Number of server processes.")] = 1,
     browser: Annotated[bool, Option("--open", help="Open the pages in a browser.")] = False,
-) -> int:
+) -> None:
     """Serve the HTTP API and the pages. Settings come from CALLGRADE_* variables; logs are JSON lines on standard error."""
     read = read_settings()
     settings = replace(read, host=host or read.host)
@@ -93,7 +93,6 @@ def main(
                 serve_on(app, settings, listener, workers=workers, token=token)
         except KeyboardInterrupt:
             LOG.info("stopped")
-    return ExitCode.PASSED
 
 
 def _force_exit_after(stopping: threading.Event, *, grace: float, last: Callable[[], None] = lambda: None) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import TypeAdapter
 from typer import Option
 
 from service.calibration.labels import LabelledItem
@@ -58,12 +58,11 @@ def main(
         return ExitCode.DATA
     if summary.gate is not None and not summary.gate.passed:
         return ExitCode.UNDECIDED if summary.gate.undecided else ExitCode.FAILED
-    uncertified = Counter(
-        [name for one in found.reports for name in list_uncertified(one)] if require_certified else ()
-    )
-    if uncertified:
+    uncertified = Counter([name for one in found.reports for name in list_uncertified(one)])
+    if uncertified and require_certified:
         say(describe_uncertified(uncertified))
-    return ExitCode.UNDECIDED if uncertified else ExitCode.PASSED
+        return ExitCode.UNDECIDED
+    return ExitCode.PASSED
 
 
 def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
@@ -81,11 +80,8 @@ def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
                 continue
             # An item of a labelled set: its trace has an id, or its own `id` is that of the trace.
             item = validate(TypeAdapter(LabelledItem), value)
-            names: dict[str, JsonValue] = {
-                "trace_id": (item.trace or {}).get("id") or item.id,
-                "criterion": item.criterion,
-            }
-            found += [read_label({**names, "label": one.label}) for one in item.labels]
+            name, criterion = (item.trace or {}).get("id") or item.id, item.criterion
+            found += [read_label({"trace_id": name, "criterion": criterion, "label": one.label}) for one in item.labels]
         except InputError as error:
             raise error.below(f"{record.place}{record.place.pointer}: ") from None
     return tuple(found)

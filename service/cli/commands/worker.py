@@ -10,8 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -49,6 +49,9 @@ LOG = logging.getLogger("callgrade.serve")
 DATABASE_TIMEOUT_S = 5.0
 """How long to wait for the database, in seconds."""
 
+LOOK_S = 0.2
+"""How often the process of a worker is looked at, in seconds."""
+
 MAX_RESTART_DELAY_S = 30.0
 """The longest delay between a worker's end and its next start, in seconds."""
 
@@ -62,7 +65,7 @@ NICE_INCREMENT = 5
 
 def main(
     workers: Annotated[
-        int | None, Option(metavar="N", min=1, max=256, help="Processes. [default: the number of cores]")
+        int | None, Option(metavar="N", min=1, max=256, help="Processes. [default: one per core]")
     ] = None,
     *,
     code: Annotated[bool, Option("--code", hidden=True, help="Take nothing that waits for judges.")] = False,
@@ -191,66 +194,44 @@ def _sweep(batches: Batches, settings: Settings) -> None:
     UsageStore(batches.database).forget_old(int(time.time() // DAY_S))
 
 
-class Supervisor:
-    """Keeps one worker running: restarts it with growing delays. `options`: further ones of `callgrade worker`."""
-
-    def __init__(self, *options: str, grace: float) -> None:
-        program = (sys.executable, "-P", "-m", "service.cli", "worker", "--beside")
-        self._command = [*program, *options]
-        self._grace = grace
-        self._stopping = threading.Event()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._thread = threading.Thread(target=self._keep_running, name="worker", daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        """Tell the worker to end, once: a second signal may find its loop half closed."""
-        if self._stopping.is_set():
-            return
-        self._stopping.set()
-        if self._process is not None:
-            self._process.terminate()
-
-    def stop(self) -> None:
-        """End the worker, which may finish what is under way within the grace period."""
-        self.end()
-        self._thread.join(self._grace + 5.0)
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-
-    def _keep_running(self) -> None:
-        wait = 1.0
-        while not self._stopping.is_set():
-            start = time.monotonic()
-            # The worker ends when its standard input ends, even if this process is killed and cannot tell it to.
-            with subprocess.Popen(self._command, stdin=subprocess.PIPE) as self._process:  # noqa: S603 (our own command)
-                if self._stopping.is_set():  # told to stop while starting
-                    self._process.terminate()
-                code = self._process.wait()
-            if self._stopping.is_set():
-                return
-            LOG.error("the worker has ended", extra={"fields": {"code": code, "batches": "wait for another one"}})
-            wait = 1.0 if time.monotonic() - start > MAX_RESTART_DELAY_S else wait
-            self._stopping.wait(wait)
-            wait = min(MAX_RESTART_DELAY_S, wait * 2)
-
-
 @contextmanager
 def supervised_workers(number: int, *options: str, grace: float, stopping: threading.Event) -> Generator[None]:
-    """Run so many workers during the block.
+    """Keep so many workers running during the block; `options`: further ones of `callgrade worker`.
 
-    They are told to end as soon as `stopping` is set, so that they have the same grace period as requests.
+    They are told to end as soon as `stopping` is set, also by the end of the block, and have the same grace period as requests.
     """
-    supervisors = [Supervisor(*options, grace=grace) for _ in range(number)]
-
-    def end_all() -> None:
-        stopping.wait()
-        for one in supervisors:
-            one.end()
-
-    threading.Thread(target=end_all, name="worker-end", daemon=True).start()
+    command = (sys.executable, "-P", "-m", "service.cli", "worker", "--beside", *options)
+    threads = [
+        threading.Thread(target=_keep_running, args=(command, grace, stopping), name="worker", daemon=True)
+        for _ in range(number)
+    ]
+    for one in threads:
+        one.start()
     try:
         yield
     finally:
-        for one in supervisors:
-            one.stop()
+        stopping.set()
+        for one in threads:
+            one.join(grace + 10.0)
+
+
+def _keep_running(command: Sequence[str], grace: float, stopping: threading.Event) -> None:
+    """Start a worker again with growing delays until `stopping` is set; then it may finish what is under way."""
+    wait = 1.0
+    while not stopping.is_set():
+        start = time.monotonic()
+        # The worker ends when its standard input ends, even if this process is killed and cannot tell it to.
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as process:  # noqa: S603 (our own command)
+            while process.poll() is None and not stopping.wait(LOOK_S):
+                pass
+            if stopping.is_set():
+                process.terminate()  # once: a second signal may find its loop half closed
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(grace + 5.0)
+                process.kill()
+                return
+        fields = {"code": process.returncode, "batches": "wait for another one"}
+        LOG.error("the worker has ended", extra={"fields": fields})
+        wait = 1.0 if time.monotonic() - start > MAX_RESTART_DELAY_S else wait
+        stopping.wait(wait)
+        wait = min(MAX_RESTART_DELAY_S, wait * 2)

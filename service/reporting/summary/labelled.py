@@ -106,7 +106,10 @@ def _correct(
     items = [item for at, sample in enumerate(samples) for item in iter_items(sample, criterion, at)]
     labelled = sorted([one for one in items if one.place in labels], key=lambda one: str(one.place))
     rest = sorted([one for one in items if one.place not in labels], key=lambda one: one.value)
-    said = [_decide_majority(labels[one.place]) for one in labelled]
+    given = [labels[one.place] for one in labelled]
+    said = [
+        one[0] if 2 * sum(one) == len(one) else 2 * sum(one) > len(one) for one in given
+    ]  # the majority, else the first
     groups, other_groups = [one.group for one in labelled], [one.group for one in rest]
     judged, unlabelled = [one.value for one in labelled], [one.value for one in rest]
     candidates = [ToLabel(one.place.trace_id, one.place.step) for one in rest if one.place.trace_id is not None]
@@ -142,8 +145,3 @@ def _iter_reports(sample: Sample, criterion: str, _: int) -> Iterator[_Item]:
     if scored and decided:
         value, passed = min(one.value for one in scored), all(one.passed for one in scored)
         yield _Item(LabelPlace(report.trace_id, None), value, passed, sample.group)
-
-
-def _decide_majority(labels: Sequence[bool]) -> bool:
-    passing = sum(labels)
-    return labels[0] if 2 * passing == len(labels) else 2 * passing > len(labels)

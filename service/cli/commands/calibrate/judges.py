@@ -1,23 +1,25 @@
-"""Judge held-out items again: did agreement fall?"""
+"""Judges compared: with how they answered when they were fitted, and with each other."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from typer import Option
+from typer import Argument, Option
 
+from service.calibration import comparison
 from service.calibration.drift import CHECK_VERSION, CheckReport, JudgeDrift, check_judge, draw_sample
-from service.calibration.figures import HeldOutItem
+from service.calibration.figures import HeldOutItem, Resampling
 from service.calibration.labels import LabelledItem, LabelledSet
-from service.calibration.report.wording import show_number
+from service.calibration.report.wording import FIGURE_NAMES, show_measure, show_number
 from service.calibration.report_predictions import UnansweredItem, find_check
 from service.calibration.results import CalibrationReport, JudgeReport
 from service.calibration.splits import SEED
 from service.cli import options
 from service.cli.calibrating import (
+    Draws,
     JudgedRubric,
     JudgeOfRun,
     Labels,
@@ -26,6 +28,7 @@ from service.cli.calibrating import (
     collect_answers,
     find_folder,
     read_labelled,
+    read_prediction_files,
     read_run,
 )
 from service.cli.exits import ExitCode
@@ -38,11 +41,10 @@ from service.errors import InputError
 from service.fits.files import get_today, read_fits
 from service.fits.manager import FitCheck, ItemizedCheck, append_checks, read_checks
 from service.labelling.predictions import AskSettings
-from service.own_checks import load_plugin
-from service.reporting.document import Section
+from service.reporting.document import Section, Table
 
 
-def main(
+def check_judges(
     run: Run,
     labels: Labels,
     rubric: JudgedRubric = "four_step",
@@ -52,15 +54,14 @@ def main(
     output_format: options.TableOrJson = "table",
     quiet: options.Quiet = False,
 ) -> int:
-    """Judge a pinned sample of held-out items again, and exit with 2 if agreement fell by more than 0.03 and chance.
+    """Judge held-out items again: did agreement fall?
 
-    Exits with 3 if another model answered than the one that was fitted. Compares the run with the latest five checks of it, which
-    its folder keeps in checks.jsonl: run it every night on one folder.
+    Judges a pinned sample, and exits with 2 if agreement fell by more than 0.03 and chance, with 3 if another model answered
+    than the one that was fitted. Compares the run with the latest five checks of it, which its folder keeps in checks.jsonl:
+    run it every night on one folder.
     """
-    for file in plugin or ():
-        load_plugin(file)
     report, known = read_run(run), read_labelled(labels).labels
-    engine, judged_by = build_judging_engine()
+    engine, judged_by = build_judging_engine(plugin)
     current_rubric = engine.registry.find(rubric)
     chosen = _choose_judges(report, current_rubric, judged_by.model, judge)
     asking = AskSettings(current_rubric, "fresh", only={one.fit.judge for one in chosen})
@@ -160,10 +161,9 @@ def _record(folder: Path, checks: Sequence[FitCheck]) -> None:
 
 
 def _build_check(one: JudgeDrift) -> FitCheck:
+    now, then = one.now["kappa"], one.then["kappa"]
     drifted = (_describe_fall(one),) if one.drifted else ()
-    return FitCheck(
-        fit=one.fit, day=get_today(), items=one.n, kappa=one.now["kappa"], then=one.then["kappa"], drifted=drifted
-    )
+    return FitCheck(fit=one.fit, day=get_today(), items=one.n, kappa=now, then=then, drifted=drifted)
 
 
 def _describe_fall(one: JudgeDrift) -> str:
@@ -171,3 +171,52 @@ def _describe_fall(one: JudgeDrift) -> str:
     side = "lower" if one.fall.value > 0 else "higher"
     change = f"{side} by {abs(one.fall.value):.3f} than then" if one.fall.value else "the same as then"
     return f"agreement {nights} is {change} (drift: lower by more than {one.fall.limit:.3f})"
+
+
+def compare_judges(
+    a: Annotated[Path, Argument(metavar="A", help="The report.json or folder of a run, or predictions.")],
+    b: Annotated[Path, Argument(metavar="B", help="The same of another judge, on the same items.")],
+    labels: Annotated[Path | None, Option(metavar="FILE", help="The labelled set; required for predictions.")] = None,
+    judge_a: Annotated[str | None, Option(metavar="NAME", help="Which judge of A, if it has several.")] = None,
+    judge_b: Annotated[str | None, Option(metavar="NAME", help="Which judge of B, if it has several.")] = None,
+    draws: Draws = 1_000,
+    output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table",
+) -> None:
+    """Compare two judges on the same items.
+
+    Agreement, kappa and Brier score, paired by item, and the items on which they differ.
+    """
+    compared = comparison.compare_sides(
+        _read_sides(a, labels), _read_sides(b, labels), (judge_a, judge_b), resampling=Resampling(draws)
+    )
+    sections = [section for one in compared for section in _build_comparison(one)]
+    print_document(sections, output_format, compared)
+
+
+def _read_sides(source: Path, labels: Path | None) -> tuple[comparison.JudgeSide, ...]:
+    if source.is_dir() or source.suffix == ".json":
+        return comparison.read_report_sides(read_run(source))
+    if labels is None:
+        raise InputError.at(str(source), "comparing predictions needs labels; name them with --labels")
+    return comparison.read_prediction_sides(read_labelled(labels).labels, read_prediction_files([source]))
+
+
+def _build_comparison(one: comparison.JudgeComparison) -> Iterator[Section]:
+    """Build a section of figures, and one for the items on which the two judges differ."""
+    rows = [(FIGURE_NAMES[row.name], *map(show_measure, (row.a, row.b, row.difference))) for row in one.figures]
+    independent = ", for items that were independent" if one.groups < one.items else ""
+    right = f"both right {one.both_right}, a alone {one.a_right}, b alone {one.b_right}, neither {one.neither_right}"
+    lines = [
+        f"{pluralize(one.items, 'item')} of {pluralize(one.groups, 'group')}; intervals at 95 % by groups, both sides together",
+        f"{right}; McNemar's exact test: p = {one.p_value:.3g}{independent}",
+    ]
+    for side, count in (("a", one.only_a), ("b", one.only_b)):
+        lines += [f"only in {side}, not counted: {pluralize(count, 'item')}"] if count else []
+    title = f"{one.b} against {one.a} on {one.criterion}"
+    yield Section(title, (Table(("", "a", "b", "b - a"), tuple(rows)),), tuple(lines))
+    differing = [
+        (x.id, "pass" if x.label else "fail", f"{x.a:.3f}", f"{x.b:.3f}", "b" if x.b_is_right else "a")
+        for x in one.differing
+    ]
+    differ = f"Where they differ: {pluralize(len(one.differing), 'item')}"
+    yield from build_section(differ, ("item", "label", "a", "b", "right"), differing)
