@@ -56,6 +56,7 @@ SELF_MADE = list_words("verbs", "self_made")
 _READING, _SAME_FORMS = list_words("verbs", "reading"), list_words("verbs", "same_forms")
 _NO_STATEMENT = {language: list_words("no_statement", language) for language in LANGUAGES}
 _NOTHING_DONE = list_words("verbs", "after")
+_DENIALS = list_words("denials")
 
 _SUBJECT = re.compile(r"\b(?:I|we)(?:['\u2019]ve|[ ]have)?[ ](?P<rest>[^.!?;\n]{1,200})")
 _PERFECT = re.compile(r"(?:has|have|['\u2019]s|wurden?|han?|ont|a)\b", re.IGNORECASE)
@@ -174,6 +175,12 @@ def _find_sentence(text: str, start: int, end: int) -> tuple[int, int]:
     first = max([match.end() for match in _SENTENCE_END.finditer(text, max(0, start - 400), start)], default=0)
     after = _SENTENCE_END.search(text, end)
     return first, after.end() if after else len(text)
+
+
+def is_denied(text: str, start: int) -> bool:
+    """Whether the clause denies what stands in it at character `start`."""
+    words = _WORD.findall(_CLAUSE.split(text[_find_sentence(text, start, start)[0] : start].lower())[-1])
+    return any(word in _DENIALS or word.endswith(("'t", "\u2019t")) for word in words)
 
 
 def _is_no_statement(text: str, first: int, start: int, end: int, last: int, language: str) -> bool:

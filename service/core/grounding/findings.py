@@ -16,6 +16,7 @@ from service.core.grounding.actions import (
     admits_failure,
     find_completion,
     has_changed_something,
+    is_denied,
     list_verb_forms,
 )
 from service.core.grounding.facts import Fact
@@ -33,6 +34,9 @@ MIN_CODE_CHARS = 5
 _TELLING = 4
 _YEARS = range(1900, 2101)
 _POWERS = (100.0, 0.01, 10.0, 0.1, 1_000.0, 0.001)
+_SCALES = (100.0, 0.01)
+"""What an amount in the smallest unit is off by if it is not converted, or converted twice."""
+_RATE = re.compile(rf"[ ]?(?:/|(?:{cast('str', DATA['rates']).replace(' ', '|')})\b)", re.IGNORECASE)
 _DIRECT = re.compile(rf"(?:[ ](?:{cast('str', DATA['direct']).replace(' ', '|')})){{0,4}}[ ]", re.IGNORECASE)
 
 
@@ -53,8 +57,9 @@ def find_other_values(
 ) -> Iterator[TextFinding]:
     """Yield a finding for each value in a statement of an own deed that its call did not have.
 
-    Proved: an amount of money right after the verb, in the first person, where one call did it, and neither its arguments nor its
-    result hold the amount, and no step of arithmetic leads to it. Suspected: a value in such a sentence that stands nowhere.
+    Proved: an amount of money right after the verb, in the first person, where one call did it, whose arguments and result hold
+    it with its decimal point elsewhere, and the sentence names neither the true one nor a factor. Suspected: any other amount
+    there to which no step of arithmetic leads, and a value in such a sentence that stands nowhere.
     """
     for action in actions:
         done = [step for step in action.steps if step.result is None or not step.result.is_error]
@@ -66,9 +71,13 @@ def find_other_values(
             direct = start > action.end and _DIRECT.fullmatch(text, action.end, start) and reading.dimension == "money"
             sole = action.own and len(done) == 1 and direct and grounded.origin != "derived"
             held = _list_amounts(done[0], known) if sole else []
-            if held and not any(_is_amount(one, fact) for one in mention.readings for fact in held):
-                note = f"the text says {mention.text}, and {held[0].name or done[0].call.name} was {held[0].text}"
-                yield TextFinding("other_value_than_done", note, start, end, proved=True, source=held[0].pointer)
+            told = [one for each in inside for one in each.mention.readings]
+            told += [reading._replace(value=reading.number * one.number) for one in told if one.kind == "number"]
+            if held and not any(_is_amount(one, fact) for one in told for fact in held):
+                moved = next((fact for fact in held if _is_moved(reading, fact)), None)
+                fact, code = moved or held[0], "other_value_than_done" if moved else "suspected_other_value"
+                note = f"the text says {mention.text}, and {fact.name or done[0].call.name} was {fact.text}"
+                yield TextFinding(code, note, start, end, proved=moved is not None, source=fact.pointer)
             elif grounded.origin == "nowhere" and (
                 reading.kind != "number" or reading.dimension or abs(reading.number) >= _TELLING
             ):
@@ -95,29 +104,41 @@ def _is_amount(reading: Reading, fact: Fact) -> bool:
     return same and may_be_same_currency(reading.currency, fact.reading.currency)
 
 
-def find_scale_slips(placed: Sequence[Placed], known: KnownFacts) -> Iterator[TextFinding]:
-    """Yield a proof for each amount that is a held one with its decimal point moved: `amount_cents: 540000` told as `$54.00`.
+def _is_moved(reading: Reading, fact: Fact) -> bool:
+    """Whether an amount has the digits of a field, and its decimal point elsewhere: by two places, or in three digits or more."""
+    said, held = (f"{abs(each.number):.2f}" for each in (reading, fact.reading))
+    digits, others = (each.replace(".", "").strip("0") for each in (said, held))
+    return digits == others and (len(digits) >= MIN_DIGITS or float(said) in (float(held) * one for one in _SCALES))
+
+
+def find_scale_slips(text: str, placed: Sequence[Placed], known: KnownFacts) -> Iterator[TextFinding]:
+    """Yield a finding for each amount that is a held one with its decimal point moved: `amount_cents: 540000` told as `$54.00`.
 
     Only where the field's own name, its neighbours or the tool say that it counts the smallest unit; where the amount stands
-    nowhere, is not derived and was not given; and where the text states the field's true amount nowhere.
+    nowhere, is not derived, was not given and is not denied; and where the text states the field's true amount nowhere. Proved if
+    it is a hundred times too large or small, and no rate (`$54.00 a year`); else suspected.
     """
     stated = {source for one in placed for source in one.grounded.sources}
     for mention, grounded, _ in placed:
         if grounded.origin == "nowhere" and mention.dimension == "money" and not mention.hedged:
-            fact = _find_moved(mention.readings[0], known)
-            if fact is not None and fact.pointer not in stated:
-                note = f"the text says {mention.text}, and {fact.name} is {fact.text} in the smallest unit"
-                yield TextFinding("scale_slip", note, mention.start, mention.end, proved=True, source=fact.pointer)
+            fact, power = _find_moved(mention.readings[0], known)
+            if fact is None or fact.pointer in stated or is_denied(text, mention.start):
+                continue
+            proved = power in _SCALES and not _RATE.match(text, mention.end)
+            note = f"the text says {mention.text}, and {fact.name} is {fact.text} in the smallest unit"
+            code = "scale_slip" if proved else "suspected_slip"
+            yield TextFinding(code, note, mention.start, mention.end, proved, source=fact.pointer)
 
 
-def _find_moved(reading: Reading, known: KnownFacts) -> Fact | None:
-    for size in [abs(reading.number) * power for power in _POWERS]:
+def _find_moved(reading: Reading, known: KnownFacts) -> tuple[Fact | None, float]:
+    for power in _POWERS:
+        size = abs(reading.number) * power
         for fact in known.list_around("money", size, 2):
             same = abs(abs(fact.reading.number) - size) <= 1e-9 * abs(fact.reading.number)
             alike = same and may_be_same_currency(reading.currency, fact.reading.currency)
             if alike and fact.minor and fact.source == "result":
-                return fact
-    return None
+                return fact, power
+    return None, 1.0
 
 
 def find_slips(placed: Sequence[Placed], known: KnownFacts) -> Iterator[TextFinding]:
@@ -183,9 +204,9 @@ def find_false_actions(
     """Yield a finding for each action that a text claims and no call before it took.
 
     Proved, in the first person alone: every call that would have done it failed, and the sentence names a value that one of them
-    passed; or verb and object name a tool on offer, the sentence names a value that stands in the trace, and no call has changed
-    anything. Suspected: any other statement of a thing done where no call of such a tool succeeded; where it does not say who did
-    it, only if no result tells of it either.
+    passed; or verb and object name a tool on offer, the sentence names a value that stands in the trace, no call has changed
+    anything, and nobody before used the word, as for a deed that is older than the trace. Suspected: any other statement of a
+    thing done where no call of such a tool succeeded; where it does not say who did it, only if no result tells of it either.
     """
     changed = has_changed_something(steps, tools)
     for action in actions:
@@ -195,7 +216,8 @@ def find_false_actions(
             continue
         verbs = [verb for one in action.actions for verb in list_verb_forms(one)]
         if action.own or failed or not any(known.has_word(verb, of_results=True) for verb in verbs):
-            proved = action.own and not changed and not action.actions & SELF_MADE and _binds_value(action, placed)
+            told = any(known.has_word(word) for word in action.text.lower().split() if word in verbs)
+            proved = action.own and not (changed or told or action.actions & SELF_MADE) and _binds_value(action, placed)
             missing = f"every call of {action.tools[0]} failed" if failed else "no call before it did that"
             code = "claimed_action_not_taken" if proved else "suspected_action_not_taken"
             yield TextFinding(code, f"the text says {action.text!r}, and {missing}", action.start, action.end, proved)

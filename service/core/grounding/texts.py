@@ -78,7 +78,7 @@ def ground_texts(history: History) -> list[GroundedText]:
             *find_completion_after_error(text, steps),
         ]
         if not unread and not missing:
-            findings += [*find_scale_slips(placed, known), *find_slips(placed, known)]
+            findings += [*find_scale_slips(text, placed, known), *find_slips(placed, known)]
         kept = _keep_first(findings)
         values = tuple([_mark(one, kept) for one in placed])
         empty = _find_empty(steps) if any(value.origin == "nowhere" for value in values) else ""
