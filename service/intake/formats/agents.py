@@ -77,7 +77,7 @@ def _read_invocation(turn: Cursor) -> None:
     for place, call in enumerate(data.items("toolUses", "tool_uses", of="a call")):
         turn.out.call(take_call(call), parallel=place > 0)
     for result in data.items("toolResponses", "tool_responses", of="a result"):
-        add_result(turn.out, result)
+        add_result(result)
     answer = turn.child("finalResponse", "final_response", of="a content")
     if answer:
         answer.take("role")
@@ -106,7 +106,7 @@ def atif(record: Cursor) -> Tools:
         if source == "agent":
             read_reply_message(step, "message")
             for result in step.child("observation").items("results", of="a result"):
-                add_result(record.out, result)
+                add_result(result)
         elif source in ("user", "system"):
             read_input(step, "user" if source == "user" else "system", "message")
         else:
@@ -135,7 +135,7 @@ def _read_task(task: Cursor) -> None:
     question = task.text("description")
     task.take_all("summary", "name", "expected_output", "pydantic", "json_dict")
     if task.peek("messages"):
-        read_messages(task.out, task.items("messages", of="a message"), error_prefix="Error executing tool")
+        read_messages(task.items("messages", of="a message"), error_prefix="Error executing tool")
         for failure in task.items("tool_failures", of="a failure"):
             failure.leave("a failure", by_id=False)
     else:

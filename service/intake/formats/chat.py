@@ -64,7 +64,7 @@ def read_said(record: Cursor, said: Mapping[str, Speaker], *, of: str = "a messa
         elif text := record.text(name):
             record.out.say("user" if speaker == "user" else "assistant", text)
         else:
-            read_messages(record.out, record.items(name, of=of), strict=strict)
+            read_messages(record.items(name, of=of), strict=strict)
 
 
 _ITEMS: Mapping[str, Speaker] = {"instructions": "system", "input": "user", "output": "assistant", "items": "assistant"}

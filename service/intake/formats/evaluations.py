@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject, find_object, find_text, list_elements, list_objects
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
-from service.intake.build import Speech, Transcript
+from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, split_list, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages, read_reply_message
@@ -58,7 +58,7 @@ def tau(record: Cursor) -> Tools:
         raise InputError.at("", "expected the conversation in messages or traj")
     if not isinstance(task, (int, str)):
         raise InputError.at("/task_id", "expected a task_id")
-    read_messages(record.out, record.items(chosen, of="a message"), error_prefix="Error", strict=True)
+    read_messages(record.items(chosen, of="a message"), error_prefix="Error", strict=True)
     record.out.id = f"task-{task}" + ("" if trial is None else f"-trial-{trial}")
     record.out.state = cast("JsonObject", record.raw)
     record.take_all("gold_actions", "outputs", "gold", "info", "initial", "final")
@@ -161,7 +161,7 @@ def bfcl(record: Cursor) -> Tools:
         record.out.say("user", question)
     asked = record.items("question", of="a message") if isinstance(record.peek("question"), list) else ()
     grouped = (one.items(of="a message") if isinstance(one.raw, list) else (one,) for one in asked)  # by turn
-    read_messages(record.out, chain.from_iterable(grouped), strict=True)
+    read_messages(chain.from_iterable(grouped), strict=True)
     decoded, calls, result = "calls" in record, record.take("calls"), record.take("result")
     for value, path in ((calls, "/calls"), (result if isinstance(result, list) else None, "/result")):
         if not isinstance(value, list) and value is not None:
@@ -242,7 +242,7 @@ def inspect_ai(record: Cursor) -> Tools:
     attached = find_object(record.members, "attachments")
     messages = record.take("messages")
     inner = Cursor({"messages": _attach(messages, attached) if attached else messages}, record.out)
-    read_messages(record.out, inner.items("messages", of="a message"))
+    read_messages(inner.items("messages", of="a message"))
     for event in record.items("events", of="an event"):
         event.take("call")  # with the provider, whose answer is the event's output
         for choice in event.child("output").items("choices"):
@@ -304,14 +304,14 @@ def deepeval(record: Cursor) -> Tools:
 
 
 def _read_called(holder: Cursor, *answer: str) -> None:
-    speech = Speech(holder.out)
-    for name in _CALLED:
-        for raw in holder.items(name, of="a call") if holder.peek(name) else ():
-            call = take_call(raw)
-            returned = next((key for key in ("output", "result") if raw.peek(key) is not None), "")
-            speech.call(call, ToolResult(read_result_content(raw.take(returned))) if returned else None)
-    speech.add_text(holder.text(*answer))
-    speech.end()
+    with holder.out.reply():
+        for name in _CALLED:
+            for raw in holder.items(name, of="a call") if holder.peek(name) else ():
+                call = take_call(raw)
+                returned = next((key for key in ("output", "result") if raw.peek(key) is not None), "")
+                result = ToolResult(read_result_content(raw.take(returned))) if returned else None
+                holder.out.call(call, result)
+        holder.out.add_text(holder.text(*answer))
 
 
 def _find_gold_calls(

@@ -72,7 +72,7 @@ def _read_line(line: Cursor, calls: set[str], *, goes_on: bool) -> None:
     elif goes_on:
         message.take("role")
         for part in message.parts("content"):
-            add_part(line.out, part)
+            add_part(part)
         line.out.end_reply(message.members, message.path)
     else:
         read_message(message, find_speaker(message))
@@ -107,7 +107,7 @@ def codex(record: Cursor) -> Tools:
         elif payload.peek("type") in _OUTPUTS:
             _read_output(payload)
         else:
-            read_messages(record.out, [payload])
+            read_messages([payload])
     return None
 
 
