@@ -21,6 +21,7 @@ from service.intake.format import NOTHING, Exchange, Format, Tools, WrapperConte
 from service.intake.texts import build_tool_call, parse_text
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import clip, looks_like_call
+from service.intake.wrapping import holds_messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,8 @@ def _walk(entry: Cursor, below: str) -> Iterator[Cursor]:
 class _Entry:
     node: Cursor
     kind: str
+    is_model: bool
+    """By its kind or, without a known one, because it was sent messages."""
     exchange: Exchange
     start: tuple[float, str]
     outermost: bool
@@ -91,7 +94,7 @@ def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store, trace_id
     """Return what these entries of a log hold."""
     ids = {text for node in nodes if (text := find_text(node.members, "id", "span_id"))}
     entries = sorted([_read_entry(node, store, ids, record) for node in nodes], key=lambda entry: entry.start)
-    models = [entry for entry in entries if entry.kind in _MODELS] or [one for one in entries if one.outermost][:1]
+    models = [entry for entry in entries if entry.is_model] or [one for one in entries if one.outermost][:1]
     others = [entry.exchange for entry in entries if entry not in models]
     extra = [one.input for one in others] + [one.reply for one in others]
     whole = [node.child(name) for node in (record, *nodes) for name in store.whole if name in node]
@@ -109,18 +112,21 @@ def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store, trace_id
 
 
 def _read_entry(node: Cursor, store: Store, ids: set[str], record: Cursor) -> _Entry:
-    kind = as_text(node.locate(*store.kind)[0]) or ""
-    if store.kinds and kind.upper() not in store.kinds and (node is not record or kind):
-        node.leave("an entry of an unknown type", keep=True)
+    kind = (as_text(node.locate(*store.kind)[0]) or "").upper()
     error = node.locate(*store.error, keep=True)
     failed = bool(error[0]) and store.failed in str(error[0]).upper()
     parents = next((value for path in store.parent if (value := _peek(node, path))), None)
     start = next((value for path in store.start if (value := _peek(node, path))), "")
     tools = node.locate(store.tools) if store.tools else NOTHING
     exchange = Exchange(node.locate(*store.input), node.locate(*store.output), tools, error_path=error[1] * failed)
+    unknown = (node is not record or kind != "") and (kind not in store.kinds if store.kinds else not kind)
+    is_model = kind in _MODELS or (unknown and holds_messages(exchange.input[0]))
+    if unknown and store.kinds and not is_model:
+        node.leave("an entry of an unknown type", keep=True)
     return _Entry(
         node,
-        kind.upper(),
+        kind,
+        is_model,
         exchange,
         (float(start), "") if isinstance(start, (int, float)) else (0.0, str(start)),
         ids.isdisjoint(map(str, parents if isinstance(parents, list) else [parents])),
