@@ -23,7 +23,6 @@ from service.intake.cursor import Cursor, pick_sample
 from service.intake.parts import (
     RESULTS,
     TEXTS,
-    CallsBeside,
     add_part,
     add_result,
     leave_part,
@@ -33,6 +32,7 @@ from service.intake.parts import (
     take_text,
 )
 from service.intake.unread_parts.endings import Ending
+from service.intake.unread_parts.repeated_calls import TraceCalls
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 SPEAKERS: Final[Mapping[str, Speaker]] = {
@@ -155,7 +155,7 @@ def read_reply_message(message: Cursor, *names: str) -> None:
     plain = _PLAIN.issuperset(message.members)
     name = next((name for name in names or _CONTENT if message.members.get(name) not in (None, "")), "")
     spoken = name != "" and isinstance(message.members[name], str)
-    beside = CallsBeside([call for call, _ in listed]) if listed and not (plain and (spoken or not name)) else None
+    beside = TraceCalls([call for call, _ in listed]) if listed and not (plain and (spoken or not name)) else None
     with out.reply():
         if spoken:
             out.add_text(message.text(name))
@@ -198,10 +198,10 @@ def _list_calls(message: Cursor) -> Iterator[tuple[ToolCall, ToolResult | None]]
                 call.leave(holds="call")
 
 
-def _read_older_calls(message: Cursor, listed: CallsBeside | None) -> None:
+def _read_older_calls(message: Cursor, listed: TraceCalls | None) -> None:
     """Read the calls in older members, some of which repeat those `listed` in newer ones, or those among the parts."""
     made = message.out.list_reply_calls()
-    listed = listed or (CallsBeside(made) if made else None)
+    listed = listed or (TraceCalls(made) if made else None)
     extra = message.child("additional_kwargs")
     oldest = [holder.child("function_call", of="a function call") for holder in (message, extra)]
     older = [(take_call(one), one) for one in oldest[:1] if one]

@@ -11,7 +11,7 @@ of an MCP server is on offer once the server lists it or the provider has run it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -23,7 +23,7 @@ from service.errors import InputError
 from service.intake.cursor import Cursor
 from service.intake.texts import build_tool_call, read_result_content, to_snake
 from service.intake.tools import read_tools
-from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
+from service.intake.unread_parts.repeated_calls import TraceCalls
 from service.intake.unread_parts.suspects import clip, guess_kind, looks_like_call
 
 TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", "speech", "text_content"})
@@ -93,20 +93,7 @@ def take_text(part: Cursor) -> str:
     return part.raw if isinstance(part.raw, str) else part.text("text", "refusal", "content")
 
 
-class CallsBeside(TraceCalls):
-    """The calls that stand beside the parts of a message. One with the id and name of one of them repeats it."""
-
-    def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
-        calls = tuple(calls)
-        super().__init__(calls)
-        self._ids = {(call.id, call.name) for call in calls if call.id}
-
-    def has(self, call: ToolCall) -> bool:
-        """Whether this call repeats one of them."""
-        return (call.id, call.name) in self._ids or not self.drop_repeated([PossibleCall(call, "")])
-
-
-def add_part(part: Cursor, beside: CallsBeside | None = None) -> None:
+def add_part(part: Cursor, beside: TraceCalls | None = None) -> None:
     """Read a part of a reply, or an item beside messages. Raises InputError: a call without a name."""
     kind, body = open_part(part)
     if kind in TEXTS:
@@ -157,7 +144,7 @@ def _read_text_part(part: Cursor) -> None:
         part.out.add_text(take_text(part))
 
 
-def _add_call(kind: str, part: Cursor, beside: CallsBeside | None) -> None:
+def _add_call(kind: str, part: Cursor, beside: TraceCalls | None) -> None:
     call, shown = take_call(part), is_ui_call(part)
     run = not {kind, part.text("type")}.isdisjoint(RUN_BY_PROVIDER) or _open_ui(part).flag("providerExecuted")
     if run:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard, cast
 
 from pydantic import JsonValue
 
@@ -299,11 +299,11 @@ def _open(value: Located, notes: Transcript) -> Cursor:
 
 def _list_reply(reply: Cursor, sample: int | None = None) -> Iterator[_Message]:
     """Iterate over the messages of a reply. Further samples are left, unless `sample` chooses one."""
-    value, path = reply.raw, reply.path
+    value, path = cast("JsonValue", reply.raw), reply.path
     if isinstance(value, str):
         yield _Message({"role": "assistant", "content": value}, path, path)
     elif _is_pair(value):
-        yield _place([*value], path)
+        yield _place(value, path)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _list_reply(_open((item, f"{path}/{index}"), reply.out))

@@ -13,12 +13,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from service.core.json.parsing import parse_or_none
+from service.core.json.pointers import split_pointer
 from service.intake.texts import drop_thoughts, parse_calls, read_literal
+from service.intake.unread_parts.suspects import Known, list_suspects
 
 
 class TextCall(NamedTuple):
@@ -349,43 +351,20 @@ def _decode(text: str, at: int) -> tuple[JsonValue, int]:
     return value, end
 
 
-_CALL_KEYS = ("tool_calls", "function_call", "tool_call", "tool_uses", "calls")
-_TOOL_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action", "recipient_name")
-_ARGUMENT_KEYS = ("arguments", "args", "parameters", "params", "input", "tool_input", "action_input", "kwargs")
+_CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_call", "tool_uses", "calls", "function"})
+"""Members that may hold calls without a mark before them."""
 
 
 def _list_json_calls(value: JsonValue, offered: Offered, *, strict: bool) -> Iterator[TextCall]:
-    """Iterate over the calls in JSON of a text. `strict`: without a mark, so that more of a call must be there."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _list_json_calls(item, offered, strict=strict)
-        return
-    if not isinstance(value, dict):
-        return
-    inner = next((value[key] for key in _CALL_KEYS if value.get(key)), None)
-    inner = value.get("function") if inner is None else inner
-    if isinstance(inner, (dict, list)):
-        yield from _list_json_calls(inner, offered, strict=strict)
-    elif (call := _read_call_object(value, offered, strict=strict)) is not None:
-        yield call
-
-
-def _read_call_object(value: dict[str, JsonValue], offered: Offered, *, strict: bool) -> TextCall | None:
-    key = next((key for key in _TOOL_KEYS if isinstance(value.get(key), str)), None)
-    name = cast("str", value[key]).removeprefix("functions.") if key else ""
-    holder = next((one for one in _ARGUMENT_KEYS if one in value), None)
-    raw = value.get(holder) if holder else None
-    arguments = parse_or_none(raw) if isinstance(raw, str) else {} if raw is None else raw
-    plain = arguments if isinstance(arguments, dict) else None
-    if name in offered.tools:
-        whole = plain is not None and (holder is not None or len(value) == 1)
-        return TextCall("JSON", name, plain, whole) if whole or raw is not None else None
-    only = next(iter(value.items())) if len(value) == 1 else ("", None)
-    if only[0] in offered.tools and isinstance(only[1], dict):
-        return TextCall("JSON", only[0], only[1], True)
-    # Whatever tool it names:
-    typed = value.get("type") in ("tool_use", "tool_call", "function_call")
-    certain = typed or (key == "name" and (holder == "arguments" or set(value) == {"name", "parameters"}))
-    if name and holder and plain is not None and (certain or not strict):
-        return TextCall("JSON", name, plain, not offered.known)
-    return None
+    """Iterate over the calls in JSON of a text. `strict`: without a mark, so that one of no tool on offer must say what it is."""
+    for found in list_suspects(value, "", Known(offered.tools), "calls"):
+        call, raw = found.call, found.source
+        if call is None or call.arguments is None or not call.name:
+            continue
+        if strict and not all(token.isdecimal() or token in _CALL_KEYS for token in split_pointer(found.path)):
+            continue
+        typed = raw.get("type") in ("tool_use", "tool_call", "function_call")
+        said = typed or ("name" in raw and ("arguments" in raw or set(raw) == {"name", "parameters"}))
+        if call.name in offered.tools or said or not strict:
+            whole = call.name in offered.tools or not offered.known
+            yield TextCall("JSON", call.name.removeprefix("functions."), {**call.arguments}, whole)
