@@ -186,11 +186,14 @@ class Transcript:
     def end_reply(self, raw: JsonObject, path: str) -> None:
         """Note how the latest reply ended, if the object at `path` says so."""
         if (ending := find_ending(raw, path)) is not None:
-            self.end_with(ending)
+            self.end_with(*ending)
 
-    def end_with(self, ending: Ending, *, called: bool = False) -> None:
-        """Note how the latest reply ended. `called`: whether it made a call, besides what the transcript knows."""
-        self.left.append(ReplyEnd(ending, called or self.is_calling(), self._turn))
+    def end_with(self, reason: str, path: str, *, called: bool = False) -> None:
+        """Note how the latest reply ended, and the pointer to what says so.
+
+        `called`: whether it made a call, besides what the transcript knows.
+        """
+        self.left.append(ReplyEnd(Ending(reason, path), called or self.is_calling(), self._turn))
 
     def miss_reply(self, path: str, what: str) -> None:
         """Report a missing reply: nobody knows what the model would have called or said."""
@@ -227,7 +230,7 @@ class Transcript:
             self._note_text_calls(tools)
         self._drop_losses(answers)
         if not self._closed and self._is_last() and not (self.messages[-1].text or self.is_calling()):
-            self.end_with(Ending(EMPTY, f"/messages/{len(self.messages) - 1}"))
+            self.end_with(EMPTY, f"/messages/{len(self.messages) - 1}")
         unread, ignored = self.list_unread([step.call for step in self.steps], tools, answers)
         catalogues = {agent: _add_offers(() if agent else tools, own) for agent, own in self._offers.items()}
         common = catalogues.pop(None, Catalogue(tools, {}))

@@ -31,7 +31,6 @@ from service.intake.parts import (
     take_call,
     take_text,
 )
-from service.intake.unread_parts.endings import Ending
 from service.intake.unread_parts.repeated_calls import TraceCalls
 
 Speaker = Literal["system", "user", "assistant", "tool"]
@@ -327,4 +326,4 @@ class _Reply:
         for raw, path in self.ends:
             out.end_reply(raw, path)
         if not any(raw.get("finish_reason") or raw.get("error") for raw, _ in self.ends):
-            out.end_with(Ending("unfinished", "/chunks"))
+            out.end_with("unfinished", "/chunks")

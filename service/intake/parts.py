@@ -146,7 +146,8 @@ def _read_text_part(part: Cursor) -> None:
 
 def _add_call(kind: str, part: Cursor, beside: TraceCalls | None) -> None:
     call, shown = take_call(part), is_ui_call(part)
-    run = not {kind, part.text("type")}.isdisjoint(RUN_BY_PROVIDER) or _open_ui(part).flag("providerExecuted")
+    inner = part.child("toolInvocation") or part
+    run = not {kind, part.text("type")}.isdisjoint(RUN_BY_PROVIDER) or inner.flag("providerExecuted")
     if run:
         part.out.offer(ToolDef(call.name))
     returned = ToolResult(read_result_content(part.take("output"))) if run and "output" in part and not shown else None
@@ -274,13 +275,9 @@ def _is_approval(part: Cursor) -> bool:
     return named and "approvalId" in part and not any(name in part for name in ("state", "input", "args"))
 
 
-def _open_ui(part: Cursor) -> Cursor:
-    return part.child("toolInvocation") or part
-
-
 def read_ui_result(part: Cursor) -> ToolResult | None:
     """Return what came of a call; None if nothing has yet. If a part has no state, its members tell which it is in."""
-    body = _open_ui(part)
+    body = part.child("toolInvocation") or part
     state = body.text("state") or next((state for key, state in _STATES.items() if key in body), "")
     if state in ("output-error", "output-denied"):
         denied = body.child("approval").text("reason")

@@ -32,12 +32,11 @@ ReadAny = Callable[[JsonObject], Trace]
 """Reads a record that names no format."""
 
 
-def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -> Trace:
-    """Build the trace of the conversation in a log.
+def read_wrapper(record: Record, contents: WrapperContents, notes: Transcript, read_any: ReadAny) -> Trace:
+    """Build the trace of the conversation in a log. `notes`: what its reader has not read.
 
     Raises InputError: no exchange with a model, messages in no known format, and what the reader of their format raises.
     """
-    notes = contents.notes
     chosen, conversation, trace = _choose(contents.exchanges, notes, read_any)
     if len(contents.exchanges) > 1:
         trace = _add_offers(trace, contents.exchanges, chosen, read_any)
@@ -61,7 +60,7 @@ def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -
     missing, ignored = notes.list_unread([step.call for step in trace.steps], trace.tools, answers)
     return replace(
         trace,
-        id=contents.id,
+        id=notes.id,
         format=record["format"],
         raw=record,
         unread=(*trace.unread, *missing),
@@ -132,7 +131,10 @@ def _read(messages: Sequence[_Message], beside: Mapping[str, Located], read_any:
         trace = read_any({**{name: value for name, (value, _) in beside.items()}, key: [one.value for one in messages]})
     except InputError as error:
         raise InputError([Problem(locate(one.path), one.message) for one in error.problems]) from None
-    return replace(trace, unread=tuple([replace(part, path=locate(part.path)) for part in trace.unread]))
+    unread, ignored = (
+        [replace(part, path=locate(part.path)) for part in left] for left in (trace.unread, trace.ignored)
+    )
+    return replace(trace, unread=tuple(unread), ignored=tuple(ignored))
 
 
 def _is_item(message: JsonObject) -> bool:
@@ -182,7 +184,7 @@ def _note_failure(exchange: Exchange, own: Trace | None, notes: Transcript) -> N
         return
     called = own is not None and bool(own.steps or any(part.kind == "call" for part in own.unread))
     for ending in _list_endings(*exchange.reply, exchange.sample or 0):
-        notes.end_with(ending, called=called)
+        notes.end_with(*ending, called=called)
 
 
 def _list_endings(value: JsonValue, path: str, sample: int) -> Iterator[Ending]:

@@ -28,7 +28,6 @@ from service.intake.texts import (
     read_result_content,
 )
 from service.intake.tools import read_tools
-from service.intake.unread_parts.endings import Ending
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import list_possible_calls
 
@@ -111,7 +110,7 @@ def tau2(record: Cursor) -> Tools:
     if reason in ("user_stop", "agent_stop"):
         record.out.close()
     elif reason:
-        record.out.end_with(Ending(f"incomplete: {reason}", "/termination_reason"))
+        record.out.end_with(f"incomplete: {reason}", "/termination_reason")
     return take_tools(record, "tools")
 
 
@@ -252,11 +251,11 @@ def inspect_ai(record: Cursor) -> Tools:
     output = record.child("output")
     choice = next(list_objects(output.take("choices")), None)
     if choice is not None and (reason := find_text(choice, "stop_reason")):
-        record.out.end_with(Ending(reason, "/output/choices/0/stop_reason"))
+        record.out.end_with(reason, "/output/choices/0/stop_reason")
     output.drop()
     limit = record.child("limit")
     if limit:
-        record.out.end_with(Ending(f"incomplete: the limit of {limit.text('type') or 'the sample'}", "/limit"))
+        record.out.end_with(f"incomplete: the limit of {limit.text('type') or 'the sample'}", "/limit")
     elif record.peek("error") and not record.out.has_replied():
         record.out.end_reply({"error": record.peek("error")}, "")
     return None

@@ -14,7 +14,6 @@ from service.intake.format import Format, Tools, list_at, take_tools
 from service.intake.messages import Speaker, find_speaker, name_speaker, read_input, read_message, read_messages
 from service.intake.parts import add_part, add_result, take_call
 from service.intake.texts import build_tool_call, read_result_content, read_structure
-from service.intake.unread_parts.endings import Ending
 
 
 @Format(
@@ -209,7 +208,7 @@ def autogen(record: Cursor) -> Tools:
             )
     reason = record.text("stop_reason")
     if reason and not record.out.has_replied():
-        record.out.end_with(Ending(reason, "/stop_reason"))
+        record.out.end_with(reason, "/stop_reason")
     return None
 
 

@@ -69,7 +69,8 @@ def read_store(record: Cursor, store: Store) -> WrapperContents:
     if not nodes:
         entries = [*_walk(record, store.below)]
     own = next((text for path in store.ids if (text := as_text(_peek(record, path)))), None)
-    return read_entries(record, entries, store, own or next(iter(traces), None))
+    record.out.id = own or next(iter(traces), None)
+    return read_entries(record, entries, store)
 
 
 def _walk(entry: Cursor, below: str) -> Iterator[Cursor]:
@@ -90,7 +91,7 @@ class _Entry:
     name: str
 
 
-def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store, trace_id: str | None) -> WrapperContents:
+def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store) -> WrapperContents:
     """Return what these entries of a log hold."""
     ids = {text for node in nodes if (text := find_text(node.members, "id", "span_id"))}
     entries = sorted([_read_entry(node, store, ids, record) for node in nodes], key=lambda entry: entry.start)
@@ -104,8 +105,6 @@ def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store, trace_id
     return WrapperContents(
         [entry.exchange for entry in models],
         [(entry.name, entry.node.path) for entry in entries if entry.kind in _TOOLS],
-        trace_id,
-        record.out,
         [one for one in extra if one[0] is not None],
         packed,
     )
@@ -315,4 +314,4 @@ def openai_agents(record: Cursor) -> Tools | WrapperContents:
             record.out.answer(ToolResult(failure or parse_text(body.take("output")), bool(failure)))
         elif kind not in _IDLE_SPANS and not exchanges:
             body.leave("a span of an unknown type", holds="call")
-    return read_entries(record, spans, _AGENTS, record.out.id) if exchanges else None
+    return read_entries(record, spans, _AGENTS) if exchanges else None
