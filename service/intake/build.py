@@ -35,7 +35,7 @@ from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_argumen
 from service.intake.unread_parts.leftovers import Leftover, ReplyEnd, Rest, sort_leftovers
 from service.intake.unread_parts.repeated_calls import TraceCalls
 from service.intake.unread_parts.suspects import Known
-from service.intake.unread_parts.text_calls import MAY_CALL, Offered, find_text_calls
+from service.intake.unread_parts.text_calls import MAY_CALL, find_text_calls
 
 
 class Record(TypedDict):
@@ -271,7 +271,9 @@ class Transcript:
             if message.role == "user":
                 asked = message.text
             elif message.text and message.role in ("assistant", "agent") and MAY_CALL.search(message.text):
-                offered = offered or Offered({tool.name: tool.properties for tool in tools or ()}, tools is not None)
+                offered = offered or Known(
+                    {tool.name: tool.properties for tool in tools or ()}, listed=tools is not None
+                )
                 thought, ended, _ = message.text.partition("</think>")
                 if ended:
                     self.left.append(Rest(thought, f"/messages/{index}/text", "a thought", turn=message.turn))

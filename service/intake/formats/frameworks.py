@@ -138,9 +138,7 @@ def _read_hosted_return(part: Cursor) -> None:
 
 def _read_request_part(part: Cursor) -> None:
     kind = part.text("part_kind")
-    if kind == "system-prompt":
-        part.out.say("system", part.text("content"))
-    elif kind == "user-prompt":
+    if kind == "user-prompt":
         read_input(part, "user", "content")
     elif kind == "tool-return" or (kind in ("retry-prompt", "retry-feedback") and part.peek("tool_name")):
         returned = "content" in part
@@ -148,12 +146,11 @@ def _read_request_part(part: Cursor) -> None:
         result = ToolResult(read_result_content(part.take("content")), failed) if returned else None
         call_id, tool = part.text("tool_call_id"), part.text("tool_name")
         part.out.add_result(call_id or None, result, path=part.path, tool=tool or None)
-    elif kind in ("retry-prompt", "retry-feedback"):
+    elif kind in ("system-prompt", "retry-prompt", "retry-feedback"):
         part.out.say("system", part.text("content"))
-    elif kind in _IDLE:
-        part.leave("a part")
     else:
-        part.leave(f"a part of the type {kind}", shown=True)
+        idle = kind in _IDLE
+        part.leave("a part" if idle else f"a part of the type {kind}", shown=not idle)
 
 
 def _has_failed(part: Cursor) -> bool:

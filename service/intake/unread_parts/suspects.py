@@ -119,6 +119,8 @@ class Known:
     """Steps whose results were read."""
     waits: bool = False
     """Whether a step has no result, or an empty one."""
+    listed: bool = False
+    """Whether the log lists the tools on offer."""
 
 
 class Suspect(NamedTuple):

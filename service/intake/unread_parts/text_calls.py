@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -33,14 +32,6 @@ class TextCall(NamedTuple):
     name: str = ""
     arguments: dict[str, JsonValue] | None = None
     whole: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """The tools that a text may call, each with the names of its arguments. `known`: whether the log lists its tools."""
-
-    tools: Mapping[str, frozenset[str]]
-    known: bool
 
 
 MAX_CHARS = 40_000
@@ -81,10 +72,10 @@ _EXAMPLE = re.compile(
 )
 
 
-def find_text_calls(text: str, offered: Offered, asked: str = "") -> Sequence[TextCall]:
+def find_text_calls(text: str, offered: Known, asked: str = "") -> Sequence[TextCall]:
     """Return the calls that a text of the assistant holds. `asked`: the user's words before it.
 
-    >>> tools = Offered({"get_weather": {"city"}}, True)
+    >>> tools = Known({"get_weather": {"city"}}, listed=True)
     >>> find_text_calls('<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>', tools)
     [TextCall(form='<tool_call>', name='get_weather', arguments={'city': 'Oslo'}, whole=True)]
     >>> find_text_calls("It rains (a bit).", tools)
@@ -99,10 +90,10 @@ def find_text_calls(text: str, offered: Offered, asked: str = "") -> Sequence[Te
     return found or list(_find_unmarked(text, offered, asked[-MAX_ASKED_CHARS:], quoted))
 
 
-def find_thought_calls(text: str, offered: Offered) -> Iterator[TextCall]:
+def find_thought_calls(text: str, offered: Known) -> Iterator[TextCall]:
     """Find the calls that a thought holds where the parser missed its end: marked and whole, of tools on offer.
 
-    >>> tools = Offered({"get_weather": {"city"}}, True)
+    >>> tools = Known({"get_weather": {"city"}}, listed=True)
     >>> [call.name for call in find_thought_calls("I need get_weather(city='Oslo')", tools)]
     []
     """
@@ -119,7 +110,7 @@ def _list_quoted(text: str) -> list[range]:
     return [range(*found.span()) for found in (*fences, *_INLINE.finditer(text))]
 
 
-def _find_marked(text: str, offered: Offered, quoted: Sequence[range]) -> Iterator[TextCall]:
+def _find_marked(text: str, offered: Known, quoted: Sequence[range]) -> Iterator[TextCall]:
     if not any(map(text.__contains__, _SIGNS)):
         return
     end, calls = -1, list[TextCall]()
@@ -133,7 +124,7 @@ def _find_marked(text: str, offered: Offered, quoted: Sequence[range]) -> Iterat
     yield from named or [call for call in calls if call.name] or calls
 
 
-def _read_marked(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+def _read_marked(text: str, mark: re.Match[str], offered: Known) -> tuple[TextCall | None, int]:
     """Read what follows a mark: return the call, if it is one, and where it ends."""
     if mark.lastgroup == "react":
         return _read_react(text, mark, offered)
@@ -142,7 +133,7 @@ def _read_marked(text: str, mark: re.Match[str], offered: Offered) -> tuple[Text
     call, end = _read_inner(text, mark, offered)
     if call is not None:
         closed = bool(_END.match(text, end)) or text[end : end + 60].lstrip(" \n`;,]").startswith(("<", "["))
-        unsaid = not offered.known and call.arguments is not None
+        unsaid = not offered.listed and call.arguments is not None
         known = call.name in offered.tools or unsaid or mark.lastgroup == "token" or call.whole
         return (call._replace(form=form, whole=call.whole and closed) if known else None), end
     rest = text[mark.end() :].strip()
@@ -171,7 +162,7 @@ _NAME = re.compile(
 )
 
 
-def _read_inner(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+def _read_inner(text: str, mark: re.Match[str], offered: Known) -> tuple[TextCall | None, int]:
     """Read a marked call in any of the notations: JSON, a name before JSON, tags of parameters, or Python."""
     at = mark.end()
     rest = text[at:]
@@ -211,7 +202,7 @@ def _read_inner(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
     return TextCall("", name), block_end
 
 
-def _read_bracketed(rest: str, start: int, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+def _read_bracketed(rest: str, start: int, mark: re.Match[str], offered: Known) -> tuple[TextCall | None, int]:
     """Read what begins with a bracket: JSON of calls, JSON of arguments after a mark that names the tool, or Python."""
     value, end = _decode(rest, start)
     calls = list(_list_json_calls(value, offered, strict=False)) if value is not None else []
@@ -231,12 +222,12 @@ _BLOCK_END = re.compile(
 )
 
 
-def _read_react(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+def _read_react(text: str, mark: re.Match[str], offered: Known) -> tuple[TextCall | None, int]:
     found = re.compile(
         r"([\w.:/-]+)[*`]*[ \t]*(?:\n+[ \t>*#]*Action(?: \d+)? Input(?: \d+)?:[*]*[ \t]*(.*?)(?=\n[ \t]*Observation|\Z)|[\[(])",
         re.DOTALL,
     ).match(text, mark.end())
-    if found is not None and (found[1] in offered.tools or (not offered.known and found[2] is not None)):
+    if found is not None and (found[1] in offered.tools or (not offered.listed and found[2] is not None)):
         arguments = parse_or_none((found[2] or "").strip())
         return TextCall(
             "ReAct", found[1], arguments if isinstance(arguments, dict) else None, isinstance(arguments, dict)
@@ -246,7 +237,7 @@ def _read_react(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
     return next(_list_json_calls(value, offered, strict=False), None), mark.end()
 
 
-def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[range]) -> Iterator[TextCall]:
+def _find_unmarked(text: str, offered: Known, asked: str, quoted: Sequence[range]) -> Iterator[TextCall]:
     """Iterate over calls without a mark: they end the text, and nobody asked for an example."""
     fences = list(_FENCE.finditer(text))
     last = fences[-1] if fences and _END.match(text, fences[-1].end()) else None
@@ -265,7 +256,7 @@ def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[ran
     yield from whole
 
 
-def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) -> Iterator[TextCall]:
+def _read_whole(block: str, offered: Known, *, python: bool, calling: bool) -> Iterator[TextCall]:
     start = len(block) - len(block.lstrip())
     value, end = _decode(block, start) if block[start : start + 1] in ("{", "[") else (None, 0)
     rest = block[end:].strip(" \n;,")
@@ -274,7 +265,7 @@ def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) ->
         return
     written = parse_calls(block) if python else None
     if written:
-        unlisted = [call for call in written if calling or (not offered.known and call.arguments is not None)]
+        unlisted = [call for call in written if calling or (not offered.listed and call.arguments is not None)]
         known = [call for call in written if call.name in offered.tools] or unlisted
         yield from (TextCall("Python", one.name, one.arguments, one.arguments is not None) for one in known)
     tag = _TOOL_TAG.fullmatch(block.strip())
@@ -285,7 +276,7 @@ def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) ->
 _TOOL_TAG = re.compile(r"<([A-Za-z_][\w.-]*)>(.*)</\1>", re.DOTALL)
 
 
-def _find_named(text: str, offered: Offered, quoted: Sequence[range]) -> TextCall | None:
+def _find_named(text: str, offered: Known, quoted: Sequence[range]) -> TextCall | None:
     """Find a tool on offer that is followed by arguments that it takes, to the end of the text."""
     for name, taken in offered.tools.items():
         at = text.rfind(name)
@@ -355,9 +346,9 @@ _CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_call", "tool_uses",
 """Members that may hold calls without a mark before them."""
 
 
-def _list_json_calls(value: JsonValue, offered: Offered, *, strict: bool) -> Iterator[TextCall]:
+def _list_json_calls(value: JsonValue, offered: Known, *, strict: bool) -> Iterator[TextCall]:
     """Iterate over the calls in JSON of a text. `strict`: without a mark, so that one of no tool on offer must say what it is."""
-    for found in list_suspects(value, "", Known(offered.tools), "calls"):
+    for found in list_suspects(value, "", offered, "calls"):
         call, raw = found.call, found.source
         if call is None or call.arguments is None or not call.name:
             continue
@@ -366,5 +357,5 @@ def _list_json_calls(value: JsonValue, offered: Offered, *, strict: bool) -> Ite
         typed = raw.get("type") in ("tool_use", "tool_call", "function_call")
         said = typed or ("name" in raw and ("arguments" in raw or set(raw) == {"name", "parameters"}))
         if call.name in offered.tools or said or not strict:
-            whole = call.name in offered.tools or not offered.known
+            whole = call.name in offered.tools or not offered.listed
             yield TextCall("JSON", call.name.removeprefix("functions."), {**call.arguments}, whole)
