@@ -1,13 +1,13 @@
-"""The builder that all adapters share: they report events in order; it keeps turns, steps and what was not read.
+"""The builder that all readers share: they report events in order; it keeps turns, steps and what was not read.
 
-A `Speech` builds one reply on a `Transcript`, part by part. `service.intake.pairing` decides which result answers which call.
+`service.intake.pairing` decides which result answers which call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -35,7 +35,7 @@ from service.intake.unread_parts.endings import EMPTY, Ending, drop_lost_argumen
 from service.intake.unread_parts.leftovers import Leftover, ReplyEnd, Rest, sort_leftovers
 from service.intake.unread_parts.repeated_calls import TraceCalls
 from service.intake.unread_parts.suspects import Known
-from service.intake.unread_parts.text_calls import MAY_CALL, Offered, find_text_calls
+from service.intake.unread_parts.text_calls import MAY_CALL, find_text_calls
 
 
 class Record(TypedDict):
@@ -45,7 +45,7 @@ class Record(TypedDict):
 
 
 class Transcript:
-    """Builds a Trace: an adapter creates one, reports what happened, and takes the Trace.
+    """Builds a Trace: a reader reports what happened, and takes the Trace.
 
     Every assistant message has an entry in `Trace.messages`, with empty text if it only called tools. So
     `Step.message` always points at the message that made the call, and parallel calls share it.
@@ -80,6 +80,46 @@ class Transcript:
         self._turn = 0
         self._replied = True
         self._speaking = False
+        """Whether a call would be of the message that was added last."""
+        self._reply: tuple[int, int] | None = None
+        """While a reply is read part by part: how many messages and steps there were before it."""
+        self._pieces: list[str] = []
+        """What the reply's last message says."""
+        self._made = self._returned = 0
+        """How many calls the reply's last message has made, and how many have returned."""
+
+    @contextmanager
+    def reply(self) -> Generator[None]:
+        """Read one reply of the assistant, part by part: its texts are joined, and its calls are of the same message.
+
+        Once a call has returned, text starts a new message; once all have, so does a call. A reply without any text or call
+        is an empty message.
+        """
+        self.cut()
+        self._reply = (len(self.messages), len(self.steps))
+        yield
+        if self._reply == (len(self.messages), len(self.steps)):
+            self.say("assistant", "")
+        open_still = self._speaking and not self._returned
+        self.cut()
+        self._speaking, self._reply = open_still, None
+
+    def cut(self) -> None:
+        """End the message of a reply; what follows in it starts a new one."""
+        if self._pieces:
+            self.messages[-1] = replace(self.messages[-1], text="".join(self._pieces))
+        self._speaking, self._pieces, self._made, self._returned = False, [], 0, 0
+
+    @property
+    def said(self) -> str:
+        """What the reply that is being read has said so far."""
+        before = 0 if self._reply is None else self._reply[0]
+        whole = self.messages[before:-1] if self._pieces else self.messages[before:]
+        return "".join([*[message.text for message in whole], *self._pieces])
+
+    def list_reply_calls(self) -> list[ToolCall]:
+        """List the calls of the reply that is being read."""
+        return [step.call for step in self.steps[0 if self._reply is None else self._reply[1] :]]
 
     def say(self, role: Role, text: str, *, to: str | None = None) -> None:
         """Add a message. A user's message opens a turn once something was said or done since the last turn opened.
@@ -94,8 +134,15 @@ class Transcript:
         self.messages.append(Message(role, text, self._turn, self.agent, to))
 
     def add_text(self, text: str) -> None:
-        """Add a message of the assistant."""
-        self.say("assistant", text)
+        """Add a text of the assistant: a piece of the reply that is being read, or else a message."""
+        if self._reply is None:
+            self.say("assistant", text)
+        elif text:
+            if self._returned:
+                self.cut()
+            if not self._speaking:
+                self.say("assistant", "")
+            self._pieces.append(text)
 
     def call(self, call: ToolCall, result: ToolResult | None = None, *, parallel: bool = False) -> None:
         """Add a call, made by the assistant message just added or, if there is none, by a new message without text.
@@ -105,6 +152,7 @@ class Transcript:
         if not parallel and not (self._speaking and self.messages[-1].agent == self.agent):
             self.say("assistant", "")
         self._speaking = True
+        self._made += 1
         self.call_ids.add(call.id)
         self.called_tools.add(call.name)
         self.steps.append(Step(len(self.steps), self._turn, call, None, len(self.messages) - 1, None, self.agent))
@@ -120,7 +168,9 @@ class Transcript:
 
         `path`: the result's pointer, reported if its call is missing; "" if a missing call is no fault.
         """
-        self._speaking = False
+        self._returned += 1
+        if self._reply is None or self._returned >= self._made:
+            self.cut()
         self.results.append(ResultEntry(call_id or None, tool or None, result, len(self.steps), self._turn, path))
 
     def note_unread(self, kind: UnreadKind, path: str, what: str) -> None:
@@ -136,11 +186,14 @@ class Transcript:
     def end_reply(self, raw: JsonObject, path: str) -> None:
         """Note how the latest reply ended, if the object at `path` says so."""
         if (ending := find_ending(raw, path)) is not None:
-            self.end_with(ending)
+            self.end_with(*ending)
 
-    def end_with(self, ending: Ending, *, called: bool = False) -> None:
-        """Note how the latest reply ended. `called`: whether it made a call, besides what the transcript knows."""
-        self.left.append(ReplyEnd(ending, called or self.is_calling(), self._turn))
+    def end_with(self, reason: str, path: str, *, called: bool = False) -> None:
+        """Note how the latest reply ended, and the pointer to what says so.
+
+        `called`: whether it made a call, besides what the transcript knows.
+        """
+        self.left.append(ReplyEnd(Ending(reason, path), called or self.is_calling(), self._turn))
 
     def miss_reply(self, path: str, what: str) -> None:
         """Report a missing reply: nobody knows what the model would have called or said."""
@@ -157,7 +210,9 @@ class Transcript:
 
     def answer(self, result: ToolResult | None) -> None:
         """Set what the latest call returned."""
-        self._speaking = False
+        self._returned += 1
+        if self._reply is None:
+            self.cut()
         self.answers[len(self.steps) - 1] = result
 
     def build_trace(
@@ -175,7 +230,7 @@ class Transcript:
             self._note_text_calls(tools)
         self._drop_losses(answers)
         if not self._closed and self._is_last() and not (self.messages[-1].text or self.is_calling()):
-            self.end_with(Ending(EMPTY, f"/messages/{len(self.messages) - 1}"))
+            self.end_with(EMPTY, f"/messages/{len(self.messages) - 1}")
         unread, ignored = self.list_unread([step.call for step in self.steps], tools, answers)
         catalogues = {agent: _add_offers(() if agent else tools, own) for agent, own in self._offers.items()}
         common = catalogues.pop(None, Catalogue(tools, {}))
@@ -216,7 +271,9 @@ class Transcript:
             if message.role == "user":
                 asked = message.text
             elif message.text and message.role in ("assistant", "agent") and MAY_CALL.search(message.text):
-                offered = offered or Offered({tool.name: tool.properties for tool in tools or ()}, tools is not None)
+                offered = offered or Known(
+                    {tool.name: tool.properties for tool in tools or ()}, listed=tools is not None
+                )
                 thought, ended, _ = message.text.partition("</think>")
                 if ended:
                     self.left.append(Rest(thought, f"/messages/{index}/text", "a thought", turn=message.turn))
@@ -263,68 +320,6 @@ class Transcript:
     def is_calling(self) -> bool:
         """Whether the last message made a call."""
         return bool(self.steps) and self.steps[-1].message == len(self.messages) - 1
-
-
-class Speech:
-    """Builds a reply from its parts: the joined texts, then its calls, then their results.
-
-    Text or calls after a result in the same reply start a new message.
-    """
-
-    __slots__ = ("_calls", "_out", "_results", "_returned", "_texts", "calls", "said")
-
-    def __init__(self, out: Transcript) -> None:
-        self._out = out
-        self._texts: list[str] = []
-        self._calls: list[tuple[ToolCall, ToolResult | None]] = []
-        self._results: list[Callable[[], None]] = []
-        self._returned = 0
-        self.said = ""
-        """What was said so far."""
-        self.calls: list[ToolCall] = []
-        """What was called so far."""
-
-    def add_text(self, text: str) -> None:
-        """Add a piece of text to the message, or to a new one if a call has returned."""
-        if text and self._returned:
-            self.cut()
-        self._texts.append(text)
-        self.said += text
-
-    def call(self, call: ToolCall, result: ToolResult | None = None) -> None:
-        """Add a call, with its result if that stands beside it."""
-        self._calls.append((call, result))
-        self._returned += result is not None
-        self.calls.append(call)
-
-    def add_result(
-        self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
-    ) -> None:
-        """Add what a call returned, as `Transcript.add_result` takes it. The message ends once all its calls have returned."""
-        self._results.append(partial(self._out.add_result, call_id, result, path=path, tool=tool))
-        self._returned += 1
-        if self._returned >= len(self._calls):
-            self.cut()
-
-    def cut(self) -> None:
-        """End the current message; whatever follows starts a new one."""
-        if any(self._texts) or self._calls:
-            self._out.say("assistant", "".join(self._texts))
-        for index, (call, result) in enumerate(self._calls):
-            self._out.call(call, result, parallel=index > 0)
-        for add_result in self._results:
-            add_result()
-        self._texts, self._calls, self._results, self._returned = [], [], [], 0
-
-    def end(self) -> None:
-        """End the reply. One without any text or call becomes an empty message."""
-        self.cut()
-        if not (self.said or self.calls):
-            self._out.say("assistant", "")
-
-
-Sink = Speech | Transcript
-"""A message of the assistant, or what stands beside messages: there each call is one of the assistant's message before it."""
 
 
 def _add_offers(tools: tuple[ToolDef, ...] | None, offered: Mapping[str, tuple[ToolDef, Offer | None]]) -> Catalogue:

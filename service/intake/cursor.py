@@ -7,7 +7,6 @@ the members of an API that it does not need, and none can lose a call.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import cast
 
@@ -21,14 +20,10 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.texts import parse_text
 from service.intake.unread_parts.leftovers import About, Rest
-from service.intake.unread_parts.suspects import clip, looks_like_call
+from service.intake.unread_parts.suspects import clip, is_reference, looks_like_call
 
 Located = tuple[JsonValue, str]
 """A value and its pointer."""
-_REFERENCE = re.compile(
-    r"(?i:expected|gold|golden|reference|ground_?truth|few_?shot|example)(?i:s?)(?:$|[_A-Z-].*)", re.DOTALL
-)
-"""Members of a record that hold what should have been done, or was done elsewhere: calls in them were not made here."""
 _NO_MEMBERS: JsonObject = {}
 _EMPTY: tuple[JsonValue, ...] = (None, "", False, 0, [], {})
 
@@ -256,7 +251,7 @@ class Cursor:
             return
         for name, value in rest.items():
             what, place = f"the member {clip(name)!r} of {self._name()}", f"{self.path}/{escape_token(name)}"
-            if not self.path and _REFERENCE.fullmatch(name):
+            if not self.path and is_reference(name):
                 self.out.note_unread("other", place, what)
             else:
                 self.out.leave(Rest(value, place, what, name, self._about, by_id=self.path != "", silent=self._silent))

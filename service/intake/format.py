@@ -51,13 +51,11 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class WrapperContents:
-    """What the reader of a wrapper found. `notes` has what it does not read."""
+    """What the reader of a wrapper found; its transcript has the id, and what it does not read."""
 
     exchanges: Sequence[Exchange]
     runs: Sequence[tuple[str, str]] = ()
     """The entries of tools: their names and pointers."""
-    id: str | None = None
-    notes: Transcript = field(default_factory=Transcript)
     extra_values: Sequence[Located] = ()
     """Other values that may hold calls, usually those of the conversation again."""
     packed_values: Sequence[Located] = ()
@@ -134,12 +132,8 @@ class Format:
         shape.__pydantic_config__ = CLOSED if self.closed else OPEN
         return shape
 
-    def read_record(self, record: Record, offered: Tools = None) -> Trace | WrapperContents:
-        """Read a validated record. Raises InputError: what its shape cannot express.
-
-        `offered`: the tools on offer, if the record names none.
-        """
-        out = Transcript(offered)
+    def read_record(self, record: Record, out: Transcript) -> Trace | WrapperContents:
+        """Read a validated record onto an empty transcript. Raises InputError: what its shape cannot express."""
         root = Cursor(cast("JsonObject", record), out)
         root.take_all("format", "id", "state")
         found = self.read(root)

@@ -18,12 +18,11 @@ from service.core.json.parsing import parse_or_none
 from service.core.json.values import name_type
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError, Problem
-from service.intake.build import Speech, Transcript
+from service.intake.build import Transcript
 from service.intake.cursor import Cursor, pick_sample
 from service.intake.parts import (
     RESULTS,
     TEXTS,
-    CallsBeside,
     add_part,
     add_result,
     leave_part,
@@ -32,7 +31,7 @@ from service.intake.parts import (
     take_call,
     take_text,
 )
-from service.intake.unread_parts.endings import Ending
+from service.intake.unread_parts.repeated_calls import TraceCalls
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 SPEAKERS: Final[Mapping[str, Speaker]] = {
@@ -64,9 +63,7 @@ def find_speaker(message: Cursor, *names: str) -> Speaker | None:
     return None
 
 
-def read_messages(
-    out: Transcript, messages: Iterable[Cursor], *, error_prefix: str | None = None, strict: bool = False
-) -> None:
+def read_messages(messages: Iterable[Cursor], *, error_prefix: str | None = None, strict: bool = False) -> None:
     """Add messages, and items that stand beside them, to the transcript.
 
     With `error_prefix`, a tool's message whose text starts with it is an error. A message of an unknown role is left;
@@ -81,7 +78,7 @@ def read_messages(
                     raise InputError.at(
                         message.path, "a message needs a role, such as user; other items name their type"
                     )
-                add_part(out, message)
+                add_part(message)
             elif speaker is None and strict and message.members:
                 raise InputError.at(f"{message.path}/role", f"expected one of {', '.join(_ROLES)}")
             elif speaker is None and strict:
@@ -115,11 +112,11 @@ def _read_tool_message(message: Cursor, error_prefix: str | None) -> None:
         for part in message.parts("content"):
             kind, body = open_part(part)
             if kind in RESULTS:
-                add_result(message.out, body)
+                add_result(body)
             else:
                 leave_part(part, kind, part)
     else:
-        add_result(message.out, message, error_prefix=error_prefix)
+        add_result(message, error_prefix=error_prefix)
 
 
 def read_input(message: Cursor, speaker: Literal["system", "user"], *names: str) -> None:
@@ -134,7 +131,7 @@ def read_input(message: Cursor, speaker: Literal["system", "user"], *names: str)
         if kind in TEXTS:
             texts.append(take_text(body))
         elif kind in RESULTS or kind.endswith("tool_result"):
-            add_result(message.out, body)
+            add_result(body)
             answered = True
         else:
             leave_part(part, kind, body, of_user=True)
@@ -153,41 +150,39 @@ def read_reply_message(message: Cursor, *names: str) -> None:
 
     Raises InputError: a call without a name.
     """
-    speech = Speech(message.out)
-    listed = list(_list_calls(message))
+    out, listed = message.out, list(_list_calls(message))
     plain = _PLAIN.issuperset(message.members)
     name = next((name for name in names or _CONTENT if message.members.get(name) not in (None, "")), "")
     spoken = name != "" and isinstance(message.members[name], str)
-    beside = CallsBeside([call for call, _ in listed]) if listed and not (plain and (spoken or not name)) else None
-    if spoken:
-        speech.add_text(message.text(name))
-    else:
-        for part in message.parts(name) if name else ():
-            add_part(speech, part, beside)
+    beside = TraceCalls([call for call, _ in listed]) if listed and not (plain and (spoken or not name)) else None
+    with out.reply():
+        if spoken:
+            out.add_text(message.text(name))
+        else:
+            for part in message.parts(name) if name else ():
+                add_part(part, beside)
+        if not plain:
+            _read_refusal(message)
+        for call, result in listed:
+            if name != "parts" or result is None or not out.list_reply_calls():
+                out.call(call, result)
+        if not plain:
+            _read_older_calls(message, beside)
+            _note_beside(message, name)
+            message.tells_of("reply", silent=not (name or out.list_reply_calls() or message.peek("audio")))
     if not plain:
-        _read_refusal(message, speech)
-    for call, result in listed:
-        if name != "parts" or result is None or not speech.calls:
-            speech.call(call, result)
-    if not plain:
-        _read_older_calls(message, speech, beside)
-    speech.end()
-    if not plain:
-        _note_beside(message, speech, name)
-        message.out.end_reply(message.members, message.path)
-        meta = message.child("response_metadata")
-        if meta:
-            message.out.end_reply(meta.members, meta.path)
-        message.tells_of("reply", silent=not (name or speech.calls or message.peek("audio")))
+        for holder in (message, message.child("response_metadata")):
+            out.end_reply(holder.members, holder.path)
 
 
-def _read_refusal(message: Cursor, speech: Speech) -> None:
+def _read_refusal(message: Cursor) -> None:
     """Read a refusal from where providers, LiteLLM and LangChain put it."""
     refusal = message.text("refusal") or message.child("provider_specific_fields").text("refusal")
-    if not (refusal or speech.said):
+    said = message.out.said
+    if not (refusal or said):
         refusal = message.child("additional_kwargs").text("refusal")
-    if refusal and refusal != speech.said:
-        speech.add_text(f"\n{refusal}" if speech.said else refusal)
+    if refusal and refusal != said:
+        message.out.add_text(f"\n{refusal}" if said else refusal)
 
 
 def _list_calls(message: Cursor) -> Iterator[tuple[ToolCall, ToolResult | None]]:
@@ -202,9 +197,10 @@ def _list_calls(message: Cursor) -> Iterator[tuple[ToolCall, ToolResult | None]]
                 call.leave(holds="call")
 
 
-def _read_older_calls(message: Cursor, speech: Speech, listed: CallsBeside | None) -> None:
+def _read_older_calls(message: Cursor, listed: TraceCalls | None) -> None:
     """Read the calls in older members, some of which repeat those `listed` in newer ones, or those among the parts."""
-    listed = listed or (CallsBeside(speech.calls) if speech.calls else None)
+    made = message.out.list_reply_calls()
+    listed = listed or (TraceCalls(made) if made else None)
     extra = message.child("additional_kwargs")
     oldest = [holder.child("function_call", of="a function call") for holder in (message, extra)]
     older = [(take_call(one), one) for one in oldest[:1] if one]
@@ -212,20 +208,20 @@ def _read_older_calls(message: Cursor, speech: Speech, listed: CallsBeside | Non
     older += [(take_call(one), one) for one in oldest[1:] if one]
     for call, node in older:
         if listed is None or (node is oldest[0] and not listed.has(call)):
-            speech.call(call)
+            message.out.call(call)
         elif not listed.has(call):
             message.out.note_unread("call", node.path, "a call beside the tool_calls of a message")
 
 
-def _note_beside(message: Cursor, speech: Speech, chosen: str) -> None:
+def _note_beside(message: Cursor, chosen: str) -> None:
     """Leave what stands beside the parts of a reply and may say something else."""
-    audio = message.child("audio", of="the audio of a message")
-    if audio and audio.text("transcript") not in ("" if speech.said else None, speech.said):
+    said, audio = message.out.said, message.child("audio", of="the audio of a message")
+    if audio and audio.text("transcript") not in ("" if said else None, said):
         message.out.note_unread("text", audio.path, "what was said as audio")
     content = message.peek("content")
     if chosen == "parts" and isinstance(content, str) and content:
         message.take("content")
-        if content != speech.said:
+        if content != said:
             message.out.note_unread("text", f"{message.path}/content", "the content beside the parts of a message")
 
 
@@ -330,4 +326,4 @@ class _Reply:
         for raw, path in self.ends:
             out.end_reply(raw, path)
         if not any(raw.get("finish_reason") or raw.get("error") for raw, _ in self.ends):
-            out.end_with(Ending("unfinished", "/chunks"))
+            out.end_with("unfinished", "/chunks")

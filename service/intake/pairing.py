@@ -10,8 +10,8 @@ for an answered call is reported unless it repeats the first.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from service.core.json.values import equals
@@ -42,100 +42,73 @@ def pair(
     Linear time, whatever ids a hostile log repeats.
     """
     answers: Answers = dict(answered)
-    unnamed: list[ResultEntry] = []
     unread: list[UnreadablePart] = []
-    by_id = _ById(calls, answers)
+    by_id = _WaitingCalls(calls, answers, lambda step: () if step.call.id is None else (step.call.id,))
+    unnamed: list[ResultEntry] = []
     for result in results:
-        index = by_id.take(result)
+        index = by_id.take(result, result.call_id)
         if index is None:
             unnamed.append(result)
-        elif index not in answers or answers[index] is None:
+        elif (one := answers.get(index)) is None:
             answers[index] = result.result
-        elif (
-            (one := answers[index])
-            and (other := result.result)
-            and not (one.is_error == other.is_error and equals(one.content, other.content))
-        ):
+        elif (other := result.result) and not (one.is_error == other.is_error and equals(one.content, other.content)):
             unread.append(UnreadablePart("result", result.path, "a second result of one call is not read", result.turn))
-    orphans = _match_rest(calls, unnamed, answers)
+
+    def find_message(result: ResultEntry) -> int | None:
+        return calls[result.calls_before - 1].message if result.calls_before else None
+
+    by_tool = _WaitingCalls(calls, answers, lambda step: ((step.message, step.call.name),))
+    left = [one for one in unnamed if one.tool is None or not by_tool.answer(one, (find_message(one), one.tool))]
+    # A result without an id may answer any call, one with an id only a call without.
+    in_order = _WaitingCalls(calls, answers, lambda step: [(step.message, step.call.id is None), (step.message, "any")])
     reason = "a result answers no call of the trace: its call is missing"
-    unread += [UnreadablePart("call", orphan.path, reason, orphan.turn) for orphan in orphans]
+    for result in left:
+        key = (find_message(result), "any" if result.call_id is None else True)
+        if result.tool is not None or not in_order.answer(result, key):
+            unread.append(UnreadablePart("call", result.path, reason, result.turn))
     return answers, [part for part in unread if part.path]
 
 
-class _ById:
-    def __init__(self, calls: Sequence[Step], answers: Answers) -> None:
-        self._calls = calls
-        self._answers = answers
-        self._read = 0
-        # For each id, a queue of unanswered calls for each message that used it, the latest message last.
-        self._open: dict[str, list[tuple[int, deque[int]]]] = {}
-        self._latest: dict[str, int] = {}
+class _WaitingCalls:
+    """The unanswered calls under each key, by message; those that a result follows are added as it comes."""
 
-    def take(self, result: ResultEntry) -> int | None:
-        """Return the call that a result belongs to: an unanswered one, else the latest. None: no call has its id."""
-        for index in range(self._read, result.calls_before):
+    def __init__(
+        self, calls: Sequence[Step], answers: Answers, list_keys: Callable[[Step], Sequence[Hashable]]
+    ) -> None:
+        self._calls, self._answers, self._list_keys = calls, answers, list_keys
+        self._added = 0
+        self._waiting: defaultdict[Hashable, list[tuple[int, deque[int]]]] = defaultdict(list)
+        self._latest: dict[Hashable, int] = {}
+
+    def take(self, result: ResultEntry, key: Hashable) -> int | None:
+        """Return the first unanswered call of the latest message that has one; else the latest call; None: there is none."""
+        for index in range(self._added, result.calls_before):
             self._add(index)
-        self._read = max(self._read, result.calls_before)
-        call_id = result.call_id
-        if call_id is None or call_id not in self._latest:
-            return None
-        queues = self._open[call_id]
-        if queues:
-            self._latest[call_id] = queues[-1][1].popleft()
-            if not queues[-1][1]:
-                queues.pop()
-        return self._latest[call_id]
+        self._added = max(self._added, result.calls_before)
+        waiting = self._waiting[key]
+        while waiting:
+            queue = waiting[-1][1]
+            while queue:
+                index = queue.popleft()
+                if index not in self._answers:
+                    self._latest[key] = index
+                    return index
+            waiting.pop()
+        return self._latest.get(key)
+
+    def answer(self, result: ResultEntry, key: Hashable) -> bool:
+        """Answer the first unanswered call under a key with a result; return whether there was one."""
+        index = self.take(result, key)
+        if index is None or index in self._answers:
+            return False
+        self._answers[index] = result.result
+        return True
 
     def _add(self, index: int) -> None:
-        call, message = self._calls[index].call, self._calls[index].message
-        if call.id is None:
-            return
-        queues = self._open.setdefault(call.id, [])
-        self._latest[call.id] = index
-        if index in self._answers:
-            return
-        if not queues or queues[-1][0] != message:
-            queues.append((message, deque()))
-        queues[-1][1].append(index)
-
-
-def _match_rest(calls: Sequence[Step], results: Sequence[ResultEntry], answers: Answers) -> Iterator[ResultEntry]:
-    """Answer calls of the message before each result, by tool, then by order; yield the results left over."""
-    waiting = _WaitingCalls(calls, answers)
-    left = [
-        result
-        for result in results
-        if result.tool is None or not waiting.take(result, answers, (_find_message(calls, result), result.tool))
-    ]
-    for result in left:
-        nameless = result.call_id is None
-        key = (_find_message(calls, result), nameless)
-        if result.tool is not None or not waiting.take(result, answers, key):
-            yield result
-
-
-def _find_message(calls: Sequence[Step], result: ResultEntry) -> int | None:
-    return calls[result.calls_before - 1].message if result.calls_before else None
-
-
-class _WaitingCalls:
-    """The unanswered calls of each message: by tool name, all of them (True), and those without an id (False)."""
-
-    def __init__(self, calls: Sequence[Step], answers: Answers) -> None:
-        self._queues: dict[Hashable, deque[int]] = {}
-        for index, one in enumerate(calls):
-            call, message = one.call, one.message
-            keys = (call.name, True) if call.id is not None else (call.name, True, False)
-            for key in () if index in answers else keys:
-                self._queues.setdefault((message, key), deque()).append(index)
-
-    def take(self, result: ResultEntry, answers: Answers, key: Hashable) -> bool:
-        """Answer the first call under this key with the result; return whether there was one."""
-        queue = self._queues.get(key)
-        while queue and queue[0] < result.calls_before:
-            index = queue.popleft()
-            if index not in answers:
-                answers[index] = result.result
-                return True
-        return False
+        message = self._calls[index].message
+        for key in self._list_keys(self._calls[index]):
+            waiting, self._latest[key] = self._waiting[key], index
+            if index not in self._answers:
+                if not waiting or waiting[-1][0] != message:
+                    waiting.append((message, deque()))
+                waiting[-1][1].append(index)

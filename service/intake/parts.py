@@ -11,7 +11,7 @@ of an MCP server is on offer once the server lists it or the provider has run it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,11 +20,10 @@ from pydantic import JsonValue
 from service.core.json.members import as_text, read_type
 from service.core.trace import CUSTOM_TOOL, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
-from service.intake.build import Sink, Speech
 from service.intake.cursor import Cursor
 from service.intake.texts import build_tool_call, read_result_content, to_snake
 from service.intake.tools import read_tools
-from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
+from service.intake.unread_parts.repeated_calls import TraceCalls
 from service.intake.unread_parts.suspects import clip, guess_kind, looks_like_call
 
 TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", "speech", "text_content"})
@@ -94,40 +93,27 @@ def take_text(part: Cursor) -> str:
     return part.raw if isinstance(part.raw, str) else part.text("text", "refusal", "content")
 
 
-class CallsBeside(TraceCalls):
-    """The calls that stand beside the parts of a message. One with the id and name of one of them repeats it."""
-
-    def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
-        calls = tuple(calls)
-        super().__init__(calls)
-        self._ids = {(call.id, call.name) for call in calls if call.id}
-
-    def has(self, call: ToolCall) -> bool:
-        """Whether this call repeats one of them."""
-        return (call.id, call.name) in self._ids or not self.drop_repeated([PossibleCall(call, "")])
-
-
-def add_part(sink: Sink, part: Cursor, beside: CallsBeside | None = None) -> None:
+def add_part(part: Cursor, beside: TraceCalls | None = None) -> None:
     """Read a part of a reply, or an item beside messages. Raises InputError: a call without a name."""
     kind, body = open_part(part)
     if kind in TEXTS:
-        _read_text_part(sink, body)
+        _read_text_part(body)
     elif kind in HOSTED and "args" not in body:
-        read_hosted(sink, kind, body)
+        _read_hosted(kind, body)
     elif kind in CALLS or is_ui_call(part):
-        _add_call(sink, kind, part if is_ui_call(part) else body, beside)
+        _add_call(kind, part if is_ui_call(part) else body, beside)
     elif kind in RESULTS or kind.endswith("tool_result"):
-        add_result(sink, body)
+        add_result(body)
     elif kind in ("executable_code", "code_execution_result"):
-        _read_code(sink, kind, body)
+        _read_code(kind, body)
     elif kind == "citations_content":
-        sink.add_text("".join([piece.text("text") for piece in body.items("content")]))
-    elif kind == "step_start" and isinstance(sink, Speech):
-        sink.cut()
+        part.out.add_text("".join([piece.text("text") for piece in body.items("content")]))
+    elif kind == "step_start":
+        part.out.cut()
     else:
         leave_part(part, kind, body)
     if body is not part and isinstance(part.peek("text"), str) and part.peek("thought") is not True:
-        sink.add_text(part.text("text"))
+        part.out.add_text(part.text("text"))
 
 
 def leave_part(part: Cursor, kind: str, body: Cursor, *, of_user: bool = False) -> None:
@@ -149,23 +135,24 @@ def leave_part(part: Cursor, kind: str, body: Cursor, *, of_user: bool = False) 
     body.leave(f"a part of the type {clip(kind)}", holds="other" if shown else holds, shown=shown)
 
 
-def _read_text_part(sink: Sink, part: Cursor) -> None:
+def _read_text_part(part: Cursor) -> None:
     if part.peek("thought") is True:
         part.leave("a thought")
     elif len(part.members) > 2 and looks_like_call(part.members):
         leave_part(part, "call", part)
     else:
-        sink.add_text(take_text(part))
+        part.out.add_text(take_text(part))
 
 
-def _add_call(sink: Sink, kind: str, part: Cursor, beside: CallsBeside | None) -> None:
+def _add_call(kind: str, part: Cursor, beside: TraceCalls | None) -> None:
     call, shown = take_call(part), is_ui_call(part)
-    run = not {kind, part.text("type")}.isdisjoint(RUN_BY_PROVIDER) or _open_ui(part).flag("providerExecuted")
+    inner = part.child("toolInvocation") or part
+    run = not {kind, part.text("type")}.isdisjoint(RUN_BY_PROVIDER) or inner.flag("providerExecuted")
     if run:
         part.out.offer(ToolDef(call.name))
     returned = ToolResult(read_result_content(part.take("output"))) if run and "output" in part and not shown else None
     if (run and not shown) or beside is None or not beside.has(call):
-        sink.call(call, read_ui_result(part) if shown else returned)
+        part.out.call(call, read_ui_result(part) if shown else returned)
 
 
 _PLAIN_CALL = frozenset({"id", "type", "function"})
@@ -213,7 +200,7 @@ def take_call(part: Cursor) -> ToolCall:
     return build_tool_call(call_id, name, body.take(given) if given else None)
 
 
-def add_result(sink: Sink, part: Cursor, *, error_prefix: str | None = None) -> None:
+def add_result(part: Cursor, *, error_prefix: str | None = None) -> None:
     """Add what a call returned, as a part or a message of the tool says."""
     if not any(name in part for name in (*_RETURNED, "error")) and looks_like_call(part.members):
         leave_part(part, "call", part)
@@ -222,7 +209,7 @@ def add_result(sink: Sink, part: Cursor, *, error_prefix: str | None = None) -> 
     tool = part.text(*_NAMES) or part.text("function")
     result = read_returned(part, error_prefix)
     part.take("type", "role")
-    sink.add_result(call_id or None, result, path=part.path, tool=tool or None)
+    part.out.add_result(call_id or None, result, path=part.path, tool=tool or None)
     part.tells_of("result", silent=result is None or result.content in (None, "", [], {}))
 
 
@@ -256,16 +243,16 @@ def read_returned(part: Cursor, error_prefix: str | None = None) -> ToolResult |
     return ToolResult(content, failed or marked)
 
 
-def _read_code(sink: Sink, kind: str, part: Cursor) -> None:
+def _read_code(kind: str, part: Cursor) -> None:
     """Read code that Gemini wrote and ran itself, or what came of it."""
     call_id = part.text("id") or None
     if kind == "executable_code":
         part.out.offer(ToolDef("code_execution"))
         given: dict[str, JsonValue] = {name: part.take(name) for name in ("language", "code") if name in part}
-        sink.call(build_tool_call(call_id, "code_execution", given))
+        part.out.call(build_tool_call(call_id, "code_execution", given))
     else:
         result = ToolResult(part.take("output"), part.take("outcome") not in ("OUTCOME_OK", None))
-        sink.add_result(call_id, result, path=part.path, tool="code_execution")
+        part.out.add_result(call_id, result, path=part.path, tool="code_execution")
 
 
 _STATES = {"errorText": "output-error", "output": "output-available", "result": "result"}
@@ -288,13 +275,9 @@ def _is_approval(part: Cursor) -> bool:
     return named and "approvalId" in part and not any(name in part for name in ("state", "input", "args"))
 
 
-def _open_ui(part: Cursor) -> Cursor:
-    return part.child("toolInvocation") or part
-
-
 def read_ui_result(part: Cursor) -> ToolResult | None:
     """Return what came of a call; None if nothing has yet. If a part has no state, its members tell which it is in."""
-    body = _open_ui(part)
+    body = part.child("toolInvocation") or part
     state = body.text("state") or next((state for key, state in _STATES.items() if key in body), "")
     if state in ("output-error", "output-denied"):
         denied = body.child("approval").text("reason")
@@ -321,22 +304,22 @@ HOSTED: Final = frozenset(_CALLS) | _OUTPUTS | _MCP
 """Types of parts that are read here."""
 
 
-def read_hosted(sink: Sink, kind: str, item: Cursor) -> None:
+def _read_hosted(kind: str, item: Cursor) -> None:
     """Read a part of one of the types in `HOSTED`. Raises InputError: a call of an MCP server's tool without a name."""
     if kind in _CALLS:
-        _read_call(sink, kind, item)
+        _read_call(kind, item)
     elif kind in _OUTPUTS:  # tools found by a search are on offer from now on
         found = item.peek("tools")
         _offer(item)
         content = read_result_content(item.take("output") if "output" in item else found)
-        sink.add_result(item.text("call_id"), ToolResult(content, item.text("status") == "failed"), path=item.path)
+        item.out.add_result(item.text("call_id"), ToolResult(content, item.text("status") == "failed"), path=item.path)
     elif kind == "mcp_list_tools":
         _offer(item)
     else:
-        _read_mcp_call(sink, item)
+        _read_mcp_call(item)
 
 
-def _read_call(sink: Sink, kind: str, item: Cursor) -> None:
+def _read_call(kind: str, item: Cursor) -> None:
     tool = kind.removesuffix("_call")
     name = next((name for name in item.out.hosted if name.startswith(tool)), tool)
     given: dict[str, JsonValue] = {name: value for name in _CALLS[kind] if (value := item.take(name)) is not None}
@@ -348,7 +331,7 @@ def _read_call(sink: Sink, kind: str, item: Cursor) -> None:
     failed, returned = item.text("status") == "failed", item.take("results", "outputs")
     result = ToolResult(returned, failed) if returned is not None or failed else None
     item.out.offer(ToolDef(name))
-    sink.call(call if arguments else replace(call, arguments=None, captured=False), result)
+    item.out.call(call if arguments else replace(call, arguments=None, captured=False), result)
 
 
 def _offer(item: Cursor) -> None:
@@ -357,7 +340,7 @@ def _offer(item: Cursor) -> None:
         item.out.offer(tool, late=True)
 
 
-def _read_mcp_call(sink: Sink, item: Cursor) -> None:
+def _read_mcp_call(item: Cursor) -> None:
     """Read a call of an MCP server's tool. If it needed approval, the call was made when approval was requested."""
     error, returned = item.take("error"), "output" in item
     content = read_result_content(item.take("output") if error is None else error)
@@ -366,9 +349,9 @@ def _read_mcp_call(sink: Sink, item: Cursor) -> None:
     item_id, name, arguments = item.text("id"), item.text("name"), item.take("arguments")
     item.text("server_label")
     if approval and approval in item.out.call_ids:
-        sink.add_result(approval, result or ToolResult(None), path=item.path)
+        item.out.add_result(approval, result or ToolResult(None), path=item.path)
         return
     if not name:
         raise InputError.at(item.path, "a call needs a name")
     item.out.offer(ToolDef(name))
-    sink.call(build_tool_call(item_id, name, arguments), result)
+    item.out.call(build_tool_call(item_id, name, arguments), result)

@@ -16,8 +16,8 @@ from service.core.models.validation import list_problems
 from service.core.trace import Trace, UnreadablePart
 from service.errors import InputError
 from service.intake import formats
-from service.intake.build import Record
-from service.intake.format import ByFormat, Format, Tools, WrapperContents
+from service.intake.build import Record, Transcript
+from service.intake.format import ByFormat, Format, Tools
 from service.intake.unread_parts.suspects import clip
 from service.intake.wrapping import read_wrapper
 
@@ -160,9 +160,11 @@ def _note_silence(trace: Trace) -> Trace:
 
 
 def _read(record: TraceInput, offered: Tools) -> Trace:
-    reading = _BY_NAME[record["format"]].read_record(record, offered)
-    read_any = partial(_read_any, offered=offered)
-    return read_wrapper(record, reading, read_any) if isinstance(reading, WrapperContents) else reading
+    out = Transcript(offered)
+    reading = _BY_NAME[record["format"]].read_record(record, out)
+    if isinstance(reading, Trace):
+        return reading
+    return read_wrapper(record, reading, out, partial(_read_any, offered=offered))
 
 
 def _read_any(raw: JsonObject, offered: Tools) -> Trace:

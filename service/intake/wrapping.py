@@ -9,9 +9,9 @@ whose call or result it lacks, are unread.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard, cast
 
 from pydantic import JsonValue
 
@@ -22,7 +22,7 @@ from service.errors import InputError, Problem
 from service.intake.build import Record, Request, Transcript, add_offers
 from service.intake.cursor import Cursor, Located, pick_sample
 from service.intake.format import NOTHING, Exchange, WrapperContents
-from service.intake.messages import SPEAKERS
+from service.intake.messages import SPEAKERS, name_speaker
 from service.intake.pairing import Answers
 from service.intake.unread_parts.endings import Ending, find_ending
 from service.intake.unread_parts.repeated_calls import KnownCalls, PossibleCall
@@ -32,42 +32,23 @@ ReadAny = Callable[[JsonObject], Trace]
 """Reads a record that names no format."""
 
 
-class InnerRecord(NamedTuple):
-    """A record that names no format, with the pointers of its parts in the source."""
-
-    record: dict[str, JsonValue]
-    places: Mapping[str, str]
-
-    def locate(self, path: str) -> str:
-        """Translate a pointer into the record to one into the source."""
-        head = path
-        while head and head not in self.places:
-            head = head.rpartition("/")[0]
-        return self.places.get(head, "") + path[len(head) :]
-
-
-def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -> Trace:
-    """Build the trace of the conversation in a log.
+def read_wrapper(record: Record, contents: WrapperContents, notes: Transcript, read_any: ReadAny) -> Trace:
+    """Build the trace of the conversation in a log. `notes`: what its reader has not read.
 
     Raises InputError: no exchange with a model, messages in no known format, and what the reader of their format raises.
     """
-    notes = contents.notes
     chosen, conversation, trace = _choose(contents.exchanges, notes, read_any)
     if len(contents.exchanges) > 1:
         trace = _add_offers(trace, contents.exchanges, chosen, read_any)
-    known = KnownCalls(step.call for step in trace.steps)
     others = [exchange for exchange in contents.exchanges if exchange is not chosen]
-    own = _read_replies([(conversation.reply, "")], read_any, notes)
-    listed = [(list(_list_reply(*one.reply, notes, one.sample)), one.reply[1]) for one in others]
-    replies = _read_replies(listed, read_any, notes)
+    own = _read_reply(conversation.reply, "", notes, read_any)
+    listed = [(list(_list_reply(_open(one.reply, notes), one.sample)), one.reply[1]) for one in others]
+    read = [(_read_reply(messages, path, notes, read_any), path) for messages, path in listed]
     _note_failure(chosen, own, notes)
     if not (trace.messages or trace.unread):
         notes.miss_reply(chosen.path, "an exchange of which the log holds nothing")
-    # A call without an id counts as often as all replies together have it.
-    mentions = [PossibleCall(step.call, one.path) for one in (*own, *replies) for step in one.trace.steps]
-    for call, path in known.take_new(mentions):
-        notes.note_unread("call", path, f"a call of {clip(call.name)!r} that the conversation does not have")
-    _note_texts_missing(replies, trace, notes)
+    known = KnownCalls(step.call for step in trace.steps)
+    _note_replies([(own, ""), *read], trace, known, notes)
     values = [*contents.extra_values, *[one.input for one in others], (conversation.repeated, chosen.input[1])]
     held = [list_possible_calls(*value) for value in values]
     held += [list_possible_calls(*value, packed=True) for value in contents.packed_values]
@@ -77,10 +58,25 @@ def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -
     _note_runs_missing(contents.runs, trace, notes)
     answers: Answers = {step.index: step.result for step in trace.steps if step.result is not None}
     missing, ignored = notes.list_unread([step.call for step in trace.steps], trace.tools, answers)
-    unread = (*[replace(item, path=conversation.inner.locate(item.path)) for item in trace.unread], *missing)
     return replace(
-        trace, id=contents.id, format=record["format"], raw=record, unread=unread, ignored=(*trace.ignored, *ignored)
+        trace,
+        id=notes.id,
+        format=record["format"],
+        raw=record,
+        unread=(*trace.unread, *missing),
+        ignored=(*trace.ignored, *ignored),
     )  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+
+
+class _Conversation(NamedTuple):
+    """The messages of an exchange, and those of its reply alone unless that repeats the whole conversation."""
+
+    messages: Sequence[_Message]
+    beside: Mapping[str, Located]
+    """What stands beside the messages in the request."""
+    reply: Sequence[_Message]
+    repeated: JsonValue
+    """The input, if it is not read: the reply repeats it all, or it holds no messages."""
 
 
 def _choose(
@@ -95,7 +91,7 @@ def _choose(
     for at in sorted(range(len(exchanges)), key=lambda at: (counts[at], at), reverse=True):
         conversation = _join_conversation(exchanges[at], notes)
         try:
-            return exchanges[at], conversation, _read(conversation.inner, read_any)
+            return exchanges[at], conversation, _read(conversation.messages, conversation.beside, read_any)
         except InputError as error:
             fault = fault or error
             what = f"an exchange that is not readable ({error.problems[0].message})"
@@ -103,70 +99,42 @@ def _choose(
     raise fault or InputError.at("", "expected a model's input and its reply")
 
 
-def _read(inner: InnerRecord, read_any: ReadAny) -> Trace:
-    try:
-        return read_any(inner.record)
-    except InputError as error:
-        raise InputError([Problem(inner.locate(one.path), one.message) for one in error.problems]) from None
-
-
-def _add_offers(trace: Trace, exchanges: Sequence[Exchange], last: Exchange, read_any: ReadAny) -> Trace:
-    """Return the trace with the tools listed by the requests that the last one continues, unless all list the same."""
-    said = [_strip(message) for message, *_ in _list_input(*last.input)[1]]
-    earlier: list[tuple[int, Exchange, JsonValue]] = []
-    for one in exchanges:
-        rest, messages = _list_input(*one.input)
-        if messages and [_strip(message) for message, *_ in messages] == said[: len(messages)]:
-            earlier.append((len(messages), one, [{name: value for name, (value, _) in rest.items()}, one.tools[0]]))
-    if all(listed == earlier[0][2] for _, _, listed in earlier):
-        return trace
-    requests: list[Request] = []
-    for _, exchange, _ in sorted(earlier, key=lambda one: one[0]):
-        try:
-            sent = read_any(_join_conversation(replace(exchange, reply=NOTHING), Transcript()).inner.record)
-        except InputError:
-            requests.append(Request(0, 0, None))
-        else:
-            requests.append(Request(len(sent.steps), sent.turns, sent.tools))
-    return add_offers(trace, requests, [step.call.name for step in trace.steps[: requests[0].calls]])
-
-
-class _Conversation(NamedTuple):
-    """A conversation as one record, and the messages of its reply unless that repeats the whole conversation."""
-
-    inner: InnerRecord
-    reply: Sequence[_Message]
-    repeated: JsonValue
-    """The input, if it is not read: the reply repeats it all, or it holds no messages."""
-
-
 def _join_conversation(exchange: Exchange, notes: Transcript) -> _Conversation:
-    rest, inputs = _list_input(*exchange.input)
-    reply = list(_list_reply(*exchange.reply, notes, exchange.sample))
+    beside, inputs = _list_input(*exchange.input)
+    reply = list(_list_reply(_open(exchange.reply, notes), exchange.sample))
     whole = 0 < len(inputs) < len(reply) and all(  # as an agent's state does
         _strip(one.value) == _strip(other.value) for one, other in zip(inputs, reply, strict=False)
     )
     if exchange.tools[0] is not None:
-        rest.setdefault("tools", exchange.tools)
-    inner = _enclose(reply if whole else [*inputs, *reply])
-    record: dict[str, JsonValue] = {name: value for name, (value, _) in rest.items()}
-    places = {f"/{escape_token(name)}": path for name, (_, path) in rest.items()}
-    return _Conversation(
-        InnerRecord(record | inner.record, {**places, **inner.places}),
-        () if whole else reply,
-        exchange.input[0] if whole or not inputs else None,
-    )
+        beside.setdefault("tools", exchange.tools)
+    repeated = exchange.input[0] if whole or not inputs else None
+    return _Conversation(reply if whole else [*inputs, *reply], beside, () if whole else reply, repeated)
 
 
-def _enclose(messages: Sequence[_Message]) -> InnerRecord:
-    """Put messages into a record, in the member that their format has for them."""
+def _read(messages: Sequence[_Message], beside: Mapping[str, Located], read_any: ReadAny) -> Trace:
+    """Read messages in whatever format they have. All pointers are those of the source, also of an InputError."""
     objects = [one.value for one in messages if isinstance(one.value, dict)]
     key = "input" if any(map(_is_item, objects)) else "messages"
     if any("parts" in message and message.keys() <= {"parts", "role"} for message in objects):
         key = "contents"
-    places = {f"/{key}/{index}": one.path for index, one in enumerate(messages)}
+    places = {f"/{escape_token(name)}": path for name, (_, path) in beside.items()}
+    places |= {f"/{key}/{at}": one.path for at, one in enumerate(messages)}
     places |= {f"/{key}/{at}/content": one.content_path for at, one in enumerate(messages) if one.content_path}
-    return InnerRecord({key: [one.value for one in messages]}, places)
+
+    def locate(path: str) -> str:
+        head = path
+        while head and head not in places:
+            head = head.rpartition("/")[0]
+        return places.get(head, "") + path[len(head) :]
+
+    try:
+        trace = read_any({**{name: value for name, (value, _) in beside.items()}, key: [one.value for one in messages]})
+    except InputError as error:
+        raise InputError([Problem(locate(one.path), one.message) for one in error.problems]) from None
+    unread, ignored = (
+        [replace(part, path=locate(part.path)) for part in left] for left in (trace.unread, trace.ignored)
+    )
+    return replace(trace, unread=tuple(unread), ignored=tuple(ignored))
 
 
 def _is_item(message: JsonObject) -> bool:
@@ -178,34 +146,45 @@ def _is_item(message: JsonObject) -> bool:
 _ITEM_PARTS = frozenset({"input_text", "output_text"})
 
 
-class _Reply(NamedTuple):
-    inner: InnerRecord
-    trace: Trace
-    path: str
+def _read_reply(messages: Sequence[_Message], path: str, notes: Transcript, read_any: ReadAny) -> Trace | None:
+    """Read a reply apart from its conversation; one that is not readable is unread. None: nothing is read."""
+    try:
+        return _read(messages, {}, read_any) if messages else None
+    except InputError as error:
+        notes.miss_reply(path, f"a reply that is not readable ({error.problems[0].message})")
+        return None
 
 
-def _read_replies(
-    replies: Iterable[tuple[Sequence[_Message], str]], read_any: ReadAny, notes: Transcript
-) -> list[_Reply]:
-    """Read replies apart from their conversations; one that is not readable is unread."""
-    read: list[_Reply] = []
-    for messages, path in replies:
-        inner = _enclose(messages)
+def _add_offers(trace: Trace, exchanges: Sequence[Exchange], last: Exchange, read_any: ReadAny) -> Trace:
+    """Return the trace with the tools listed by the requests that the last one continues, unless all list the same."""
+    said = [_strip(message) for message, *_ in _list_input(*last.input)[1]]
+    earlier: list[tuple[int, Exchange, JsonValue]] = []
+    for one in exchanges:
+        beside, messages = _list_input(*one.input)
+        if messages and [_strip(message) for message, *_ in messages] == said[: len(messages)]:
+            earlier.append((len(messages), one, [{name: value for name, (value, _) in beside.items()}, one.tools[0]]))
+    if all(listed == earlier[0][2] for _, _, listed in earlier):
+        return trace
+    requests: list[Request] = []
+    for _, exchange, _ in sorted(earlier, key=lambda one: one[0]):
+        sent = _join_conversation(replace(exchange, reply=NOTHING), Transcript())
         try:
-            read += [_Reply(inner, _read(inner, read_any), path)] if messages else []
-        except InputError as error:
-            notes.miss_reply(path, f"a reply that is not readable ({error.problems[0].message})")
-    return read
+            read = _read(sent.messages, sent.beside, read_any)
+        except InputError:
+            requests.append(Request(0, 0, None))
+        else:
+            requests.append(Request(len(read.steps), read.turns, read.tools))
+    return add_offers(trace, requests, [step.call.name for step in trace.steps[: requests[0].calls]])
 
 
-def _note_failure(exchange: Exchange, own: Sequence[_Reply], notes: Transcript) -> None:
+def _note_failure(exchange: Exchange, own: Trace | None, notes: Transcript) -> None:
     """Report what the conversation's last reply lacks, if it failed or says that it has more than the log holds."""
     if exchange.error_path and not exchange.reply[0]:
         notes.miss_reply(exchange.error_path, "the reply of a request that failed")
         return
-    called = any(one.trace.steps or any(part.kind == "call" for part in one.trace.unread) for one in own)
+    called = own is not None and bool(own.steps or any(part.kind == "call" for part in own.unread))
     for ending in _list_endings(*exchange.reply, exchange.sample or 0):
-        notes.end_with(ending, called=called)
+        notes.end_with(*ending, called=called)
 
 
 def _list_endings(value: JsonValue, path: str, sample: int) -> Iterator[Ending]:
@@ -229,15 +208,23 @@ def _list_endings(value: JsonValue, path: str, sample: int) -> Iterator[Ending]:
         yield from _list_endings(value[holder], f"{path}/{holder}", sample)
 
 
-def _note_texts_missing(replies: Sequence[_Reply], trace: Trace, notes: Transcript) -> None:
+def _note_replies(read: Sequence[tuple[Trace | None, str]], trace: Trace, known: KnownCalls, notes: Transcript) -> None:
+    """Report what replies have that the conversation lacks, the first of which is its own."""
+    replies = [(reply, path) for reply, path in read if reply is not None]
+    # A call without an id counts as often as all replies together have it.
+    mentions = [PossibleCall(step.call, path) for reply, path in replies for step in reply.steps]
+    for call, path in known.take_new(mentions):
+        notes.note_unread("call", path, f"a call of {clip(call.name)!r} that the conversation does not have")
     texts = {message.text for message in trace.messages}
-    for one in replies:
-        for message in one.trace.messages:
+    for reply, path in replies:
+        if reply is read[0][0]:
+            continue
+        for message in reply.messages:
             if message.text not in texts:
-                notes.note_unread("other", one.path, "a text that the conversation does not have")
-        for unread in one.trace.unread:
+                notes.note_unread("other", path, "a text that the conversation does not have")
+        for unread in reply.unread:
             if unread.kind == "call":
-                notes.note_unread("call", one.inner.locate(unread.path), "a call")
+                notes.note_unread("call", unread.path, "a call")
 
 
 def _note_runs_missing(runs: Sequence[tuple[str, str]], trace: Trace, notes: Transcript) -> None:
@@ -284,6 +271,12 @@ def _list_input(value: JsonValue, path: str) -> tuple[dict[str, Located], list[_
     return rest, _list_input(value[key], f"{path}/{key}")[1]
 
 
+def holds_messages(value: JsonValue) -> bool:
+    """Whether an input is what models are sent: messages that name their roles."""
+    sent = [one.value for one in _list_input(value, "")[1] if one.content_path is None]
+    return any(isinstance(message, dict) and name_speaker(message.get("role")) for message in sent)
+
+
 def _place(item: JsonValue, path: str) -> _Message:
     if _is_pair(item):
         return _Message({"role": SPEAKERS[str(item[0])], "content": item[1]}, path, f"{path}/1")
@@ -300,63 +293,62 @@ _HOLDERS = ("choices", "generations", "candidates", "messages", "message", "outp
 """Members that hold one or several replies, outer ones first."""
 
 
-def _list_reply(value: JsonValue, path: str, notes: Transcript, sample: int | None = None) -> Iterator[_Message]:
-    """Iterate over the messages of a reply. Further samples are reported to `notes`, unless `sample` chooses one."""
+def _open(value: Located, notes: Transcript) -> Cursor:
+    node = Cursor(value[0], notes, value[1], "a reply")
+    node.tells_of("reply", silent=False)
+    return node
+
+
+def _list_reply(reply: Cursor, sample: int | None = None) -> Iterator[_Message]:
+    """Iterate over the messages of a reply. Further samples are left, unless `sample` chooses one."""
+    value, path = cast("JsonValue", reply.raw), reply.path
     if isinstance(value, str):
         yield _Message({"role": "assistant", "content": value}, path, path)
     elif _is_pair(value):
         yield _place(value, path)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _list_reply(item, f"{path}/{index}", notes)
+            yield from _list_reply(_open((item, f"{path}/{index}"), reply.out))
     elif isinstance(value, dict):
-        holder = None if "role" in value or "lc" in value else next((key for key in _HOLDERS if value.get(key)), None)
-        if holder == "output" and isinstance(value.get("type"), str) and value["type"] != "message":
-            holder = None  # an item of the Responses API: its output belongs to the item
-        if holder is None and "parts" in find_object(value, "content"):  # one of Gemini's candidates
-            _leave_beside(notes, value, path, "content")
-            yield _Message(find_object(value, "content"), f"{path}/content")
-        elif holder is None:
-            yield from _list_message(value, path, notes)
+        yield from _list_wrapped(reply, value, sample)
+
+
+def _list_wrapped(reply: Cursor, value: JsonObject, sample: int | None) -> Iterator[_Message]:
+    """Iterate over the messages of a reply that is an object: a message, or one or several in what wraps them."""
+    holder = None if "role" in value or "lc" in value else next((key for key in _HOLDERS if value.get(key)), None)
+    if holder == "output" and read_type(value) not in ("message", "?"):
+        holder = None  # an item of the Responses API: its output belongs to the item
+    if holder is None and "parts" in find_object(value, "content"):  # one of Gemini's candidates
+        holder = "content"
+    completed = "text" if isinstance(value.get("text"), str) and "content" not in value else ""  # without roles
+    if holder is not None or (completed and not value.keys() & {"role", "lc", "kind"}):
+        held = _open((value[holder or completed], f"{reply.path}/{holder or completed}"), reply.out)
+        reply.take_all(holder or completed)
+        reply.close()
+        if holder == "content":
+            yield _Message(value[holder], held.path)
         else:
-            _leave_beside(notes, value, path, holder)
-            yield from _list_samples(value[holder], f"{path}/{holder}", notes, sample, sampled=holder in _HOLDERS[:3])
-
-
-def _leave_beside(notes: Transcript, reply: JsonObject, path: str, holder: str) -> None:
-    """Leave what stands beside what a reply's member `holder` holds."""
-    beside = Cursor(reply, notes, path, "a reply")
-    beside.take_all(holder)
-    beside.tells_of("reply", silent=False)
-    beside.close()
-
-
-def _list_message(value: dict[str, JsonValue], path: str, notes: Transcript) -> Iterator[_Message]:
-    if value.keys() & {"role", "lc", "kind"}:
-        yield _Message(value, path)
-    elif isinstance(value.get("text"), str) and "content" not in value:  # of a completion model, without roles
-        _leave_beside(notes, value, path, "")
-        yield _Message({"role": "assistant", "content": value["text"]}, path, f"{path}/text")
-    elif value.keys() & {"type", "content"}:
-        yield _Message(value if "type" in value else {"role": "assistant", **value}, path)
+            yield from _list_samples(held, sample) if holder in _HOLDERS[:3] else _list_reply(held)
+    elif value.keys() & {"role", "lc", "kind", "type"}:
+        yield _Message(dict(value), reply.path)
+    elif "content" in value:
+        yield _Message({"role": "assistant", **value}, reply.path)
     elif value:
-        Cursor(value, notes, path, "a reply of no known form").leave(holds="text")
+        reply.leave("a reply of no known form", holds="text")
 
 
-def _list_samples(
-    value: JsonValue, path: str, notes: Transcript, sample: int | None, *, sampled: bool
-) -> Iterator[_Message]:
-    if not sampled or not isinstance(value, list):
-        yield from _list_reply(value, path, notes)
+def _list_samples(held: Cursor, sample: int | None) -> Iterator[_Message]:
+    """Iterate over the messages of the sample that is chosen, else of the first."""
+    if not isinstance(held.raw, list):
+        yield from _list_reply(held)
         return
-    chosen = 0 if sample is None or not value else pick_sample(sample, len(value), path)
-    for index, item in enumerate(value):
-        if index != chosen and sample is None:
-            Cursor(item, notes, f"{path}/{index}", "another sample of a reply").leave()
-        elif index == chosen and isinstance(item, list):
-            yield from _list_samples(item, f"{path}/{index}", notes, None, sampled=True)
-        elif index == chosen:
-            yield from _list_reply(item, f"{path}/{index}", notes)
+    chosen = 0 if sample is None or not held.raw else pick_sample(sample, len(held.raw), held.path)
+    for index, item in enumerate(held.raw):
+        one = _open((item, f"{held.path}/{index}"), held.out)
+        if index == chosen:
+            yield from _list_samples(one, None)
+        elif sample is None:
+            one.leave("another sample of a reply")
 
 
 def _strip(message: JsonValue) -> JsonValue:

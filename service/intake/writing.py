@@ -64,12 +64,9 @@ def _write_offers(trace: Trace) -> defaultdict[int, list[Plain]]:
             if came is not None or agent is not None:
                 by_step[-1 if came is None else came.step].append(_write_tool(tool))
         for step, tools in by_step.items():
-            found[step].append(_name_agent({"tools": tools}, agent))
+            event: Plain = {"tools": tools}
+            found[step].append(event if agent is None else {**event, "agent": agent})
     return found
-
-
-def _name_agent(event: Plain, agent: str | None) -> Plain:
-    return event if agent is None else {**event, "agent": agent}
 
 
 def _write_message(message: Message, steps: list[Step], offered: defaultdict[int, list[Plain]]) -> Iterator[Plain]:
@@ -77,10 +74,10 @@ def _write_message(message: Message, steps: list[Step], offered: defaultdict[int
         said: Plain = (
             {"assistant": message.text, "to": message.to} if message.role == "agent" else {message.role: message.text}
         )
-        yield _name_agent(said, message.agent)
+        yield said | ({} if message.agent is None else {"agent": message.agent})
     for place, step in enumerate(steps):
         yield from offered[step.index]
-        yield _name_agent(_write_step(step, parallel=place > 0), step.agent)
+        yield _write_step(step, parallel=place > 0)
 
 
 def _write_step(step: Step, *, parallel: bool) -> Plain:
@@ -99,6 +96,8 @@ def _write_step(step: Step, *, parallel: bool) -> Plain:
         event["result"] = step.result.content
         if step.result.is_error:
             event["is_error"] = True
+    if step.agent is not None:
+        event["agent"] = step.agent
     return event
 
 

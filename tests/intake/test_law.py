@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from service.core.trace import Trace
 from service.errors import InputError
-from service.intake.reading import TraceInput, read_trace
-from tests.intake.records import RECORDS
+from tests.intake.records import RECORDS, load
 
-INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
 SOLE = {
     name: [case["input"] for case in cases if "sample" not in case["input"]]  # the other replies are other traces
     for name, cases in RECORDS.items()
@@ -110,14 +108,14 @@ UNTOLD = "a reader took a member that it does not read"
 def test_no_call_is_lost(name: str, data: st.DataObject) -> None:
     record = copy.deepcopy(data.draw(st.sampled_from(SOLE[name])))
     place = look(record, data.draw(st.sampled_from(places(record))))
-    shape = make_another(data.draw(st.sampled_from(SHAPES)), read_trace(INPUT.validate_python(record)), data)
+    shape = make_another(data.draw(st.sampled_from(SHAPES)), load(record), data)
     if isinstance(place, dict):
         key = data.draw(st.sampled_from(NAMES))
         place[key] = [*place[key], shape] if isinstance(place.get(key), list) else shape
     else:
         place.insert(data.draw(st.integers(0, len(place))), shape)
     try:
-        trace = read_trace(INPUT.validate_python(record))
+        trace = load(record)
     except (ValidationError, InputError):
         return
     assert accounts_for(trace, "planted"), UNTOLD
@@ -140,11 +138,11 @@ BESIDE = [
 def test_no_call_is_lost_beside_a_conversation(name: str, way: tuple[str | int, ...], data: st.DataObject) -> None:
     records = [record for record in SOLE[name] if leads(record, way[:-1])]
     record = copy.deepcopy(data.draw(st.sampled_from(records)))
-    shape = make_another(data.draw(st.sampled_from(SHAPES)), read_trace(INPUT.validate_python(record)), data)
+    shape = make_another(data.draw(st.sampled_from(SHAPES)), load(record), data)
     written = data.draw(st.sampled_from([[shape], {"a.b": [shape]}, [json.dumps(shape)], json.dumps([shape])]))
     around = look(record, way[:-1])
     around[way[-1]] = {**around.get(way[-1], {}), "x": written} if way[-1] == "attributes" else written
-    assert accounts_for(read_trace(INPUT.validate_python(record)), "planted")
+    assert accounts_for(load(record), "planted")
 
 
 def leads(value: Any, way: tuple[str | int, ...]) -> bool:
@@ -181,7 +179,7 @@ def test_no_call_is_lost_in_a_second_place(record: dict[str, Any], place: str, s
     look(planted, tuple(int(token) if token.isdigit() else token for token in way))[key] = [shape]
     if key == "traj":
         planted[key] = [{"role": "assistant", "steps": [shape]}]
-    assert accounts_for(read_trace(INPUT.validate_python(planted)), "planted")
+    assert accounts_for(load(planted), "planted")
 
 
 CALL = '{"name": "planted", "arguments": {}}'
@@ -193,15 +191,13 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_no_call_is_lost_in_a_text(text: str) -> None:
-    assert accounts_for(
-        read_trace(INPUT.validate_python({"format": "bfcl", "question": "?", "result": text})), "planted"
-    )
+    assert accounts_for(load({"format": "bfcl", "question": "?", "result": text}), "planted")
 
 
 def test_no_call_is_lost_in_a_text_without_tools() -> None:
     record = {"format": "openai", "messages": [{"role": "assistant", "content": "[planted(x=1)]"}]}
-    assert [part.kind for part in read_trace(INPUT.validate_python(record)).unread] == ["call"]
-    assert read_trace(INPUT.validate_python({**record, "tools": []})).unread == ()
+    assert [part.kind for part in load(record).unread] == ["call"]
+    assert load({**record, "tools": []}).unread == ()
 
 
 REPEATS: list[tuple[Any, int]] = [
@@ -217,11 +213,11 @@ REPEATS: list[tuple[Any, int]] = [
 def test_only_an_exact_repetition_is_no_other_call(log: Any, others: int) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": '{"x": 1}'}}
     record = {"format": "openai", "messages": [{"role": "assistant", "tool_calls": [call]}]}
-    trace = read_trace(INPUT.validate_python(record | {"tool_log": log}))
+    trace = load(record | {"tool_log": log})
     assert [part.kind for part in trace.unread] == ["call"] * others
     assert bool(trace.ignored) == (others == 0)
     for name in ("gold", "expectedCalls", "few_shot", "examples"):
-        assert read_trace(INPUT.validate_python(record | {name: log})).unread == ()
+        assert load(record | {name: log}).unread == ()
 
 
 @given(
@@ -241,7 +237,7 @@ def test_no_call_is_lost_in_a_span(shape: Any, name: str, role: str, key: str, *
     messages = json.dumps([message]) if written else [message]
     attributes = {"gen_ai.operation.name": "chat", key: messages}
     try:
-        trace = read_trace(INPUT.validate_python({"format": "spans", "spans": [{"attributes": attributes}]}))
+        trace = load({"format": "spans", "spans": [{"attributes": attributes}]})
     except InputError:
         return
     assert accounts_for(trace, "planted")
@@ -286,7 +282,7 @@ def test_no_call_is_lost_beside_what_is_read_of_spans(
     else:
         spans[at]["attributes"] |= told
     try:
-        trace = read_trace(INPUT.validate_python({"format": "spans", "spans": spans}))
+        trace = load({"format": "spans", "spans": spans})
     except InputError:
         return
     assert accounts_for(trace, "planted")
@@ -299,7 +295,7 @@ def test_what_a_leaderboard_decoded_to_no_call_is_its_answer() -> None:
         "functions": [{"name": "f"}],
         "result": "Use this: ```python\nf(a=1)\n```",
     }
-    assert [bool(read_trace(INPUT.validate_python(trace | more)).unread) for more in ({}, {"calls": None})] == [
+    assert [bool(load(trace | more).unread) for more in ({}, {"calls": None})] == [
         True,
         False,
     ]

@@ -6,18 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
-from service.core.trace import Trace
-from service.intake.reading import TraceInput, read_trace
 from service.intake.writing import write_record
-from tests.intake.records import CASES
-
-INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
-
-
-def load(record: Any) -> Trace:
-    return read_trace(INPUT.validate_python(record))
+from tests.intake.records import CASES, load
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{name}: {case['name']}") for name, case in CASES])

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from service.core.trace import Step, Trace
-from service.intake.reading import TraceInput, read_trace
+from tests.intake.records import load
 
 DATA = Path(__file__).parents[1] / "data" / "formats" / "spans"
 FIXTURES = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(DATA.glob("*.json"))}
-INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
 
 UNREAD = {"openai_v2": {"text", "call"}, "agents_openllmetry": {"text", "call"}}
 """Exports that leave out what the model said: it is named."""
@@ -27,7 +25,7 @@ def read(export: Any) -> Trace:
     traces: dict[str, list[Any]] = defaultdict(list)
     for span in export["resourceSpans"][0]["scopeSpans"][0]["spans"]:
         traces[span["traceId"]].append(span)
-    return read_trace(INPUT.validate_python({"format": "spans", "spans": max(traces.values(), key=len)}))
+    return load({"format": "spans", "spans": max(traces.values(), key=len)})
 
 
 def spell(content: Any) -> Any:

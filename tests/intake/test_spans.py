@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 import service
 from service.core.trace import Trace
 from service.errors import InputError
-from service.intake.reading import TraceInput, read_trace
-
-INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
+from tests.intake.records import load
 
 Span = dict[str, Any]
 
 
 def read(spans: list[Span], **more: Any) -> Trace:
-    return read_trace(INPUT.validate_python({"format": "spans", "id": "one", "spans": spans} | more))
+    return load({"format": "spans", "id": "one", "spans": spans} | more)
 
 
 NOT_TOLD = [
@@ -67,7 +64,7 @@ REFUSED: list[tuple[Any, str, str]] = [
 @pytest.mark.parametrize(("record", "path", "words"), REFUSED)
 def test_what_tells_nothing_is_refused(record: Any, path: str, words: str) -> None:
     with pytest.raises(InputError) as caught:
-        read_trace(INPUT.validate_python({"format": "spans"} | record))
+        load({"format": "spans"} | record)
     (problem,) = caught.value.problems
     assert problem.path == path
     assert words in problem.message

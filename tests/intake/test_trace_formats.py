@@ -7,15 +7,13 @@ import json
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from service.core.trace import Step, ToolDef, Trace
 from service.errors import InputError
-from service.intake.reading import TraceInput, guess_format, read_gold, read_trace
+from service.intake.reading import guess_format, read_gold, read_trace
 from service.reading.request import read_request
-from tests.intake.records import CASES, DATA
-
-INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
+from tests.intake.records import CASES, DATA, INPUT, load
 
 SAME = json.loads((DATA / "same_conversation.json").read_text("utf-8"))
 DEFAULTS = {
@@ -30,10 +28,6 @@ DEFAULTS = {
 }
 
 cases = pytest.mark.parametrize("case", [pytest.param(case, id=f"{name}: {case['name']}") for name, case in CASES])
-
-
-def load(record: dict[str, Any]) -> Trace:
-    return read_trace(INPUT.validate_python(record))
 
 
 def plain_tool(tool: ToolDef) -> dict[str, Any]:

@@ -6,11 +6,9 @@ import sys
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
-from service.intake.reading import TraceInput, read_trace
-
-INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
+from service.intake.reading import read_trace
+from tests.intake.records import INPUT
 
 
 def call(number: int) -> Any:

@@ -1,4 +1,7 @@
-"""What agents did, step by step, as their frameworks record it: Google's ADK, ATIF, CrewAI, smolagents, OpenAI's Assistants."""
+"""What agents did, as their frameworks record it: Google's ADK, ATIF, CrewAI, smolagents, Assistants, Claude Code, Codex.
+
+The last two keep a session as the lines of a file, which a record has in `lines`.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,15 @@ from functools import partial
 
 from pydantic import JsonValue
 
-from service.core.json.members import as_text, find_object, list_objects
+from service.core.json.members import JsonObject, as_text, find_object, list_objects
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, list_at, split_list
-from service.intake.messages import read_input, read_messages, read_reply_message
-from service.intake.parts import add_result, take_call
+from service.intake.messages import find_speaker, read_input, read_message, read_messages, read_reply_message
+from service.intake.parts import add_part, add_result, take_call
 from service.intake.texts import build_tool_call, list_statement_calls, parse_text
 from service.intake.tools import read_tools
-from service.intake.unread_parts.endings import Ending
 
 
 @Format(
@@ -77,7 +79,7 @@ def _read_invocation(turn: Cursor) -> None:
     for place, call in enumerate(data.items("toolUses", "tool_uses", of="a call")):
         turn.out.call(take_call(call), parallel=place > 0)
     for result in data.items("toolResponses", "tool_responses", of="a result"):
-        add_result(turn.out, result)
+        add_result(result)
     answer = turn.child("finalResponse", "final_response", of="a content")
     if answer:
         answer.take("role")
@@ -106,13 +108,13 @@ def atif(record: Cursor) -> Tools:
         if source == "agent":
             read_reply_message(step, "message")
             for result in step.child("observation").items("results", of="a result"):
-                add_result(record.out, result)
+                add_result(result)
         elif source in ("user", "system"):
             read_input(step, "user" if source == "user" else "system", "message")
         else:
             step.leave("a step of an unknown source", holds="text")
     if record.peek("continued_trajectory_ref"):
-        record.out.end_with(Ending("unfinished", "/continued_trajectory_ref"))
+        record.out.end_with("unfinished", "/continued_trajectory_ref")
     agent = record.child("agent")
     return read_tools(agent.take("tool_definitions"), path="/agent/tool_definitions")
 
@@ -135,7 +137,7 @@ def _read_task(task: Cursor) -> None:
     question = task.text("description")
     task.take_all("summary", "name", "expected_output", "pydantic", "json_dict")
     if task.peek("messages"):
-        read_messages(task.out, task.items("messages", of="a message"), error_prefix="Error executing tool")
+        read_messages(task.items("messages", of="a message"), error_prefix="Error executing tool")
         for failure in task.items("tool_failures", of="a failure"):
             failure.leave("a failure", by_id=False)
     else:
@@ -247,10 +249,10 @@ def assistants(record: Cursor) -> Tools:
         elif details.child("message_creation").text("message_id") not in known:
             record.out.miss_reply(one.path, "a message of which the run's steps hold only the id")
         if status not in ("", "completed"):
-            record.out.end_with(Ending(status, f"{one.path}/status"))
+            record.out.end_with(status, f"{one.path}/status")
     run = record.child("run")
     if run.peek("status") not in (None, "completed"):
-        record.out.end_with(Ending(run.text("status"), "/run/status"))
+        record.out.end_with(run.text("status"), "/run/status")
     return read_tools(record.take("tools") or run.take("tools"))
 
 
@@ -266,3 +268,113 @@ def _list_page(record: Cursor, *names: str) -> Sequence[Cursor]:
 def _get_time(one: Cursor) -> float:
     time = one.peek("created_at")
     return time if isinstance(time, (int, float)) else 0.0
+
+
+_ASIDE = frozenset(
+    [
+        *("summary", "progress", "attachment", "file-history-snapshot", "file-history-delta", "queue-operation"),
+        *("mode", "permission-mode", "last-prompt", "ai-title", "custom-title", "agent-name", "cost-state", "system"),
+    ]
+)
+"""Lines that are none of the conversation."""
+
+
+def _name_claude_code_session(line: JsonObject) -> str | None:
+    """Return the session that a line of a file belongs to, "" if that of the lines around it."""
+    named = as_text(line.get("sessionId")) if "type" in line and "messages" not in line else None
+    return "" if named is None and "leafUuid" in line else named
+
+
+@Format(score=95, hint="lines with a sessionId and a type", session=_name_claude_code_session)
+def claude_code(record: Cursor) -> Tools:
+    """A session of Claude Code: a file of its lines, or `lines`.
+
+    One message may stand in several lines. A line that stands twice, and calls that a replay repeats, count once. Lines of
+    sub-agents (`isSidechain`) belong to other traces.
+    """
+    record.out.id = next(
+        (name for line in list_objects(record.peek("lines")) if (name := as_text(line.get("sessionId")))), None
+    )
+    seen: set[str] = set()
+    spoken = ""
+    calls: set[str] = set()
+    for line in record.list_nodes("lines"):
+        uuid = line.text("uuid")
+        if line.flag("isSidechain") or (uuid and uuid in seen):
+            line.drop()
+        elif as_text(line.peek("type")) not in _ASIDE:
+            message = line.child("message")
+            goes_on = bool(spoken) and message.peek("id") == spoken
+            spoken = as_text(message.peek("id")) or ""
+            _read_line(line, calls, goes_on=goes_on)
+        seen.add(uuid)
+    return None
+
+
+def _read_line(line: Cursor, calls: set[str], *, goes_on: bool) -> None:
+    """Read a line. `goes_on`: it holds more parts of the message before it."""
+    message = line.child("message", of="a message")
+    parts = [part for part in list_objects(message.peek("content")) if part.get("type") == "tool_use"]
+    made = {f"{part.get('id')} {part.get('name')}" for part in parts}
+    line.take("toolUseResult")
+    if not message:
+        if line.peek("type") == "result" and line.flag("is_error"):
+            line.out.end_with("error", f"{line.path}/is_error")
+        line.leave("a line without a message")
+        return
+    line.take("type")
+    if line.flag("isApiErrorMessage"):
+        message.drop()
+        line.out.miss_reply(message.path, "a reply that the API failed to give")
+    elif made and made <= calls:
+        message.drop()  # a replay
+    elif goes_on:
+        message.take("role")
+        for part in message.parts("content"):
+            add_part(part)
+        line.out.end_reply(message.members, message.path)
+    else:
+        read_message(message, find_speaker(message))
+    calls |= made
+
+
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+
+
+def _name_codex_session(line: JsonObject) -> str | None:
+    """Return the session that a line belongs to: a file holds one."""
+    return "rollout" if "payload" in line and "timestamp" in line and "type" in line else None
+
+
+@Format(score=94, hint="lines with a payload and a timestamp", session=_name_codex_session)
+def codex(record: Cursor) -> Tools:
+    """A rollout of Codex: a file of its lines, or `lines`.
+
+    Lines of the type `response_item` hold items of the Responses API; the others repeat them or say what they cost. A command
+    failed if its exit code is not 0.
+    """
+    for line in record.list_nodes("lines"):
+        payload, kind = line.child("payload", of="an item"), line.peek("type")
+        if not payload:
+            line.leave("a line that is no item")
+            continue
+        line.take_all("timestamp", "type")
+        if kind == "session_meta":
+            record.out.id = payload.text("id") or record.out.id
+        elif kind != "response_item":
+            payload.leave("a line that is no item")
+        elif payload.peek("type") in _OUTPUTS:
+            _read_output(payload)
+        else:
+            read_messages([payload])
+    return None
+
+
+def _read_output(payload: Cursor) -> None:
+    payload.take("type")
+    returned = parse_text(payload.take("output"))
+    holder = returned if isinstance(returned, dict) and "output" in returned else {}
+    code = find_object(holder, "metadata").get("exit_code")
+    content = parse_text(holder["output"]) if holder else returned
+    result = ToolResult(content, isinstance(code, int) and code != 0)
+    payload.out.add_result(payload.text("call_id") or None, result, path=payload.path)

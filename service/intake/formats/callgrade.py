@@ -1,10 +1,6 @@
 """Our own format, easy to write by hand: a list of events, each of which is something said or one call.
 
-    {"format": "callgrade",
-     "tools": [{"name": "get_weather", "parameters": {"type": "object"}}],
-     "events": [{"user": "Is it raining in Oslo?"},
-                {"call": {"name": "get_weather", "arguments": {"city": "Oslo"}}, "result": {"rain": true}},
-                {"assistant": "It is."}]}
+    {"format": "callgrade", "events": [{"user": "Rain?"}, {"call": {"name": "rain"}, "result": true}, {"assistant": "Yes."}]}
 
 Results are taken as written; a string stays a string. A call without `result` is one whose result was not captured;
 `null` is a result. `{"tools": [...]}` among the events adds tools that are on offer from there on. Calls follow one

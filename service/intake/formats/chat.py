@@ -27,7 +27,6 @@ from service.intake.messages import (
 )
 from service.intake.texts import to_snake
 from service.intake.tools import read_tools
-from service.intake.unread_parts.endings import Ending
 
 _SAID: Mapping[str, Speaker] = {"system": "system", "messages": "user"}
 
@@ -64,7 +63,7 @@ def read_said(record: Cursor, said: Mapping[str, Speaker], *, of: str = "a messa
         elif text := record.text(name):
             record.out.say("user" if speaker == "user" else "assistant", text)
         else:
-            read_messages(record.out, record.items(name, of=of), strict=strict)
+            read_messages(record.items(name, of=of), strict=strict)
 
 
 _ITEMS: Mapping[str, Speaker] = {"instructions": "system", "input": "user", "output": "assistant", "items": "assistant"}
@@ -101,9 +100,9 @@ def openai_responses(record: Cursor) -> Tools:
     if record.peek("error"):
         record.out.end_reply({"error": record.peek("error")}, "")
     elif reason and status not in ("failed", "cancelled"):
-        record.out.end_with(Ending(reason, "/incomplete_details/reason"))
+        record.out.end_with(reason, "/incomplete_details/reason")
     elif status:
-        record.out.end_with(Ending(status, "/status"))
+        record.out.end_with(status, "/status")
     return take_tools(record, "tools")
 
 
@@ -261,7 +260,7 @@ def ollama(record: Cursor) -> Tools:
     """A response of Ollama's `/api/chat`, with the messages and tools of its request if they are known."""
     tools = read_chat(record, "message")
     if record.peek("done") is False:
-        record.out.end_with(Ending("unfinished", "/done"))
+        record.out.end_with("unfinished", "/done")
     return tools
 
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject, find_object, find_text, list_elements, list_objects
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
-from service.intake.build import Speech, Transcript
+from service.intake.build import Transcript
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, holds, split_list, take_tools
 from service.intake.messages import find_speaker, read_message, read_messages, read_reply_message
@@ -28,7 +28,6 @@ from service.intake.texts import (
     read_result_content,
 )
 from service.intake.tools import read_tools
-from service.intake.unread_parts.endings import Ending
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import list_possible_calls
 
@@ -58,7 +57,7 @@ def tau(record: Cursor) -> Tools:
         raise InputError.at("", "expected the conversation in messages or traj")
     if not isinstance(task, (int, str)):
         raise InputError.at("/task_id", "expected a task_id")
-    read_messages(record.out, record.items(chosen, of="a message"), error_prefix="Error", strict=True)
+    read_messages(record.items(chosen, of="a message"), error_prefix="Error", strict=True)
     record.out.id = f"task-{task}" + ("" if trial is None else f"-trial-{trial}")
     record.out.state = cast("JsonObject", record.raw)
     record.take_all("gold_actions", "outputs", "gold", "info", "initial", "final")
@@ -111,7 +110,7 @@ def tau2(record: Cursor) -> Tools:
     if reason in ("user_stop", "agent_stop"):
         record.out.close()
     elif reason:
-        record.out.end_with(Ending(f"incomplete: {reason}", "/termination_reason"))
+        record.out.end_with(f"incomplete: {reason}", "/termination_reason")
     return take_tools(record, "tools")
 
 
@@ -161,7 +160,7 @@ def bfcl(record: Cursor) -> Tools:
         record.out.say("user", question)
     asked = record.items("question", of="a message") if isinstance(record.peek("question"), list) else ()
     grouped = (one.items(of="a message") if isinstance(one.raw, list) else (one,) for one in asked)  # by turn
-    read_messages(record.out, chain.from_iterable(grouped), strict=True)
+    read_messages(chain.from_iterable(grouped), strict=True)
     decoded, calls, result = "calls" in record, record.take("calls"), record.take("result")
     for value, path in ((calls, "/calls"), (result if isinstance(result, list) else None, "/result")):
         if not isinstance(value, list) and value is not None:
@@ -242,7 +241,7 @@ def inspect_ai(record: Cursor) -> Tools:
     attached = find_object(record.members, "attachments")
     messages = record.take("messages")
     inner = Cursor({"messages": _attach(messages, attached) if attached else messages}, record.out)
-    read_messages(record.out, inner.items("messages", of="a message"))
+    read_messages(inner.items("messages", of="a message"))
     for event in record.items("events", of="an event"):
         event.take("call")  # with the provider, whose answer is the event's output
         for choice in event.child("output").items("choices"):
@@ -252,11 +251,11 @@ def inspect_ai(record: Cursor) -> Tools:
     output = record.child("output")
     choice = next(list_objects(output.take("choices")), None)
     if choice is not None and (reason := find_text(choice, "stop_reason")):
-        record.out.end_with(Ending(reason, "/output/choices/0/stop_reason"))
+        record.out.end_with(reason, "/output/choices/0/stop_reason")
     output.drop()
     limit = record.child("limit")
     if limit:
-        record.out.end_with(Ending(f"incomplete: the limit of {limit.text('type') or 'the sample'}", "/limit"))
+        record.out.end_with(f"incomplete: the limit of {limit.text('type') or 'the sample'}", "/limit")
     elif record.peek("error") and not record.out.has_replied():
         record.out.end_reply({"error": record.peek("error")}, "")
     return None
@@ -304,14 +303,14 @@ def deepeval(record: Cursor) -> Tools:
 
 
 def _read_called(holder: Cursor, *answer: str) -> None:
-    speech = Speech(holder.out)
-    for name in _CALLED:
-        for raw in holder.items(name, of="a call") if holder.peek(name) else ():
-            call = take_call(raw)
-            returned = next((key for key in ("output", "result") if raw.peek(key) is not None), "")
-            speech.call(call, ToolResult(read_result_content(raw.take(returned))) if returned else None)
-    speech.add_text(holder.text(*answer))
-    speech.end()
+    with holder.out.reply():
+        for name in _CALLED:
+            for raw in holder.items(name, of="a call") if holder.peek(name) else ():
+                call = take_call(raw)
+                returned = next((key for key in ("output", "result") if raw.peek(key) is not None), "")
+                result = ToolResult(read_result_content(raw.take(returned))) if returned else None
+                holder.out.call(call, result)
+        holder.out.add_text(holder.text(*answer))
 
 
 def _find_gold_calls(

@@ -40,7 +40,8 @@ def litellm(record: Cursor) -> WrapperContents:
     record.take_all(*_ERRORS)
     tools = record.locate("model_parameters/tools")
     exchange = Exchange(given, record.locate("response"), tools, sample=_take_sample(record))
-    return WrapperContents([exchange], id=record.text("id") or None, notes=record.out)
+    record.out.id = record.text("id") or None
+    return WrapperContents([exchange])
 
 
 def _take_sample(record: Cursor) -> int | None:
@@ -84,7 +85,8 @@ def exchange(record: Cursor) -> WrapperContents:
     if not request and _is_request(raw):  # then everything beside the messages is part of the request
         request = {name: record.take(name) for name in record.list_untaken()}
     exchange = Exchange((request, f"/{request_way}" if request_way else ""), (reply, f"/{way}"), sample=sample)
-    return WrapperContents([exchange], id=as_text(raw.get("id")), notes=record.out)
+    record.out.id = as_text(raw.get("id"))
+    return WrapperContents([exchange])
 
 
 def _find_body(record: JsonObject, ways: tuple[str, ...]) -> tuple[dict[str, JsonValue], str]:

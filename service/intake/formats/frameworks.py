@@ -9,13 +9,11 @@ from pydantic import JsonValue
 from service.core.json.members import find_object, find_text, list_elements, read_type
 from service.core.trace import ToolDef, ToolResult
 from service.errors import InputError
-from service.intake.build import Sink, Speech
 from service.intake.cursor import Cursor
 from service.intake.format import Format, Tools, list_at, take_tools
 from service.intake.messages import Speaker, find_speaker, name_speaker, read_input, read_message, read_messages
 from service.intake.parts import add_part, add_result, take_call
 from service.intake.texts import build_tool_call, read_result_content, read_structure
-from service.intake.unread_parts.endings import Ending
 
 
 @Format(
@@ -89,10 +87,9 @@ def pydantic_ai(record: Cursor) -> Tools:
             last = instructions
         kind = message.text("kind")
         if kind == "response":
-            speech = Speech(record.out)
-            for part in message.parts("parts"):
-                _read_response_part(speech, part)
-            speech.end()
+            with record.out.reply():
+                for part in message.parts("parts"):
+                    _read_response_part(part)
             record.out.end_reply(message.members, message.path)
         elif kind == "request":
             for part in message.parts("parts"):
@@ -102,21 +99,21 @@ def pydantic_ai(record: Cursor) -> Tools:
     return take_tools(record, "tools")
 
 
-def _read_response_part(speech: Speech, part: Cursor) -> None:
+def _read_response_part(part: Cursor) -> None:
     kind = part.text("part_kind")
     if kind == "builtin-tool-call":
-        _read_hosted_call(speech, part)
+        _read_hosted_call(part)
     elif kind == "builtin-tool-return":
-        _read_hosted_return(speech, part)
+        _read_hosted_return(part)
     elif kind == "speech":
-        speech.add_text(part.text("transcript", "content"))
+        part.out.add_text(part.text("transcript", "content"))
     elif kind in _IDLE:
         part.leave("a part")
     else:
-        add_part(speech, part)
+        add_part(part)
 
 
-def _read_hosted_call(sink: Sink, part: Cursor) -> None:
+def _read_hosted_call(part: Cursor) -> None:
     args = find_object(part.raw if isinstance(part.raw, dict) else {}, "args")
     if args.get("action") == "list_tools":
         part.drop()
@@ -125,10 +122,10 @@ def _read_hosted_call(sink: Sink, part: Cursor) -> None:
     if args.get("action") == "call_tool":
         call = build_tool_call(call.id, find_text(args, "tool_name") or call.name, args.get("tool_args"))
     part.out.offer(ToolDef(call.name))
-    sink.call(call)
+    part.out.call(call)
 
 
-def _read_hosted_return(sink: Sink, part: Cursor) -> None:
+def _read_hosted_return(part: Cursor) -> None:
     content, error = part.take("content"), None
     if part.text("tool_name").startswith("mcp_server:") and isinstance(content, dict):
         if "output" not in content and "tools" in content:
@@ -136,14 +133,12 @@ def _read_hosted_return(sink: Sink, part: Cursor) -> None:
         error = content.get("error")
         content = content.get("output") if error is None else error
     result = ToolResult(read_result_content(content), error is not None or _has_failed(part))
-    sink.add_result(part.text("tool_call_id") or None, result, path=part.path)
+    part.out.add_result(part.text("tool_call_id") or None, result, path=part.path)
 
 
 def _read_request_part(part: Cursor) -> None:
     kind = part.text("part_kind")
-    if kind == "system-prompt":
-        part.out.say("system", part.text("content"))
-    elif kind == "user-prompt":
+    if kind == "user-prompt":
         read_input(part, "user", "content")
     elif kind == "tool-return" or (kind in ("retry-prompt", "retry-feedback") and part.peek("tool_name")):
         returned = "content" in part
@@ -151,12 +146,11 @@ def _read_request_part(part: Cursor) -> None:
         result = ToolResult(read_result_content(part.take("content")), failed) if returned else None
         call_id, tool = part.text("tool_call_id"), part.text("tool_name")
         part.out.add_result(call_id or None, result, path=part.path, tool=tool or None)
-    elif kind in ("retry-prompt", "retry-feedback"):
+    elif kind in ("system-prompt", "retry-prompt", "retry-feedback"):
         part.out.say("system", part.text("content"))
-    elif kind in _IDLE:
-        part.leave("a part")
     else:
-        part.leave(f"a part of the type {kind}", shown=True)
+        idle = kind in _IDLE
+        part.leave("a part" if idle else f"a part of the type {kind}", shown=not idle)
 
 
 def _has_failed(part: Cursor) -> bool:
@@ -200,7 +194,7 @@ def autogen(record: Cursor) -> Tools:
                 record.out.call(take_call(call), parallel=True)
         elif kind in _RETURNED:
             for result in message.items("content", of="a result"):
-                add_result(record.out, result)
+                add_result(result)
         elif kind in _SAID:
             parts = message.items("content") if isinstance(message.peek("content"), list) else ()
             text = message.text("content") or "\n".join([part.text("text") or str(part.raw) for part in parts])
@@ -211,7 +205,7 @@ def autogen(record: Cursor) -> Tools:
             )
     reason = record.text("stop_reason")
     if reason and not record.out.has_replied():
-        record.out.end_with(Ending(reason, "/stop_reason"))
+        record.out.end_with(reason, "/stop_reason")
     return None
 
 
@@ -254,7 +248,7 @@ def _read_message(message: Cursor) -> None:
         call_id = message.child("additional_kwargs").text("tool_call_id") or None
         message.out.add_result(call_id, ToolResult(read_structure(_join_text(message))), path=message.path)
     else:
-        read_messages(message.out, [message])
+        read_messages([message])
 
 
 def _read_input(event: Cursor) -> None:
@@ -280,12 +274,12 @@ def _join_text(holder: Cursor) -> str:
 
 def _read_output(event: Cursor) -> None:
     event.out.agent = event.text("current_agent_name") or None
-    speech, response = Speech(event.out), event.child("response", of="a message")
+    response = event.child("response", of="a message")
     response.take("role")
-    speech.add_text(_join_text(response))
-    for call in event.items("tool_calls", of="a call"):
-        speech.call(take_call(call))
-    speech.end()
+    with event.out.reply():
+        event.out.add_text(_join_text(response))
+        for call in event.items("tool_calls", of="a call"):
+            event.out.call(take_call(call))
 
 
 def _read_result(event: Cursor) -> None:

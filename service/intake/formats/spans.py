@@ -1,10 +1,7 @@
 """An OpenTelemetry export: `spans` as flat objects, or `resourceSpans` as in OTLP's JSON.
 
-A tool span is recognised by `gen_ai.tool.name`, `tool.name` or its kind; one marked `tool.synthesized` was made up by
-the exporter and is left out. It holds a call (`gen_ai.tool.call.arguments`, else `input.value`) and its result
-(`gen_ai.tool.call.result`, else `output.value`); an error status or an `error.type` makes the result an error. Model
-spans hold messages, and each repeats those before it: a message counts once. If nested spans both hold messages, the
-inner one is read; agent spans are read only if no model span has messages.
+A tool span holds a call and its result. Model spans hold messages, and each repeats those before it: a message counts
+once. If nested spans both hold messages, the inner one is read; agent spans are read only if no model span has messages.
 
 A call in a model's message and in a tool's span is one call, matched by id and name or, if the span has no id, by
 name, as long as the arguments do not contradict. The message then says what the model wrote, the span what the tool

@@ -21,6 +21,7 @@ from service.intake.format import NOTHING, Exchange, Format, Tools, WrapperConte
 from service.intake.texts import build_tool_call, parse_text
 from service.intake.unread_parts.leftovers import Rest
 from service.intake.unread_parts.suspects import clip, looks_like_call
+from service.intake.wrapping import holds_messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,8 @@ def read_store(record: Cursor, store: Store) -> WrapperContents:
     if not nodes:
         entries = [*_walk(record, store.below)]
     own = next((text for path in store.ids if (text := as_text(_peek(record, path)))), None)
-    return read_entries(record, entries, store, own or next(iter(traces), None))
+    record.out.id = own or next(iter(traces), None)
+    return read_entries(record, entries, store)
 
 
 def _walk(entry: Cursor, below: str) -> Iterator[Cursor]:
@@ -81,17 +83,19 @@ def _walk(entry: Cursor, below: str) -> Iterator[Cursor]:
 class _Entry:
     node: Cursor
     kind: str
+    is_model: bool
+    """By its kind or, without a known one, because it was sent messages."""
     exchange: Exchange
     start: tuple[float, str]
     outermost: bool
     name: str
 
 
-def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store, trace_id: str | None) -> WrapperContents:
+def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store) -> WrapperContents:
     """Return what these entries of a log hold."""
     ids = {text for node in nodes if (text := find_text(node.members, "id", "span_id"))}
     entries = sorted([_read_entry(node, store, ids, record) for node in nodes], key=lambda entry: entry.start)
-    models = [entry for entry in entries if entry.kind in _MODELS] or [one for one in entries if one.outermost][:1]
+    models = [entry for entry in entries if entry.is_model] or [one for one in entries if one.outermost][:1]
     others = [entry.exchange for entry in entries if entry not in models]
     extra = [one.input for one in others] + [one.reply for one in others]
     whole = [node.child(name) for node in (record, *nodes) for name in store.whole if name in node]
@@ -101,26 +105,27 @@ def read_entries(record: Cursor, nodes: Sequence[Cursor], store: Store, trace_id
     return WrapperContents(
         [entry.exchange for entry in models],
         [(entry.name, entry.node.path) for entry in entries if entry.kind in _TOOLS],
-        trace_id,
-        record.out,
         [one for one in extra if one[0] is not None],
         packed,
     )
 
 
 def _read_entry(node: Cursor, store: Store, ids: set[str], record: Cursor) -> _Entry:
-    kind = as_text(node.locate(*store.kind)[0]) or ""
-    if store.kinds and kind.upper() not in store.kinds and (node is not record or kind):
-        node.leave("an entry of an unknown type", keep=True)
+    kind = (as_text(node.locate(*store.kind)[0]) or "").upper()
     error = node.locate(*store.error, keep=True)
     failed = bool(error[0]) and store.failed in str(error[0]).upper()
     parents = next((value for path in store.parent if (value := _peek(node, path))), None)
     start = next((value for path in store.start if (value := _peek(node, path))), "")
     tools = node.locate(store.tools) if store.tools else NOTHING
     exchange = Exchange(node.locate(*store.input), node.locate(*store.output), tools, error_path=error[1] * failed)
+    unknown = (node is not record or kind != "") and (kind not in store.kinds if store.kinds else not kind)
+    is_model = kind in _MODELS or (unknown and holds_messages(exchange.input[0]))
+    if unknown and store.kinds and not is_model:
+        node.leave("an entry of an unknown type", keep=True)
     return _Entry(
         node,
-        kind.upper(),
+        kind,
+        is_model,
         exchange,
         (float(start), "") if isinstance(start, (int, float)) else (0.0, str(start)),
         ids.isdisjoint(map(str, parents if isinstance(parents, list) else [parents])),
@@ -309,4 +314,4 @@ def openai_agents(record: Cursor) -> Tools | WrapperContents:
             record.out.answer(ToolResult(failure or parse_text(body.take("output")), bool(failure)))
         elif kind not in _IDLE_SPANS and not exchanges:
             body.leave("a span of an unknown type", holds="call")
-    return read_entries(record, spans, _AGENTS, record.out.id) if exchanges else None
+    return read_entries(record, spans, _AGENTS) if exchanges else None

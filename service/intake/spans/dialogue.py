@@ -25,7 +25,6 @@ from service.intake.spans.messages import (
     UnreadPart,
     read_output,
     read_span_input,
-    spell_call,
 )
 from service.intake.spans.runs import PAYLOADS
 from service.intake.spans.selection import (
@@ -203,7 +202,7 @@ class _Memory:
         return True
 
     def _is_new_call(self, call: ToolCall, here: Counter[str], ids: set[str], *, closing: bool) -> bool:
-        spelling = spell_call(call)
+        spelling = json.dumps([call.name, call.raw if call.arguments is None else call.arguments], sort_keys=True)
         if call.id is None:
             return self._is_new(["call", spelling], here, closing=closing)
         if closing:

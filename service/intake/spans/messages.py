@@ -1,28 +1,12 @@
 """Find the messages of a span and read them into one form: texts, calls and results; and read the tools on offer.
 
-| convention | model input | model output |
-|---|---|---|
-| OTel GenAI 1.37 and later | `gen_ai.input.messages` | `gen_ai.output.messages` |
-| the same as an event | `gen_ai.client.inference.operation.details` | the same event |
-| OTel GenAI 1.28 to 1.36 | events `gen_ai.{system,user,assistant,tool}.message` | event `gen_ai.choice` |
-| OTel GenAI 1.27 | event `gen_ai.content.prompt` | event `gen_ai.content.completion` |
-| OpenInference | `llm.input_messages.N` | `llm.output_messages.N` |
-| OpenLLMetry until 0.48 | `gen_ai.prompt.N` | `gen_ai.completion.N` |
-| LangSmith | `gen_ai.prompt`, JSON text | `gen_ai.completion`, JSON text |
-| Langfuse | `langfuse.observation.input` | `langfuse.observation.output` |
-| Logfire, Pydantic AI before 1.1 | `events` without its last choice or replies | these |
-| Logfire's agents | `input` | `output` |
-| Logfire's clients before 4.9 | `request_data.messages` | `response_data.message` |
-
-Agents of Pydantic AI repeat the whole conversation in `pydantic_ai.all_messages` or `all_messages_events`.
-
+`docs/formats.md` lists the conventions of instrumentations; `list_input` and `list_output` name their attributes and events.
 The shared readers of messages read them, once what instrumentations put around them is taken off: OpenInference's
 `message`, LangChain's `kwargs`, events, lists under dotted keys. Content that the exporter left out or hid is not captured.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -191,11 +175,6 @@ def drop_hidden(call: ToolCall) -> ToolCall:
     raw = call.raw
     cut = bool(call.problem) and isinstance(raw, str) and raw.lstrip().startswith('{"') and raw.rstrip()[-1:] != "}"
     return replace(call, arguments=None, raw=None, problem=None, captured=False) if cut or raw == HIDDEN else call
-
-
-def spell_call(call: ToolCall) -> str:
-    """Spell a call's name and arguments in one canonical way."""
-    return json.dumps([call.name, call.raw if call.arguments is None else call.arguments], sort_keys=True)
 
 
 def read_content(raw: JsonValue) -> JsonValue:

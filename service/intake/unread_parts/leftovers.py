@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -20,7 +21,7 @@ from service.core.trace import ToolCall, UnreadablePart, UnreadKind
 from service.intake.unread_parts.endings import EMPTY, Ending, list_missing
 from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
 from service.intake.unread_parts.suspects import Hint, Known, classify, list_suspects
-from service.intake.unread_parts.text_calls import Offered, find_thought_calls
+from service.intake.unread_parts.text_calls import find_thought_calls
 
 About = Literal["record", "reply", "result"]
 """What an object tells of: the whole trace, what the assistant said, what a tool returned."""
@@ -162,7 +163,7 @@ _THOUGHT = re.compile(r"think|reason|thought", re.IGNORECASE)
 
 def _list_thought_calls(rest: Rest, known: Known) -> Iterator[PossibleCall]:
     """Iterate over the calls that a model wrote into a part that is a thought, by its name."""
-    offered = Offered(known.tools, bool(known.tools))
+    offered = replace(known, listed=bool(known.tools))
     for leaf in list_leaves(rest.value, limit=20) if _THOUGHT.search(f"{rest.name} {rest.what}") else ():
         for call in find_thought_calls(leaf.value, offered) if isinstance(leaf.value, str) else ():
             made = ToolCall(None, call.name, call.arguments, call.arguments)

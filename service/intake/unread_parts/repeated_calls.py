@@ -46,6 +46,10 @@ class TraceCalls:
     def _counts(self) -> Counter[Key]:
         return Counter([key for call in self._calls for key in self._list_keys(call)])
 
+    @lazy
+    def _named(self) -> frozenset[tuple[str | None, str]]:
+        return frozenset((call.id, call.name) for call in self._calls if call.id)
+
     def drop_repeated(self, found: Iterable[PossibleCall], *, by_id: bool = False) -> Sequence[PossibleCall]:
         """Return those of the calls found together that repeat no call.
 
@@ -53,6 +57,10 @@ class TraceCalls:
         """
         used: Counter[Key] = Counter()
         return [one for one in found if not self._take(used, one.call, by_id=by_id)]
+
+    def has(self, call: ToolCall) -> bool:
+        """Whether a call repeats one of them, be it only by its id and name."""
+        return (call.id, call.name) in self._named or self._take(Counter(), call, by_id=False)
 
     def _take(self, used: Counter[Key], call: ToolCall, *, by_id: bool) -> bool:
         every, own = self._list_keys(call)

@@ -85,8 +85,16 @@ _RETURNED = re.compile(
     r"|^(?:respuesta|r[ée]ponse|antwort)_"
 )
 """Members that hold what something returned."""
-_REFERENCE = re.compile(r"few_?shot|(?:^|_)examples?(?:$|_)|^(?:expected|golden|gold|references?)(?:$|_)|ground_?truth")
-"""Spellings of members that hold what was done elsewhere, or should have been done: calls in them were not made here."""
+_REFERENCE = re.compile(r"few_?shot|(?:^|_)examples?(?:$|_)|^(?:expected|gold|golden|reference)s?(?:$|_)|ground_?truth")
+
+
+def is_reference(name: str) -> bool:
+    """Whether a member of this name holds what was done elsewhere, or should have been done: its calls were not made here.
+
+    >>> is_reference("expectedCalls"), is_reference("few-shots"), is_reference("unexpected")
+    (True, True, False)
+    """
+    return _REFERENCE.search(to_snake(name)) is not None
 
 
 @lru_cache(maxsize=8192)
@@ -111,15 +119,21 @@ class Known:
     """Steps whose results were read."""
     waits: bool = False
     """Whether a step has no result, or an empty one."""
+    listed: bool = False
+    """Whether the log lists the tools on offer."""
 
 
 class Suspect(NamedTuple):
-    """What a place in an unread part could be. `call` of a call, as far as it can be read; `step` of a result."""
+    """What a place in an unread part could be. `call` of a call, as far as it can be read; `step` of a result.
+
+    `source`: the object that a call is read from.
+    """
 
     kind: UnreadKind
     path: str
     call: ToolCall | None = None
     step: int | None = None
+    source: JsonObject = {}
 
 
 _CALL_TYPE = re.compile(r"(?:^|[_-])(?:call|use|request|invocation)$|^(?:dynamic-)?tool[_-]", re.IGNORECASE)
@@ -349,12 +363,12 @@ class _Search(NamedTuple):
                 yield from self.walk(item, f"{path}/{index}", holder, around, level + 1)
         elif isinstance(value, dict):
             call = read_call(value, holder, around, self.known)
-            found = read_result(value, path, self.known) if call is None else Suspect("call", path, call)
+            found = read_result(value, path, self.known) if call is None else Suspect("call", path, call, source=value)
             if found is not None:
                 yield found
             else:  # not what a result returned, nor a tool's schema
                 returned = value.get("role") in ("tool", "function") or guess_kind(str(value.get("type"))) == "result"
                 for name, item in value.items():
-                    skipped = _REFERENCE.search(to_snake(name)) or (name in _SCHEMAS and _is_definition(value))
+                    skipped = is_reference(name) or (name in _SCHEMAS and _is_definition(value))
                     if not skipped and not (returned and Hint.RESULT in classify(name)):
                         yield from self.walk(item, f"{path}/{escape_token(name)}", name, value, level + 1)

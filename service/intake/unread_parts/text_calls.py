@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from service.core.json.parsing import parse_or_none
+from service.core.json.pointers import split_pointer
 from service.intake.texts import drop_thoughts, parse_calls, read_literal
+from service.intake.unread_parts.suspects import Known, list_suspects
 
 
 class TextCall(NamedTuple):
@@ -31,14 +32,6 @@ class TextCall(NamedTuple):
     name: str = ""
     arguments: dict[str, JsonValue] | None = None
     whole: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """The tools that a text may call, each with the names of its arguments. `known`: whether the log lists its tools."""
-
-    tools: Mapping[str, frozenset[str]]
-    known: bool
 
 
 MAX_CHARS = 40_000
@@ -79,10 +72,10 @@ _EXAMPLE = re.compile(
 )
 
 
-def find_text_calls(text: str, offered: Offered, asked: str = "") -> Sequence[TextCall]:
+def find_text_calls(text: str, offered: Known, asked: str = "") -> Sequence[TextCall]:
     """Return the calls that a text of the assistant holds. `asked`: the user's words before it.
 
-    >>> tools = Offered({"get_weather": {"city"}}, True)
+    >>> tools = Known({"get_weather": {"city"}}, listed=True)
     >>> find_text_calls('<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>', tools)
     [TextCall(form='<tool_call>', name='get_weather', arguments={'city': 'Oslo'}, whole=True)]
     >>> find_text_calls("It rains (a bit).", tools)
@@ -97,10 +90,10 @@ def find_text_calls(text: str, offered: Offered, asked: str = "") -> Sequence[Te
     return found or list(_find_unmarked(text, offered, asked[-MAX_ASKED_CHARS:], quoted))
 
 
-def find_thought_calls(text: str, offered: Offered) -> Iterator[TextCall]:
+def find_thought_calls(text: str, offered: Known) -> Iterator[TextCall]:
     """Find the calls that a thought holds where the parser missed its end: marked and whole, of tools on offer.
 
-    >>> tools = Offered({"get_weather": {"city"}}, True)
+    >>> tools = Known({"get_weather": {"city"}}, listed=True)
     >>> [call.name for call in find_thought_calls("I need get_weather(city='Oslo')", tools)]
     []
     """
@@ -117,7 +110,7 @@ def _list_quoted(text: str) -> list[range]:
     return [range(*found.span()) for found in (*fences, *_INLINE.finditer(text))]
 
 
-def _find_marked(text: str, offered: Offered, quoted: Sequence[range]) -> Iterator[TextCall]:
+def _find_marked(text: str, offered: Known, quoted: Sequence[range]) -> Iterator[TextCall]:
     if not any(map(text.__contains__, _SIGNS)):
         return
     end, calls = -1, list[TextCall]()
@@ -131,7 +124,7 @@ def _find_marked(text: str, offered: Offered, quoted: Sequence[range]) -> Iterat
     yield from named or [call for call in calls if call.name] or calls
 
 
-def _read_marked(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+def _read_marked(text: str, mark: re.Match[str], offered: Known) -> tuple[TextCall | None, int]:
     """Read what follows a mark: return the call, if it is one, and where it ends."""
     if mark.lastgroup == "react":
         return _read_react(text, mark, offered)
@@ -140,7 +133,7 @@ def _read_marked(text: str, mark: re.Match[str], offered: Offered) -> tuple[Text
     call, end = _read_inner(text, mark, offered)
     if call is not None:
         closed = bool(_END.match(text, end)) or text[end : end + 60].lstrip(" \n`;,]").startswith(("<", "["))
-        unsaid = not offered.known and call.arguments is not None
+        unsaid = not offered.listed and call.arguments is not None
         known = call.name in offered.tools or unsaid or mark.lastgroup == "token" or call.whole
         return (call._replace(form=form, whole=call.whole and closed) if known else None), end
     rest = text[mark.end() :].strip()
@@ -169,7 +162,7 @@ _NAME = re.compile(
 )
 
 
-def _read_inner(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+def _read_inner(text: str, mark: re.Match[str], offered: Known) -> tuple[TextCall | None, int]:
     """Read a marked call in any of the notations: JSON, a name before JSON, tags of parameters, or Python."""
     at = mark.end()
     rest = text[at:]
@@ -209,7 +202,7 @@ def _read_inner(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
     return TextCall("", name), block_end
 
 
-def _read_bracketed(rest: str, start: int, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+def _read_bracketed(rest: str, start: int, mark: re.Match[str], offered: Known) -> tuple[TextCall | None, int]:
     """Read what begins with a bracket: JSON of calls, JSON of arguments after a mark that names the tool, or Python."""
     value, end = _decode(rest, start)
     calls = list(_list_json_calls(value, offered, strict=False)) if value is not None else []
@@ -229,12 +222,12 @@ _BLOCK_END = re.compile(
 )
 
 
-def _read_react(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+def _read_react(text: str, mark: re.Match[str], offered: Known) -> tuple[TextCall | None, int]:
     found = re.compile(
         r"([\w.:/-]+)[*`]*[ \t]*(?:\n+[ \t>*#]*Action(?: \d+)? Input(?: \d+)?:[*]*[ \t]*(.*?)(?=\n[ \t]*Observation|\Z)|[\[(])",
         re.DOTALL,
     ).match(text, mark.end())
-    if found is not None and (found[1] in offered.tools or (not offered.known and found[2] is not None)):
+    if found is not None and (found[1] in offered.tools or (not offered.listed and found[2] is not None)):
         arguments = parse_or_none((found[2] or "").strip())
         return TextCall(
             "ReAct", found[1], arguments if isinstance(arguments, dict) else None, isinstance(arguments, dict)
@@ -244,7 +237,7 @@ def _read_react(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextC
     return next(_list_json_calls(value, offered, strict=False), None), mark.end()
 
 
-def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[range]) -> Iterator[TextCall]:
+def _find_unmarked(text: str, offered: Known, asked: str, quoted: Sequence[range]) -> Iterator[TextCall]:
     """Iterate over calls without a mark: they end the text, and nobody asked for an example."""
     fences = list(_FENCE.finditer(text))
     last = fences[-1] if fences and _END.match(text, fences[-1].end()) else None
@@ -263,7 +256,7 @@ def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[ran
     yield from whole
 
 
-def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) -> Iterator[TextCall]:
+def _read_whole(block: str, offered: Known, *, python: bool, calling: bool) -> Iterator[TextCall]:
     start = len(block) - len(block.lstrip())
     value, end = _decode(block, start) if block[start : start + 1] in ("{", "[") else (None, 0)
     rest = block[end:].strip(" \n;,")
@@ -272,7 +265,7 @@ def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) ->
         return
     written = parse_calls(block) if python else None
     if written:
-        unlisted = [call for call in written if calling or (not offered.known and call.arguments is not None)]
+        unlisted = [call for call in written if calling or (not offered.listed and call.arguments is not None)]
         known = [call for call in written if call.name in offered.tools] or unlisted
         yield from (TextCall("Python", one.name, one.arguments, one.arguments is not None) for one in known)
     tag = _TOOL_TAG.fullmatch(block.strip())
@@ -283,7 +276,7 @@ def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) ->
 _TOOL_TAG = re.compile(r"<([A-Za-z_][\w.-]*)>(.*)</\1>", re.DOTALL)
 
 
-def _find_named(text: str, offered: Offered, quoted: Sequence[range]) -> TextCall | None:
+def _find_named(text: str, offered: Known, quoted: Sequence[range]) -> TextCall | None:
     """Find a tool on offer that is followed by arguments that it takes, to the end of the text."""
     for name, taken in offered.tools.items():
         at = text.rfind(name)
@@ -349,43 +342,20 @@ def _decode(text: str, at: int) -> tuple[JsonValue, int]:
     return value, end
 
 
-_CALL_KEYS = ("tool_calls", "function_call", "tool_call", "tool_uses", "calls")
-_TOOL_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action", "recipient_name")
-_ARGUMENT_KEYS = ("arguments", "args", "parameters", "params", "input", "tool_input", "action_input", "kwargs")
+_CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_call", "tool_uses", "calls", "function"})
+"""Members that may hold calls without a mark before them."""
 
 
-def _list_json_calls(value: JsonValue, offered: Offered, *, strict: bool) -> Iterator[TextCall]:
-    """Iterate over the calls in JSON of a text. `strict`: without a mark, so that more of a call must be there."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _list_json_calls(item, offered, strict=strict)
-        return
-    if not isinstance(value, dict):
-        return
-    inner = next((value[key] for key in _CALL_KEYS if value.get(key)), None)
-    inner = value.get("function") if inner is None else inner
-    if isinstance(inner, (dict, list)):
-        yield from _list_json_calls(inner, offered, strict=strict)
-    elif (call := _read_call_object(value, offered, strict=strict)) is not None:
-        yield call
-
-
-def _read_call_object(value: dict[str, JsonValue], offered: Offered, *, strict: bool) -> TextCall | None:
-    key = next((key for key in _TOOL_KEYS if isinstance(value.get(key), str)), None)
-    name = cast("str", value[key]).removeprefix("functions.") if key else ""
-    holder = next((one for one in _ARGUMENT_KEYS if one in value), None)
-    raw = value.get(holder) if holder else None
-    arguments = parse_or_none(raw) if isinstance(raw, str) else {} if raw is None else raw
-    plain = arguments if isinstance(arguments, dict) else None
-    if name in offered.tools:
-        whole = plain is not None and (holder is not None or len(value) == 1)
-        return TextCall("JSON", name, plain, whole) if whole or raw is not None else None
-    only = next(iter(value.items())) if len(value) == 1 else ("", None)
-    if only[0] in offered.tools and isinstance(only[1], dict):
-        return TextCall("JSON", only[0], only[1], True)
-    # Whatever tool it names:
-    typed = value.get("type") in ("tool_use", "tool_call", "function_call")
-    certain = typed or (key == "name" and (holder == "arguments" or set(value) == {"name", "parameters"}))
-    if name and holder and plain is not None and (certain or not strict):
-        return TextCall("JSON", name, plain, not offered.known)
-    return None
+def _list_json_calls(value: JsonValue, offered: Known, *, strict: bool) -> Iterator[TextCall]:
+    """Iterate over the calls in JSON of a text. `strict`: without a mark, so that one of no tool on offer must say what it is."""
+    for found in list_suspects(value, "", offered, "calls"):
+        call, raw = found.call, found.source
+        if call is None or call.arguments is None or not call.name:
+            continue
+        if strict and not all(token.isdecimal() or token in _CALL_KEYS for token in split_pointer(found.path)):
+            continue
+        typed = raw.get("type") in ("tool_use", "tool_call", "function_call")
+        said = typed or ("name" in raw and ("arguments" in raw or set(raw) == {"name", "parameters"}))
+        if call.name in offered.tools or said or not strict:
+            whole = call.name in offered.tools or not offered.listed
+            yield TextCall("JSON", call.name.removeprefix("functions."), {**call.arguments}, whole)
