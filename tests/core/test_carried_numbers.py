@@ -16,11 +16,10 @@ from service.core.methods.arcade_critics import UndefinedUpstreamError, compare
 from service.core.outcome import MethodScore
 from service.core.weights import compute_shares
 from tests.bulk import examples
-from tests.core.carried_cases import codes, load, report, trace, values
+from tests.core.carried_cases import STAGES, codes, load, report, trace, values
 
 FUTURE_AGI = load("future_agi")
 METRICS = ("function_name_match", "parameter_validation", "function_call_accuracy", "function_call_exact_match")
-STAGES = {"count": "sequence", "order": "sequence", "args": "arguments", "output": "effect"}
 
 APPLE_ROWS = [("apple", "trajectory", row) for row in load("apple")]
 FUTURE_AGI_ROWS = [("future_agi", "function_calling", row) for row in FUTURE_AGI["cases"]]

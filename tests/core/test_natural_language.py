@@ -14,6 +14,7 @@ from service.core.judging.prompts import Usage
 from service.core.judging.questions import build_question
 from service.core.judging.replies import Judgement
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
+from tests.core.reports import outcomes
 from tests.tables import named, read_rows
 
 VALUES = {"meets": 1.0, "partly": 0.5, "fails": 0.0}
@@ -43,8 +44,7 @@ def made(kind: str, events: list[dict[str, Any]], expected: dict[str, Any], **fi
 
 def one(report: Report, criterion: str) -> Outcome:
     """The one outcome of a criterion."""
-    of_steps = [step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]
-    (found,) = [*of_steps, *(o.outcome for c in report.criteria if c.id == criterion for o in c.outcomes)]
+    (found,) = outcomes(report, criterion)
     return found
 
 

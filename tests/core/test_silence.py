@@ -19,7 +19,6 @@ from service.core.judging.grades import CANNOT_TELL, Worth
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
-from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
 from service.core.judging.voting import is_split
 from service.core.outcome import Errored
@@ -30,7 +29,7 @@ from service.reading.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import summarize_reports
 from tests.bulk import examples
 from tests.core.strategies import Json, requests
-from tests.fits import make_fit
+from tests.fits import make_fit_of
 
 LAW = settings(
     max_examples=examples(30),
@@ -126,17 +125,16 @@ def broken(votes: Mapping[str, tuple[Vote, ...]], data: st.DataObject) -> dict[s
 
 def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
     """A fit for some of the judges that are asked, with a threshold and a band of its own."""
-    pairs = {(ask.criterion, ask.judge.id, ask.evidence_digest): ask.judge for ask in made.asks}
+    asked = {(ask.criterion, ask.judge.id, ask.evidence_digest): ask for ask in made.asks}
     found: list[Fit] = []
-    for (criterion, name, looks), judge in sorted(pairs.items()):
+    for _, ask in sorted(asked.items()):
         if data.draw(st.booleans()):
-            threshold = data.draw(st.sampled_from([0.3, 0.6, 0.9]))
-            fit = {"judge": name, "judge_digest": judge.digest, "evidence": looks, "criterion": criterion}
-            fit |= {"model": "+".join(judge.models or ("m",)), "threshold": threshold}
-            band = data.draw(st.sampled_from([None, (0.4, 0.6)]))
-            if len(judge.models) > 1 and data.draw(st.booleans()):
-                fit["weights"] = dict(zip(judge.models, [0.75, *[0.25 / (len(judge.models) - 1)] * 9], strict=False))
-            found.append(make_fit(**{**fit, "assembly": ASSEMBLY, "review_band": band}))
+            fit: dict[str, Any] = {"threshold": data.draw(st.sampled_from([0.3, 0.6, 0.9]))}
+            fit["review_band"] = data.draw(st.sampled_from([None, (0.4, 0.6)]))
+            models = ask.judge.models
+            if len(models) > 1 and data.draw(st.booleans()):
+                fit["weights"] = dict(zip(models, [0.75, *[0.25 / (len(models) - 1)] * 9], strict=False))
+            found.append(make_fit_of(ask, **fit))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a rubric expects of every trace, arguments that do not matter, and extensions that change one number."""
+"""What a rubric expects of every trace beside `tests/data/gates/standing.yaml`, arguments that do not matter, extensions."""
 
 from __future__ import annotations
 
@@ -6,56 +6,17 @@ from typing import Any
 
 import pytest
 
-from service import InputError, Report, score
+from service import InputError, score
 from service.core.expectations.expectation import Expectation
 from service.core.expectations.merging import merge_expectations
 from service.registry import Registry, read_rubric
 
-CALL = {"tool": "pay", "args": {"to": "Ann"}}
 MADE = {"to": "Ann", "request_id": "f3c1-77"}
 
 
-def report(
-    rubric: dict[str, Any] | None = None, expected: dict[str, Any] | None = None, *made: dict[str, Any], **more: Any
-) -> Report:
-    """The report of a trace that pays, by code alone."""
-    calls = [{"call": {"name": "pay", "arguments": one}} for one in made or [MADE]]
-    trace = {"format": "callgrade", "events": [{"user": "Pay Ann."}, *calls], **more}
-    request: dict[str, Any] = {"trace": trace, "judges": "off"}
-    if rubric is not None:
-        request["rubric"] = {"extends": "four_step", **rubric}
-    return score(request if expected is None else {**request, "expected": expected})
-
-
-def failing(found: Report) -> tuple[str, ...]:
-    return found.failing
-
-
-@pytest.mark.parametrize(
-    ("standing", "expected", "wrong"),
-    [
-        ({"disallowed": [{"tool": "pay"}]}, None, ("disallowed",)),
-        ({"disallowed": [{"tool": "pay"}]}, {"calls": [CALL], "disallowed": [{"tool": "x"}]}, ("disallowed",)),
-        ({"disallowed": ["p*"]}, {"allowed": ["pay"]}, ("disallowed",)),
-        ({"allowed": ["get_*"]}, {"calls": [CALL]}, ("disallowed",)),
-        ({"allowed": ["get_*"]}, {"allowed": ["pay"]}, ("disallowed",)),
-        ({"allowed": ["pay"]}, {"allowed": ["get_*"]}, ("disallowed",)),
-        ({"allowed": ["p*"]}, {"allowed": ["pay"]}, ()),
-        ({"counts": {"pay": "0"}}, None, ("count",)),
-        ({"counts": {"pay": "0"}}, {"counts": {"pay": "1"}}, ()),
-        ({"counts": {"pay": "0"}}, {"counts": {"tell": "0"}}, ("count",)),
-        ({"calls": "none"}, None, ("decide",)),
-        ({"calls": "none"}, {"calls": [{"tool": "pay"}]}, ()),
-        ({"calls": "none"}, {"counts": {"pay": "1"}}, ("decide",)),
-        ({"turns": [{"turn": 1, "calls": "none"}]}, {"turns": [{"turn": 1, "calls": "some"}]}, ()),
-    ],
-)
-def test_the_traces_own_word_goes_first_and_bans_add_up(
-    standing: dict[str, Any], expected: dict[str, Any] | None, wrong: tuple[str, ...]
-):
-    found = report({"expected": standing}, expected)
-    assert failing(found) == wrong
-    assert found.rubric.hash != report().rubric.hash
+def paying(arguments: dict[str, Any]) -> dict[str, Any]:
+    events = [{"user": "Pay Ann."}, {"call": {"name": "pay", "arguments": arguments}}]
+    return {"format": "callgrade", "tools": [{"name": "pay"}], "events": events}
 
 
 def test_a_message_must_hold_for_both():
@@ -89,16 +50,10 @@ IGNORED = [["request_id"], ["*_id"], ["pay.request_*"]]
 @pytest.mark.parametrize("rubric", ["four_step", "three_layer", "uipath_tool_call_args"])
 def test_an_argument_that_does_not_matter_changes_nothing(names: list[str], rubric: str):
     listed = {"calls": [{"tool": "pay", "args": {**MADE, "request_id": "another"}}]}
-    for expected in ({"calls": [CALL]}, listed):
-        base = {
-            "trace": {
-                "format": "callgrade",
-                "events": [{"user": "Pay Ann."}, {"call": {"name": "pay", "arguments": MADE}}],
-            }
-        }
-        found = score({**base, "judges": "off", "rubric": rubric, "expected": {**expected, "ignore_args": names}})
-        assert failing(found) == ()
-        assert failing(score({**base, "judges": "off", "rubric": rubric, "expected": listed})) != ()
+    request = {"trace": paying(MADE), "judges": "off", "rubric": rubric}
+    for expected in ({"calls": [{"tool": "pay", "args": {"to": "Ann"}}]}, listed):
+        assert score({**request, "expected": {**expected, "ignore_args": names}}).failing == ()
+        assert score({**request, "expected": listed}).failing != ()
 
 
 def find(extension: dict[str, Any], registry: Registry = Registry()) -> Any:  # noqa: B008 (the packaged rubrics never change)
@@ -106,16 +61,12 @@ def find(extension: dict[str, Any], registry: Registry = Registry()) -> Any:  # 
 
 
 def test_an_extension_changes_one_number():
-    found, base = (
-        find({"weights": {"argument_plausibility": 5}, "thresholds": {"warn": 0.95}, "stages": {"decide": 2}}),
-        find({}),
-    )
-    changed = {
-        one.id: (one.weight, other.weight)
-        for one, other in zip(found.criteria, base.criteria, strict=True)
-        if one != other
-    }
-    assert changed == {"argument_plausibility": (5, 2)}
+    base = find({})
+    found = find({"weights": {"argument_plausibility": 5}, "thresholds": {"warn": 0.95}, "stages": {"decide": 2}})
+    pairs = zip(found.criteria, base.criteria, strict=True)
+    assert [(one.id, one.weight, other.weight) for one, other in pairs if one != other] == [
+        ("argument_plausibility", 5, 2)
+    ]
     assert (found.thresholds.fail, found.thresholds.warn) == (base.thresholds.fail, 0.95)
     assert found.stages == {**base.stages, "decide": 2}
 
@@ -133,8 +84,7 @@ def test_the_digest_of_a_rubric_that_expects_nothing_is_the_old_one_and_any_othe
 
 
 def test_it_may_come_from_nowhere():
-    made, tools = {"to": "Ann", "order_id": "ORD-118822"}, [{"name": "pay"}]
-    plain = report({}, None, made, tools=tools)
-    assert [one.code for one in plain.findings()] == ["identifier_from_nowhere"]
-    found = report({"expected": {"ignore_args": ["order_id"]}}, None, made, tools=tools)
-    assert found.findings() == []
+    request = {"trace": paying({"to": "Ann", "order_id": "ORD-118822"}), "judges": "off"}
+    assert [one.code for one in score(request).findings()] == ["identifier_from_nowhere"]
+    rubric = {"extends": "four_step", "expected": {"ignore_args": ["order_id"]}}
+    assert score({**request, "rubric": rubric}).findings() == []
