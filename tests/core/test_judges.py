@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from service import Plan, conclude, plan, report_json
+from service import Plan, Registry, conclude, plan, report_json
 from service.core.judging.focus import render_part
 from service.core.judging.grades import CANNOT_TELL, Worth
 from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement, UnsureJudgement, judge_ask, leave_open
@@ -542,6 +542,16 @@ def test_a_failed_gate_leaves_the_question_unasked_and_the_report_says_so() -> N
     ]
     assert report.steps[0].outcomes["it"] == Skipped("blocked", "blocked by code")
     assert report.verdict == "fail"
+
+
+ELSEWHERE = {"natural_language", "next_action", "step_quality"}
+"""Judges of matchers in words, and of rubrics that look at single steps and actions."""
+
+
+def test_every_judge_of_the_contract_is_asked() -> None:
+    looked = {"call": {"name": "look", "arguments": {"at": "it"}}, "result": {"how": "fine"}}
+    made = planned(looked, {"assistant": "It is rather well."}, rubric="contract_full")
+    assert sorted(ask.judge.id for ask in made.asks) == sorted(Registry().judges.keys() - ELSEWHERE)
 
 
 # The report

@@ -260,18 +260,6 @@ def test_the_same_plan_and_replies_give_the_same_bytes(data, request):
     assert report_json(conclude(plan(json.loads(json.dumps(request))), replies)) == first
 
 
-@LAW
-@given(requests(rubric="four_step"))
-def test_what_is_blocked_counts_as_0(request):
-    report = score(request)
-    for step in report.steps:
-        blocked = [o for o in step.outcomes.values() if isinstance(o, Skipped) and o.cause == "blocked"]
-        if blocked:
-            assert step.score is not None
-            assert step.score < 1
-            assert step.verdict == "fail"
-
-
 REACHED = {
     "wrong_argument", "missing_argument", "extra_argument", "wrong_tool", "missing_call", "extra_call", "extra_read",
     "over_call", "under_call", "out_of_order", "unparsable_arguments", "unknown_tool", "undeclared_argument",
