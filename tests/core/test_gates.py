@@ -83,6 +83,7 @@ def seen(report: Report, wanted: dict[str, Any]) -> dict[str, Any]:
         "codes": sorted(finding.code for finding in report.findings()),
         "messages": sorted(finding.message for finding in report.findings()),
         "raw": raw[0] if raw else None,
+        "unread": [part.path for part in report.unread],
     }
     everything |= {name: [told(each) for each in outcomes(report, name)] for name in wanted if name not in everything}
     return {name: everything[name] for name in wanted}

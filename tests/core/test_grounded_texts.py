@@ -11,10 +11,11 @@ from service.core.grounding.history import History
 from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.texts import MAX_MENTIONS_OF_ALL, GroundedText, ground_texts
 from service.intake.reading import read_trace
-from service.reading.packaged_files import read_yaml
-from tests.benchmarks.grounding.rows import DATA
+from tests.benchmarks.grounding.measure import count_findings
+from tests.benchmarks.grounding.rows import DATA, HELD_BACK, SEEN
+from tests.tables import named, read_yaml
 
-TABLE: Any = read_yaml((DATA / "findings.yaml").read_text("utf-8"), source="findings.yaml")
+TABLE: Any = read_yaml(DATA / "findings.yaml")
 CASES = [
     pytest.param(group, text, want, id=f"{group['form']}: {text}"[:100])
     for group in TABLE["groups"]
@@ -62,7 +63,7 @@ UNCHECKED = [
 ]
 
 
-@pytest.mark.parametrize(("event", "cause"), [row[1:] for row in UNCHECKED], ids=[row[0] for row in UNCHECKED])
+@pytest.mark.parametrize(("event", "cause"), named(UNCHECKED))
 def test_a_text_after_a_result_that_could_not_be_read_is_open(event: Any, cause: str) -> None:
     [outcome] = outcomes({"user": "?"}, event, ORDER, {"assistant": "It came to $5,400.00, and 12 are left."})
     assert (outcome.cause, outcome.open) == (cause, True)
@@ -77,10 +78,8 @@ def test_a_value_found_nowhere_beside_results_that_are_all_empty_is_open() -> No
 def test_what_was_not_read_may_hold_what_stands_nowhere() -> None:
     """No scale slip is proved and no slip suspected beside a result that nobody read."""
     wrong = {"assistant": "It came to $54.00, reference K-9105."}
-    [read], [unread] = (
-        ground({"user": "?"}, ORDER, wrong),
-        ground({"user": "?"}, ORDER, call("get_order", {}, PICTURE), wrong),
-    )
+    [read] = ground({"user": "?"}, ORDER, wrong)
+    [unread] = ground({"user": "?"}, ORDER, call("get_order", {}, PICTURE), wrong)
     assert {one.code for one in read.findings} == {"scale_slip", "suspected_slip"}
     assert unread.findings == ()
 
@@ -112,22 +111,16 @@ def test_a_text_before_any_call_is_read_only_for_deeds() -> None:
 def test_what_a_failed_call_returned_is_found_in_its_error() -> None:
     failed = call("get_order", {}, {"error": "no more than 17 orders"}, "failed")
     [text] = ground({"user": "?"}, failed, {"assistant": "There may be no more than 17 orders."})
-    assert ("17", "found", "/steps/0/result/content/error") in [
-        (one.value, one.origin, *one.sources) for one in text.values
-    ]
+    origins = [(one.value, one.origin, *one.sources) for one in text.values]
+    assert ("17", "found", "/steps/0/result/content/error") in origins
 
 
 @pytest.mark.parametrize(
-    ("result", "answer"),
-    [
-        ({"a": 5}, "a" * (MAX_TEXT_CHARS + 1)),
-        (list(range(101_000)), "It is 9."),
-    ],
+    ("result", "answer"), [({"a": 5}, "a" * (MAX_TEXT_CHARS + 1)), (list(range(101_000)), "It is 9.")]
 )
 def test_what_is_too_long_is_said_to_be(result: Any, answer: str) -> None:
-    assert [one.cause for one in outcomes({"user": "?"}, call("get_order", {}, result), {"assistant": answer})] == [
-        "too_long"
-    ]
+    [found] = outcomes({"user": "?"}, call("get_order", {}, result), {"assistant": answer})
+    assert found.cause == "too_long"
 
 
 def test_the_texts_of_a_trace_are_read_up_to_a_cap() -> None:
@@ -143,3 +136,29 @@ def test_agents_are_told_apart() -> None:
     [first, second] = ground({"user": "?"}, ORDER, said, {"assistant": "It came to $777.00.", "agent": "front"})
     assert [one.origin for one in first.values if one.value == "$777.00"] == ["nowhere"]
     assert [(one.origin, one.sources) for one in second.values] == [("given", ("/messages/2/text",))]
+
+
+# Texts that people wrote without knowing the code: counts, as data.
+
+RATES: Any = read_yaml(DATA / "rates.yaml")
+MOST = 0.02
+"""The largest share of right texts that a suspicion may stand against, if it is to leave them open."""
+NATURAL = ("right true", "right actions", "right spellings")
+"""Right texts that nobody wrote to look wrong."""
+
+
+def test_rates_are_those_of_the_sets() -> None:
+    assert count_findings([SEEN, HELD_BACK]) == RATES, (
+        "python -m tests.benchmarks.grounding --write counts again; look at what changed"
+    )
+
+
+@pytest.mark.parametrize("code", sorted(RATES["proved"]))
+def test_no_right_text_is_proved_wrong(code: str) -> None:
+    assert [kind for kind in RATES["proved"][code] if kind.startswith("right")] == []
+
+
+@pytest.mark.parametrize("code", sorted(RATES["suspected"]))
+def test_a_suspicion_that_opens_is_rare_in_right_texts(code: str) -> None:
+    counts, texts = RATES["suspected"][code], RATES["of"]["texts"]
+    assert all(counts.get(kind, 0) <= MOST * texts[kind] for kind in NATURAL)

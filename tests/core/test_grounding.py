@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import date
 from itertools import pairwise
 from typing import Any
@@ -24,14 +25,10 @@ from service.core.grounding.store import MAX_FACTS, FactStore
 from service.core.grounding.texts import GroundedText, ground_texts
 from service.core.trace import Trace
 from service.intake.reading import read_trace
-from service.reading.packaged_files import read_yaml
 from tests.benchmarks.grounding.rows import DATA
+from tests.tables import read_yaml
 
 RESULT = "/steps/0/result/content"
-
-
-def load(name: str) -> Any:
-    return read_yaml((DATA / name).read_text("utf-8"), source=name)
 
 
 def trace_of(case: dict[str, Any]) -> Trace:
@@ -61,9 +58,7 @@ def render(reading: Reading) -> str:
     return value
 
 
-@pytest.mark.parametrize(
-    ("text", "want"), [pytest.param(*row, id=row[0][:40]) for row in load("readings.yaml")["rows"]]
-)
+@pytest.mark.parametrize(("text", "want"), read_yaml(DATA / "readings.yaml")["rows"])
 def test_values_are_read(text: str, want: dict[str, str]) -> None:
     found = {one.text: [render(reading) for reading in one.readings] for one in find_values(text)}
     assert {
@@ -171,7 +166,7 @@ def show(one: Grounded) -> str:
     return " ".join(filter(None, [one.origin, one.how, source, near]))
 
 
-@pytest.mark.parametrize("case", load("origins.yaml")["cases"], ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", read_yaml(DATA / "origins.yaml")["cases"], ids=lambda case: case["name"])
 def test_a_value_has_its_origin(case: dict[str, Any]) -> None:
     found = {one.value: show(one) for one in ground(case).values}
     assert {value: found.get(value) for value in case["want"]} == case["want"]
@@ -213,17 +208,8 @@ def is_in(trace: Trace, pointer: str) -> bool:
     """Whether a pointer leads to something; stretches of texts (`@4-20`) are taken as they are."""
     here: Any = {
         "messages": [{"text": message.text} for message in trace.messages],
-        "tools": [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in trace.tools or ()
-        ],
-        "steps": [
-            {
-                "call": {"arguments": step.call.arguments},
-                "result": {"content": step.result.content if step.result else None},
-            }
-            for step in trace.steps
-        ],
+        "tools": [asdict(tool) for tool in trace.tools or ()],
+        "steps": [{"call": asdict(step.call), "result": step.result and asdict(step.result)} for step in trace.steps],
     }
     for token in pointer.split("/")[1:]:
         name, at, stretch = token.replace("~1", "/").replace("~0", "~").partition("@")
@@ -232,9 +218,6 @@ def is_in(trace: Trace, pointer: str) -> bool:
             start, end = map(int, stretch.split("-"))
             return isinstance(here, str) and 0 <= start < end <= len(here)
     return True
-
-
-ORDER = ("nowhere", "general", "derived", "given", "found")
 
 
 @given(VALUES, VALUES, TEXTS)
