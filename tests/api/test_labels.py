@@ -14,7 +14,7 @@ from service.calibration.predictions import read_judged_set
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.store.database import Database
-from tests.api.asgi_caller import JSON, LINES, Ask, jsonl
+from tests.api.asgi_caller import JSON, LINES, Ask, jsonl, list_pointers
 from tests.api.played_client import SMALL, PlayedClient
 from tests.labelled import item
 from tests.stores import open_new_store
@@ -134,7 +134,7 @@ def test_a_label_that_makes_no_sense_is_refused_by_its_place(
     client: PlayedClient, sent: dict[str, Any], pointer: str
 ) -> None:
     whole = {"item": "i", "criterion": "result_groundedness", "label": "pass", **sent}
-    assert [one["pointer"] for one in client("POST", "/v1/labels", whole).problem["errors"]] == [pointer]
+    assert list_pointers(client("POST", "/v1/labels", whole).problem) == [pointer]
 
 
 def test_agreement_and_disagreements(client: PlayedClient) -> None:
@@ -337,7 +337,7 @@ def test_a_cursor_goes_on_from_what_was_settled_since(client: PlayedClient) -> N
 )
 def test_a_step_that_is_not_there_is_refused(client: PlayedClient, sent: dict[str, Any], pointer: str) -> None:
     whole = {"item": score(client), "criterion": "result_groundedness", **sent}
-    assert [one["pointer"] for one in client("POST", "/v1/labels", whole).problem["errors"]] == [pointer]
+    assert list_pointers(client("POST", "/v1/labels", whole).problem) == [pointer]
     assert client("GET", "/v1/labels").json["data"] == []
 
 
