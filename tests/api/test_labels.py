@@ -18,6 +18,9 @@ from tests.api.asgi_caller import JSON, LINES, Ask, jsonl, list_pointers
 from tests.api.played_client import SMALL, PlayedClient
 from tests.labelled import item
 from tests.stores import open_new_store
+from tests.tables import DATA, read_yaml
+
+TABLES = read_yaml(DATA / "api" / "labels.yaml")
 
 
 def trace(number: int, *, right: bool) -> dict[str, Any]:
@@ -121,14 +124,7 @@ def test_a_kept_score_is_labelled_blind_and_the_judge_is_told_after(client: Play
 
 @pytest.mark.parametrize(
     ("sent", "pointer"),
-    [
-        ({"label": "maybe"}, "/label"),
-        ({"item": ""}, "/item"),
-        ({"value": 2}, "/value"),
-        ({"step": -1}, "/step"),
-        ({"more": 1}, "/more"),
-        ({"annotator": "a\nb"}, "/annotator"),
-    ],
+    TABLES["senseless"],
 )
 def test_a_label_that_makes_no_sense_is_refused_by_its_place(
     client: PlayedClient, sent: dict[str, Any], pointer: str
@@ -329,11 +325,7 @@ def test_a_cursor_goes_on_from_what_was_settled_since(client: PlayedClient) -> N
 
 @pytest.mark.parametrize(
     ("sent", "pointer"),
-    [
-        ({"label": "pass", "failing_step": 0}, ""),
-        ({"label": "fail", "failing_step": 1}, "/failing_step"),
-        ({"label": "fail", "step": 1}, "/step"),
-    ],
+    TABLES["steps"],
 )
 def test_a_step_that_is_not_there_is_refused(client: PlayedClient, sent: dict[str, Any], pointer: str) -> None:
     whole = {"item": score(client), "criterion": "result_groundedness", **sent}

@@ -29,6 +29,8 @@ from service.reporting.summaries import read_report
 from tests.fits import make_fit
 from tests.tables import DATA, named, read_yaml
 
+TABLES = read_yaml(DATA / "judges" / "asked.yaml")
+
 FILES = sorted((find_resource("rubrics") / "judges").glob("*.yaml"))
 SCALE = {"yes": 1.0, "so": 0.5, "no": 0.0}
 AT = "/steps/0/call"
@@ -238,17 +240,7 @@ def test_a_fit_takes_the_graded_value(fit: Any, votes: list[Vote], want: Any) ->
     assert found.raw == found.value == pytest.approx(want[0])
 
 
-PROMISED: list[tuple[str, dict[str, Any], float | None, float, bool]] = [
-    ("a pass at the edge", {"passes_from": 0.5}, None, 0.5, False),
-    ("a failure at the edge", {"fails_to": 0.2}, None, 0.2, False),
-    ("between the edges", {"passes_from": 0.5, "fails_to": 0.2}, None, 0.4, True),
-    ("a pass where failures alone are promised", {"fails_to": 0.5}, None, 0.5, True),
-    ("a failure where passes alone are promised", {"passes_from": 0.1}, None, 0.2, True),
-    ("a failure that the evidence made of a pass", {"passes_from": 0.5}, 0.25, 0.9, True),
-]
-
-
-@pytest.mark.parametrize(("edges", "veto", "raw", "open_"), named(PROMISED))
+@pytest.mark.parametrize(("edges", "veto", "raw", "open_"), named(TABLES["promised"]))
 def test_a_promise_is_of_one_side(edges: dict[str, float], veto: float | None, raw: float, open_: bool) -> None:
     fit = make_fit(**{**FIT.model_dump(), "guarantee": {"share": 0.9, **edges}})
     found = judge_ask(Ask("it", judge(), veto=veto), [reply(graded=raw)], AT, [fit])
@@ -459,21 +451,9 @@ TWO_TURNS = (
     {"call": {"name": "f", "arguments": "{"}},
     {"assistant": "Hm."},
 )
-LEVELS: list[tuple[str, dict[str, Any], list[Any]]] = [
-    ("step", {}, ["it/0", "it/1", "it/2"]),
-    ("turn", {}, ["it/turn/1", "it/turn/2"]),
-    ("trace", {}, ["it/"]),
-    ("step", {"requires": ["arguments"]}, ["it/0", "it/1", "not_captured"]),
-    ("step", {"requires": ["result"]}, ["it/0", "it/1", "not_captured"]),
-    ("turn", {"requires": ["result"]}, ["it/turn/1", "it/turn/2"]),
-    ("turn", {"requires": ["arguments"]}, ["it/turn/1", "not_captured"]),
-    ("turn", {"requires": ["answer"]}, ["it/turn/1", "it/turn/2"]),
-    ("trace", {"requires": ["answer", "result"]}, ["it/"]),
-    ("trace", {"requires": ["arguments"]}, ["not_captured"]),
-]
 
 
-@pytest.mark.parametrize(("level", "fields", "want"), LEVELS)
+@pytest.mark.parametrize(("level", "fields", "want"), TABLES["levels"])
 def test_what_a_judge_is_asked(level: str, fields: dict[str, Any], want: list[Any]) -> None:
     made = planned(*TWO_TURNS, rubric=rubric(asking("it", "j"), j={"level": level, **fields}))
     found = settled(made, "it")
@@ -481,15 +461,7 @@ def test_what_a_judge_is_asked(level: str, fields: dict[str, Any], want: list[An
     assert [ask.key for ask in made.asks] == [one for one in want if "/" in one]
 
 
-BARE: list[tuple[str, dict[str, Any], Any]] = [
-    ("step", {}, "no call was made"),
-    ("turn", {"requires": ["result"]}, "the model did nothing"),
-    ("trace", {"requires": ["result"]}, "no tool was called"),
-    ("trace", {"requires": ["answer"]}, "the trace has no answer"),
-]
-
-
-@pytest.mark.parametrize(("level", "fields", "why"), BARE)
+@pytest.mark.parametrize(("level", "fields", "why"), TABLES["bare"])
 def test_where_there_is_nothing_nothing_is_asked(level: str, fields: dict[str, Any], why: str) -> None:
     made = planned(rubric=rubric(asking("it", "j"), j={"level": level, **fields}))
     (found,) = settled(made, "it")

@@ -22,7 +22,10 @@ from service.web.trace.places import MAX_SHOWN, resolve_place
 from service.web.trace.run import build_run_view
 from service.web.trace.stored import read_sent
 from service.web.trace.view import QuietSteps, StepView, TextView, TraceView
+from tests.tables import DATA, read_yaml
 from tests.web.hostile import build_hostile, list_hostile
+
+TABLES = read_yaml(DATA / "web" / "trace_view.yaml")
 
 CASES = {
     case["request"]["trace"]["id"]: case["request"]
@@ -72,20 +75,7 @@ def build_calls(results: list[Any], answer: str = "Done.", **more: Any) -> dict[
 
 @pytest.mark.parametrize(
     ("name", "verdict", "words", "to", "opened"),
-    [
-        ("right", "pass", [], "", []),
-        ("over-call", "fail", ["refund_order was called where no call was due"], "step-0", [1]),
-        ("under-call", "fail", ["refund_order was due and nothing was called"], "expected", []),
-        ("wrong-argument", "fail", ['on: expected "2026-03-13", got "2026-03-06" (604800 s apart)'], "step-0", [1]),
-        (
-            "flipped-amount",
-            "fail",
-            ["the text says $54.00, and amount_cents is 540000 in the smallest unit"],
-            "text-2",
-            [1],
-        ),
-        ("wrong-order", "fail", ["close_account came out of order"], "step-0", [1]),
-    ],
+    TABLES["broken"],
 )
 def test_what_broke_is_told_first_and_shown_opened(
     name: str, verdict: str, words: list[str], to: str, opened: list[int]
@@ -120,13 +110,7 @@ def build_grounded(answer: str) -> dict[str, ValueView]:
 
 @pytest.mark.parametrize(
     ("answer", "value", "words", "how"),
-    [
-        ("It is $12.00.", "$12.00", "found", "minor units"),
-        ("Both kept 71.", "71", "derived", "sum"),
-        ("In 24 hours.", "24 hours", "general knowledge", ""),
-        ("It is 5555.", "5555", "found nowhere", ""),
-        ("Track ZX81-7741-QP.", "ZX81-7741-QP", "suspected, found nowhere", ""),
-    ],
+    TABLES["origins"],
 )
 def test_a_value_says_where_it_comes_from(answer: str, value: str, words: str, how: str) -> None:
     one = build_grounded(answer)[value]
@@ -136,11 +120,7 @@ def test_a_value_says_where_it_comes_from(answer: str, value: str, words: str, h
 
 @pytest.mark.parametrize(
     ("content", "answer"),
-    [
-        ('Found: {"stock": [{"count": 3}], "price": 25} in all.', "The price is $25."),
-        ('Found: {"list": [25, 25], "price": 25} in all.', "The price is $25."),
-        ("name: thing 25x\nprice: 25\nstock: 3", "The price is $25."),
-    ],
+    TABLES["fields"],
 )
 def test_a_field_in_a_text_is_found_where_it_stands(content: str, answer: str) -> None:
     view = build(build_calls([content], answer, rubric=ONLY_GROUNDING))
@@ -157,19 +137,7 @@ def test_a_field_in_a_text_is_found_where_it_stands(content: str, answer: str) -
 
 @pytest.mark.parametrize(
     ("path", "exists"),
-    [
-        ("/messages/1/text", None),  # the message that calls says nothing
-        ("/messages/2/text", True),
-        ("/messages/3/text", None),
-        ("/messages/9999999/text", None),
-        ("/answer", True),
-        ("/steps/0/call/arguments/a", True),
-        ("/steps/0/result/content/1", True),
-        ("/steps/0/result/content/2", False),
-        ("/steps/1/call/arguments", None),
-        ("/steps/1/result/content", None),
-        ("/steps", None),
-    ],
+    TABLES["pointers"],
 )
 def test_a_pointer_leads_to_what_is_there_and_no_further(path: str, exists: bool | None) -> None:
     events = [{"user": "Go"}, {"call": {"name": "f", "arguments": {"a": 1}}, "result": [1, 2]}, {"assistant": "Done"}]
@@ -208,17 +176,7 @@ WORDS = {"kind": "natural_language", "criterion": "polite"}
 
 @pytest.mark.parametrize(
     ("called", "expected", "more", "words"),
-    [
-        ({"a": 1}, {"args": {"a": {"kind": "numeric", "value": 1.5, "tolerance": 1}}}, {}, {"a": "as expected"}),
-        ({"a": 1}, {"args": {"a": 2}, "weights": {"a": 0}}, {}, {"a": "not compared"}),
-        ({"a": 1}, {"args": {"a": 1, "b": {"kind": "present", "optional": True}}}, {},
-         {"a": "as expected", "b": "not expected"}),
-        ({}, {"args": {"a": {"kind": "exact", "value": 1, "optional": True}}}, {}, {"a": "optional"}),
-        ({"a": 1, "t": 7}, {"args": {"a": 1, "t": 9}}, {"ignore_args": ["t"]},
-         {"a": "as expected", "t": "not expected"}),
-        ({"a": "hi", "b": 3}, {"args": {"a": WORDS, "b": 3}}, {}, {"a": "undecided", "b": "as expected"}),
-        ({"a": 1}, {"tool": "look", "args": {"a": 2}}, {}, {"a": "not compared"}),
-    ],
+    TABLES["arguments"],
 )  # fmt: skip
 def test_an_argument_is_as_expected_only_where_a_check_compared_it(
     called: dict[str, Any], expected: dict[str, Any], more: dict[str, Any], words: dict[str, str]
