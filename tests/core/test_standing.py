@@ -10,6 +10,9 @@ from service import InputError, score
 from service.core.expectations.expectation import Expectation
 from service.core.expectations.merging import merge_expectations
 from service.registry import Registry, read_rubric
+from tests.tables import DATA, read_yaml
+
+TABLES = read_yaml(DATA / "rubrics" / "standing_null.yaml")
 
 MADE = {"to": "Ann", "request_id": "f3c1-77"}
 
@@ -27,11 +30,7 @@ def test_a_message_must_hold_for_both():
 
 @pytest.mark.parametrize(
     ("own", "standing", "output"),
-    [
-        ({}, {"output": None}, True),
-        ({"output": None}, {"output": 1}, True),
-        ({"gold": None}, {"gold": {"x": 1}}, False),
-    ],
+    TABLES["nulls"],
 )
 def test_null_says_something_of_an_output_alone(own: dict[str, Any], standing: dict[str, Any], output: bool):
     words = {"answer": "paid", "state": {"changes": []}, "allow_extra": False, **standing}
