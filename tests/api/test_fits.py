@@ -128,12 +128,8 @@ def test_a_rollback_brings_the_fit_before_back(processes: tuple[PlayedClient, Pl
     assert verdict(here) == (False, "uncalibrated")
     assert here("GET", "/v1/fits").json == {"data": []}
     acts = [(one.act, one.target) for one in Audit(here.database).page(limit=9).data]
-    assert acts == [
-        ("fit.rollback", first.id),
-        ("fit.rollback", second.id),
-        ("fit.install", second.id),
-        ("fit.install", first.id),
-    ]
+    assert acts[:2] == [("fit.rollback", first.id), ("fit.rollback", second.id)]
+    assert acts[2:] == [("fit.install", second.id), ("fit.install", first.id)]
 
 
 def test_a_file_stays_below_and_cannot_be_taken_away_here(ask: Ask, store: Database, clock: Clock) -> None:

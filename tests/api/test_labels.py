@@ -25,19 +25,13 @@ TABLES = read_yaml(DATA / "api" / "labels.yaml")
 
 def trace(number: int, *, right: bool) -> dict[str, Any]:
     """A call, its result, and an answer that says what it returned, or another amount."""
-    told = 54 if right else 77
-    return {
-        "format": "callgrade",
-        "id": f"t{number}",
-        "events": [
-            {"user": f"What did order {number} cost?"},
-            {
-                "call": {"name": "look_up", "arguments": {"order": number}},
-                "result": {"order": number, "amount_cents": 5400},
-            },
-            {"assistant": f"Order {number} cost ${told}.00."},
-        ],
-    }
+    call = {"name": "look_up", "arguments": {"order": number}}
+    events = [
+        {"user": f"What did order {number} cost?"},
+        {"call": call, "result": {"order": number, "amount_cents": 5400}},
+        {"assistant": f"Order {number} cost ${54 if right else 77}.00."},
+    ]
+    return {"format": "callgrade", "id": f"t{number}", "events": events}
 
 
 def body(number: int, *, right: bool = True, **more: Any) -> dict[str, Any]:
@@ -159,30 +153,20 @@ def test_agreement_and_disagreements(client: PlayedClient) -> None:
 
 
 def test_an_import_is_labelled_on(client: PlayedClient) -> None:
-    row = {
-        "id": "i1",
-        "criterion": "result_groundedness",
-        "group": "g",
-        "payload": {"amount_cents": 5400},
-        "answer": "$54.",
-    }
-    lines = jsonl(
-        {**row, "labels": [{"annotator": "ana", "label": True}]},
-        {"id": "i1", "criterion": "result_groundedness", "raw": 0.25},
-    )
+    said = {"id": "i001", "criterion": "result_groundedness", "raw": 0.25}
+    lines = jsonl(item(1), said)
     counts = {"items": 1, "labels": 1, "predictions": 1}
     assert client("POST", "/v1/labels/import", lines, LINES).json == {**counts, "new": counts}
-    told = label(client, "i1", "fail", "ben")
+    told = label(client, "i001", "fail", "ben")
     assert (told["judge"]["raw"], told["judge"]["passed"]) == (0.25, False)
-    assert [one["item"] for one in client("GET", "/v1/labels/disagreements").json["data"]] == ["i1"]
+    assert [one["item"] for one in client("GET", "/v1/labels/disagreements").json["data"]] == ["i001"]
 
 
 def test_an_import_says_what_is_new(client: PlayedClient) -> None:
     """Labels first, predictions later; then the same again, and another answer to what has one."""
     rows = [item(n) for n in range(3)]
-    said = [
-        {"id": row["id"], "criterion": row["criterion"], "raw": 0.5, "model": f"m{n % 2}"} for n, row in enumerate(rows)
-    ]
+    of = {"criterion": "result_groundedness", "raw": 0.5}
+    said = [{"id": row["id"], **of, "model": f"m{n % 2}"} for n, row in enumerate(rows)]
     other = [{**one, "raw": 1.0} for one in said]
     sent = [(rows, (3, 3, 0)), ([*rows, *said], (0, 0, 3)), ([*rows, *said], (0, 0, 0)), ([*rows, *other], (0, 0, 0))]
     for lines, new in sent:
@@ -357,15 +341,8 @@ def test_labelled_steps_go_out_as_items_and_come_back_as_steps(client: PlayedCli
 
 
 def test_a_step_of_a_run_that_is_not_here_stays_an_item(client: PlayedClient) -> None:
-    row = {
-        "id": "run-1#2",
-        "run": "run-1",
-        "position": 2,
-        "criterion": "step_quality",
-        "group": "g",
-        "trace": trace(1, right=True),
-    }
-    lines = jsonl({**row, "labels": [{"annotator": "x", "label": True}]})
+    run = {"id": "run-1#2", "run": "run-1", "position": 2, "criterion": "step_quality"}
+    lines = jsonl({**run, "group": "g", "trace": trace(1, right=True), "labels": [{"annotator": "x", "label": True}]})
     assert client("POST", "/v1/labels/import", lines, LINES).status == 200
     assert [one["item"] for one in client("GET", "/v1/labels").json["data"]] == ["run-1#2"]
     [item] = read_judged_set(client("GET", "/v1/labels/export").body.decode().split("\n")).labels.items

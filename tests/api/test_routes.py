@@ -25,7 +25,7 @@ from service.reading.request import ScoreRequest
 from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.settings import Settings
-from tests.api.asgi_caller import JSON, Ask, exchange, list_pointers
+from tests.api.asgi_caller import JSON, Ask, build_scope, exchange, list_pointers
 from tests.tables import DATA, read_yaml
 
 TABLES = read_yaml(DATA / "api" / "routes.yaml")
@@ -270,14 +270,7 @@ def test_a_caller_who_leaves_gives_its_place_back(ask: Ask) -> None:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        scope = {
-            "type": "http",
-            "method": "POST",
-            "path": "/v1/score",
-            "headers": [],
-            "query_string": b"",
-            "root_path": "",
-        }
+        scope = build_scope("POST", "/v1/score")
         await app(scope, receive, send)
         return sent
 

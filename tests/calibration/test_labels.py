@@ -151,10 +151,8 @@ def test_the_command_names_ties_that_nobody_decides(tmp_path: Path, capsys: pyte
     rows = ["trace_id,annotator,verdict", "t1,ana,pass", "t1,ben,fail", "t2,ana,pass", "t2,ben,pass", "t3,ana,fail"]
     table.write_text("\n".join(rows) + "\n")
     assert main(["calibrate", "import", str(table), "--out", str(tmp_path / "out.jsonl")]) == 0
-    assert (
-        "1 item with as many passes as fails, whose first label counts unless one decides: t1"
-        in capsys.readouterr().err
-    )
+    told = capsys.readouterr().err
+    assert "1 item with as many passes as fails, whose first label counts unless one decides: t1" in told
 
 
 def test_a_column_for_something_that_is_not_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,12 +189,8 @@ def called(item: LabelledItem) -> list[str]:
 def test_what_it_is_made_of(starter: LabelledSet) -> None:
     stages = {one.id: one.stage for one in Registry().find("four_step").criteria}
     assert all(stages[item.criterion] == item.step for item in starter.items)
-    assert Counter(item.step for item in starter.items) == {
-        "decide": 10,
-        "select": 20,
-        "arguments": 20,
-        "integrate": 10,
-    }
+    steps = Counter(item.step for item in starter.items)
+    assert steps == {"decide": 10, "select": 20, "arguments": 20, "integrate": 10}
     assert sum(item.labels[0].note.startswith("semantic: ") for item in starter.items if item.step == "arguments") == 6
     for step in ("decide", "select", "arguments", "integrate"):
         share = [item.passes for item in starter.items if item.step == step]

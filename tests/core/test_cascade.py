@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from service import conclude, plan, score
+from service import conclude, plan
 from service.core.grounding.origins import GroundedScore
-from service.core.judging.questions import ASSEMBLY, build_question
+from service.core.judging.questions import build_question
 from service.core.outcome import Errored, Scored, Skipped
 from tests.core.reports import outcomes
 from tests.fits import make_fit_of
@@ -95,30 +95,6 @@ def test_a_judge_that_is_down_leaves_what_code_proved():
     assert isinstance(outcome_of(conclude(open_one, replies), "result_groundedness"), Errored)
 
 
-def test_an_identifier_from_nowhere_fails_without_a_judge():
-    report = score(request(TRUE, order="7777777"))
-    outcome = outcome_of(report, "argument_plausibility")
-    assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["identifier_from_nowhere"])
-    assert report.first_failing_stage == "arguments"
-
-
-def test_where_something_is_expected_of_the_arguments_nobody_looks_further():
-    expected = {"calls": [{"tool": "get_order", "args": {"order_id": "7777777"}}]}
-    made = plan(request(TRUE, order="7777777", expected=expected))
-    assert "argument_plausibility" not in criteria(made)
-    outcome = outcome_of(conclude(made, {}), "argument_plausibility")
-    assert (outcome.cause, outcome.reason) == ("not_applicable", "arguments has decided it")
-
-
-def test_the_worst_turn_counts():
-    body = request(TRUE)
-    body["trace"]["events"] += [{"user": "Sure?"}, {"assistant": FLIPPED}]
-    report = score(body)
-    result_groundedness = next(one for one in report.criteria if one.id == "result_groundedness")
-    assert result_groundedness.value == 0.0
-    assert [(each.turn, each.outcome.kind) for each in result_groundedness.outcomes] == [(1, "skipped"), (2, "scored")]
-
-
 # What a fit is bound to, and what of it is changed.
 BOUND: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("as it was fitted", {}, {}, "calibrated"),
@@ -127,9 +103,6 @@ BOUND: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("another veto", {}, {"veto": 0.5}, "mismatched"),
     ("a criterion without evidence", {}, {"kind": "judge"}, "mismatched"),
     ("without, for one without", {"evidence": ""}, {"kind": "judge"}, "calibrated"),
-    ("another way to put the question", {"assembly": ASSEMBLY - 1}, {}, "mismatched"),
-    ("another version of the judge", {"judge_digest": "0" * 64}, {}, "mismatched"),
-    ("another model", {"model": "n"}, {}, "mismatched"),
 ]
 
 

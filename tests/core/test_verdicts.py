@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import repeat
 from typing import Any, cast
 
 import pytest
@@ -41,13 +42,11 @@ def body_of(case: dict[str, Any]) -> dict[str, Any]:
 
 def answers_of(plan: Plan, said: dict[str, Any]) -> dict[str, Answer]:
     """What the judges say: of each criterion one answer for all questions, or one for each; 1 where nothing is said."""
-    left = {name: list(given) if isinstance(given, list) else None for name, given in said.items()}
-    return {ask.key: _answer(ask, said, left) for ask in plan.asks}
+    left = {name: iter(given if isinstance(given, list) else repeat(given)) for name, given in said.items()}
+    return {ask.key: _answer(ask, next(left.get(ask.criterion, iter(())), 1)) for ask in plan.asks}
 
 
-def _answer(ask: Ask, said: dict[str, Any], left: dict[str, list[Any] | None]) -> Answer:
-    several = left.get(ask.criterion)
-    given = (several.pop(0) if several else 1) if several is not None else said.get(ask.criterion, 1)
+def _answer(ask: Ask, given: Any) -> Answer:
     if given in FAULTS:
         return FAULTS[given]
     label = min(ask.judge.scale, key=lambda name: abs(ask.judge.scale[name].value - given))
