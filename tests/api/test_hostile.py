@@ -55,15 +55,11 @@ def with_result(document: bytes) -> bytes:
 
 ONE_BAD_VALUE = [
     ("NaN", b"NaN"),
-    ("over a float", b"1e999"),
     ("an integer of 5,000 digits", b"9" * 5_000),
     ("a lone surrogate, escaped", rb'"\ud800"'),
-    ("latin-1", b'"\xe9"'),
     ("NUL, escaped", rb'"a\u0000b"'),
     ("a key given twice", b'{"a": 1, "a": 1}'),
-    ("a trailing comma", b"[1,]"),
     ("arrays 100,000 deep", b"[" * 100_000 + b"]" * 100_000),
-    ("300,000 objects", b"[" + b",".join([b"{}"] * 300_000) + b"]"),
     ("a string of 10 MB", b'"' + b"a" * 10_000_000 + b'"'),
 ]
 """One of each kind: `tests/shell/test_jsonbody.py` has all that the one reader of bodies refuses."""

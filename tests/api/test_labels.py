@@ -116,10 +116,7 @@ def test_a_kept_score_is_labelled_blind_and_the_judge_is_told_after(client: Play
     assert client("GET", "/v1/labels/next", annotator="ana", criterion="result_groundedness").json["item"] == name
 
 
-@pytest.mark.parametrize(
-    ("sent", "pointer"),
-    TABLES["senseless"],
-)
+@pytest.mark.parametrize(("sent", "pointer"), TABLES["senseless"])
 def test_a_label_that_makes_no_sense_is_refused_by_its_place(
     client: PlayedClient, sent: dict[str, Any], pointer: str
 ) -> None:
@@ -307,10 +304,7 @@ def test_a_cursor_goes_on_from_what_was_settled_since(client: PlayedClient) -> N
     assert client("GET", "/v1/labels/disagreements", after="result_groundedness/nothing").problem["status"] == 422
 
 
-@pytest.mark.parametrize(
-    ("sent", "pointer"),
-    TABLES["steps"],
-)
+@pytest.mark.parametrize(("sent", "pointer"), TABLES["steps"])
 def test_a_step_that_is_not_there_is_refused(client: PlayedClient, sent: dict[str, Any], pointer: str) -> None:
     whole = {"item": score(client), "criterion": "result_groundedness", **sent}
     assert list_pointers(client("POST", "/v1/labels", whole).problem) == [pointer]

@@ -117,10 +117,7 @@ def test_a_fit_that_was_never_tested_does_not_apply() -> None:
 # How many labels would tell.
 
 
-@pytest.mark.parametrize(
-    ("passing", "failing", "groups", "more", "among"),
-    TABLES["floors"],
-)
+@pytest.mark.parametrize(("passing", "failing", "groups", "more", "among"), TABLES["floors"])
 def test_below_the_floor_nothing_is_said_however_right_it_is(
     passing: int, failing: int, groups: int, more: int, among: str
 ) -> None:

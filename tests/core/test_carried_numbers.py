@@ -170,10 +170,7 @@ def test_arcades_number_is_at_most_one_and_one_for_what_was_expected(
     assert same.raw == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    ("weights", "expected"),
-    SEEN["shares"],
-)
+@pytest.mark.parametrize(("weights", "expected"), SEEN["shares"])
 def test_shares(weights: Any, expected: Any) -> None:
     assert compute_shares(weights) == pytest.approx(expected, abs=1e-6)
 

@@ -13,6 +13,8 @@ from service.core.grounding.texts import MAX_MENTIONS_OF_ALL, GroundedText, grou
 from service.intake.reading import read_trace
 from tests.benchmarks.grounding.measure import count_findings
 from tests.benchmarks.grounding.rows import DATA, HELD_BACK, SEEN
+from tests.core.reports import one_check
+from tests.core.test_gates import called
 from tests.tables import named, read_yaml
 
 TABLE: Any = read_yaml(DATA / "findings.yaml")
@@ -21,11 +23,7 @@ CASES = [
     for group in TABLE["groups"]
     for text, want in group["cases"]
 ]
-RUBRIC = {"id": "r", "criteria": [{"id": "it", "stage": "integrate", "check": {"kind": "grounding"}}]}
-
-
-def call(name: str, arguments: Any, result: Any, *failed: Any) -> dict[str, Any]:
-    return {"call": {"name": name, "arguments": arguments}, "result": result, **({"is_error": True} if failed else {})}
+RUBRIC = one_check("grounding")
 
 
 def trace_of(*events: Any) -> dict[str, Any]:
@@ -44,7 +42,7 @@ def outcomes(*events: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("group", "text", "want"), CASES)
 def test_case(group: Any, text: str, want: list[str]) -> None:
-    events = [{"user": group.get("user", "Please.")}, *[call(*one) for one in group["calls"]], {"assistant": text}]
+    events = [{"user": group.get("user", "Please.")}, *[called(*one) for one in group["calls"]], {"assistant": text}]
     [found] = ground(*events)
     assert [one.code + "?" * (not one.proved) for one in found.findings] == want
     [outcome] = outcomes(*events)
@@ -54,12 +52,12 @@ def test_case(group: Any, text: str, want: list[str]) -> None:
     assert all(text[one.start : one.end] and one.message for one in found.findings)
 
 
-ORDER = call("get_order", {"order_id": "K-9104"}, {"order_id": "K-9104", "amount_cents": 540000})
+ORDER = called("get_order", {"order_id": "K-9104"}, {"order_id": "K-9104", "amount_cents": 540000})
 PICTURE = [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}]
 UNCHECKED = [
     ("a result that is missing", {"call": {"name": "get_order", "arguments": {}}}, "not_captured"),
-    ("a result that is a picture", call("get_order", {}, PICTURE), "unread"),
-    ("a result that is cut off", call("get_order", {}, '{"amount_cents": 5400, "items": [{"na'), "unread"),
+    ("a result that is a picture", called("get_order", {}, PICTURE), "unread"),
+    ("a result that is cut off", called("get_order", {}, '{"amount_cents": 5400, "items": [{"na'), "unread"),
 ]
 
 
@@ -71,7 +69,7 @@ def test_a_text_after_a_result_that_could_not_be_read_is_open(event: Any, cause:
 
 def test_a_value_found_nowhere_beside_results_that_are_all_empty_is_open() -> None:
     said = {"assistant": "It came to $54.00."}
-    [empty], [held] = outcomes(call("f", {}, {"left": ""}), said), outcomes(call("f", {}, {"left": "7"}), said)
+    [empty], [held] = outcomes(called("f", {}, {"left": ""}), said), outcomes(called("f", {}, {"left": "7"}), said)
     assert (getattr(empty, "cause", None), getattr(held, "cause", None)) == ("unread", None)
 
 
@@ -79,7 +77,7 @@ def test_what_was_not_read_may_hold_what_stands_nowhere() -> None:
     """No scale slip is proved and no slip suspected beside a result that nobody read."""
     wrong = {"assistant": "It came to $54.00, reference K-9105."}
     [read] = ground({"user": "?"}, ORDER, wrong)
-    [unread] = ground({"user": "?"}, ORDER, call("get_order", {}, PICTURE), wrong)
+    [unread] = ground({"user": "?"}, ORDER, called("get_order", {}, PICTURE), wrong)
     assert {one.code for one in read.findings} == {"scale_slip", "suspected_slip"}
     assert unread.findings == ()
 
@@ -109,7 +107,7 @@ def test_a_text_before_any_call_is_read_only_for_deeds() -> None:
 
 
 def test_what_a_failed_call_returned_is_found_in_its_error() -> None:
-    failed = call("get_order", {}, {"error": "no more than 17 orders"}, "failed")
+    failed = called("get_order", {}, {"error": "no more than 17 orders"}, "failed")
     [text] = ground({"user": "?"}, failed, {"assistant": "There may be no more than 17 orders."})
     origins = [(one.value, one.origin, *one.sources) for one in text.values]
     assert ("17", "found", "/steps/0/result/content/error") in origins
@@ -119,7 +117,7 @@ def test_what_a_failed_call_returned_is_found_in_its_error() -> None:
     ("result", "answer"), [({"a": 5}, "a" * (MAX_TEXT_CHARS + 1)), (list(range(101_000)), "It is 9.")]
 )
 def test_what_is_too_long_is_said_to_be(result: Any, answer: str) -> None:
-    [found] = outcomes({"user": "?"}, call("get_order", {}, result), {"assistant": answer})
+    [found] = outcomes({"user": "?"}, called("get_order", {}, result), {"assistant": answer})
     assert found.cause == "too_long"
 
 

@@ -12,6 +12,7 @@ from service.core.conclusion.oversights import find_oversights
 from service.core.expectations.expectation import Expectation
 from service.core.models.kinds import list_kinds
 from service.core.trace import ToolDef, Trace
+from tests.core.reports import one_check
 from tests.tables import DATA, read_yaml
 
 TOOLS = (
@@ -36,10 +37,6 @@ def notes(rubric: Any, expected: dict[str, Any], tools: tuple[ToolDef, ...] | No
     trace = Trace(None, "callgrade", tools, (), (), None, 0)
     said = Expectation.model_validate(expected)
     return [f"{one.code} {one.path}" for one in find_oversights(trace, found, said, said.list_sections())]
-
-
-def of(**check: Any) -> dict[str, Any]:
-    return {"id": "one", "criteria": [{"id": "it", "stage": "effect", "check": check}]}
 
 
 A = {"tool": "a"}
@@ -69,7 +66,7 @@ def test_the_four_steps_read_everything() -> None:
 
 
 def test_a_rubric_that_reads_nothing_is_told_of_everything_once() -> None:
-    found = notes(of(kind="schema"), EVERYTHING)
+    found = notes(one_check("schema"), EVERYTHING)
     places = (
         "calls/0 calls/0/args calls/0/result allow_extra disallowed allowed counts answer said turns/0/ordered turns/1/calls "
         "turns/2/calls state output"

@@ -14,11 +14,11 @@ from service.core.grounding.arguments import MAX_ARGUMENTS, PROVED, CallReader, 
 from service.core.grounding.history import History
 from service.core.trace import ToolDef, Trace
 from service.intake.reading import read_trace
-from tests.core.reports import outcomes
+from tests.core.reports import one_check, outcomes
 from tests.tables import DATA, named, read_yaml
 
 TABLE: Any = read_yaml(DATA / "evidence" / "provenance.yaml")
-RUBRIC = {"id": "case", "criteria": [{"id": "it", "stage": "arguments", "check": {"kind": "provenance"}}]}
+RUBRIC = one_check("provenance")
 
 
 def scored(events: list[Any], **more: Any) -> Any:

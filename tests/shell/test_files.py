@@ -111,10 +111,7 @@ def test_the_c_parser_is_there() -> None:
     assert yaml.__with_libyaml__  # the limits on time hold for it only
 
 
-@pytest.mark.parametrize(
-    "parts",
-    TABLES["absent"],
-)
+@pytest.mark.parametrize("parts", TABLES["absent"])
 def test_other_names_are_not_found(parts: list[str]) -> None:
     with pytest.raises(FileNotFoundError, match="callgrade comes with no"):
         find_resource(*parts)

@@ -134,10 +134,7 @@ def test_labels_that_all_agree_have_an_interval_that_holds_their_rate() -> None:
     assert found.low == pytest.approx(31 / 32 - half, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("known", "others", "alone", "corrected"),
-    TOO_FEW["groups"],
-)
+@pytest.mark.parametrize(("known", "others", "alone", "corrected"), TOO_FEW["groups"])
 def test_too_few_items_or_groups_have_no_interval(
     known: Groups, others: Groups, *, alone: bool, corrected: bool
 ) -> None:

@@ -125,10 +125,7 @@ def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str
     assert "nonsense" in strip_tags(refused.body.decode())
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    TABLES["absent"],
-)
+@pytest.mark.parametrize(("path", "status"), TABLES["absent"])
 def test_what_is_not_there_is_told_as_a_page(visitor: Visitor, batch: str, path: str, status: int) -> None:
     answer = visitor.open(path.format(batch=batch))
     assert answer.status == status
@@ -205,10 +202,7 @@ def check_harmless(visitor: Visitor, path: str) -> None:
     assert not re.search(r"<[a-z][^<>]*\son[a-z]+\s*=", text, re.IGNORECASE), path
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "accept", "status", "kind"),
-    TABLES["nowhere"],
-)
+@pytest.mark.parametrize(("method", "path", "accept", "status", "kind"), TABLES["nowhere"])
 def test_an_address_of_nothing_is_told_to_browsers_as_a_page(
     visitor: Visitor, method: str, path: str, accept: str, status: int, kind: str
 ) -> None:

@@ -163,10 +163,7 @@ def test_a_form_without_its_token_changes_nothing(guarded: Guarded, csrf: str | 
     assert visitor.open("/").status == 200
 
 
-@pytest.mark.parametrize(
-    ("wanted", "leads"),
-    TABLES["next"],
-)
+@pytest.mark.parametrize(("wanted", "leads"), TABLES["next"])
 def test_after_signing_in_one_is_where_one_wanted_to_be(guarded: Guarded, wanted: str, leads: str) -> None:
     answer = guarded[1]().send("/sign-in", {"key": TOKEN, "next": wanted})
     assert (answer.status, answer.headers["location"]) == (303, leads)

@@ -73,10 +73,7 @@ def build_calls(results: list[Any], answer: str = "Done.", **more: Any) -> dict[
     return {"trace": trace, "judges": "off", **more}
 
 
-@pytest.mark.parametrize(
-    ("name", "verdict", "words", "to", "opened"),
-    TABLES["broken"],
-)
+@pytest.mark.parametrize(("name", "verdict", "words", "to", "opened"), TABLES["broken"])
 def test_what_broke_is_told_first_and_shown_opened(
     name: str, verdict: str, words: list[str], to: str, opened: list[int]
 ) -> None:
@@ -108,20 +105,14 @@ def build_grounded(answer: str) -> dict[str, ValueView]:
     return {one.text: one for one in texts_of(view)[-1].values}
 
 
-@pytest.mark.parametrize(
-    ("answer", "value", "words", "how"),
-    TABLES["origins"],
-)
+@pytest.mark.parametrize(("answer", "value", "words", "how"), TABLES["origins"])
 def test_a_value_says_where_it_comes_from(answer: str, value: str, words: str, how: str) -> None:
     one = build_grounded(answer)[value]
     assert (one.words, one.how) == (words, how)
     assert one.nearest == (one.words in ("found nowhere", "general knowledge"))
 
 
-@pytest.mark.parametrize(
-    ("content", "answer"),
-    TABLES["fields"],
-)
+@pytest.mark.parametrize(("content", "answer"), TABLES["fields"])
 def test_a_field_in_a_text_is_found_where_it_stands(content: str, answer: str) -> None:
     view = build(build_calls([content], answer, rubric=ONLY_GROUNDING))
     result, value = steps_of(view)[0].result, next(one for one in texts_of(view)[-1].values if one.text == "$25")
@@ -135,10 +126,7 @@ def test_a_field_in_a_text_is_found_where_it_stands(content: str, answer: str) -
     assert mark.also in [place.to for place in value.places]
 
 
-@pytest.mark.parametrize(
-    ("path", "exists"),
-    TABLES["pointers"],
-)
+@pytest.mark.parametrize(("path", "exists"), TABLES["pointers"])
 def test_a_pointer_leads_to_what_is_there_and_no_further(path: str, exists: bool | None) -> None:
     events = [{"user": "Go"}, {"call": {"name": "f", "arguments": {"a": 1}}, "result": [1, 2]}, {"assistant": "Done"}]
     request = {"trace": {"format": "callgrade", "events": events}}
@@ -174,10 +162,7 @@ def build_one_call(called: dict[str, Any], expected: dict[str, Any], **more: Any
 WORDS = {"kind": "natural_language", "criterion": "polite"}
 
 
-@pytest.mark.parametrize(
-    ("called", "expected", "more", "words"),
-    TABLES["arguments"],
-)  # fmt: skip
+@pytest.mark.parametrize(("called", "expected", "more", "words"), TABLES["arguments"])  # fmt: skip
 def test_an_argument_is_as_expected_only_where_a_check_compared_it(
     called: dict[str, Any], expected: dict[str, Any], more: dict[str, Any], words: dict[str, str]
 ) -> None:
