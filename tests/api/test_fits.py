@@ -157,15 +157,13 @@ def test_the_fits_of_a_calibration_are_installed_by_its_name(ask: Ask, store: Da
 
 
 NONE = "calibration_" + "0" * 32
+GOOD = json.loads(make_fit().model_dump_json())
 NO_FITS = [
     {},
     {"calibration": "x"},
     {"fits": [{"judge": "j"}]},
     {"calibration": NONE, "fits": [{}]},
-    *[
-        {"fits": [{**json.loads(make_fit().model_dump_json()), **wrong}]}
-        for wrong in read_yaml(DATA / "api" / "fits.yaml")
-    ],
+    *[{"fits": [{**GOOD, **wrong}]} for wrong in (*read_yaml(DATA / "api" / "fits.yaml"), {"model": "m" * 20_000})],
 ]
 
 
