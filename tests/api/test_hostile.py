@@ -61,6 +61,7 @@ ONE_BAD_VALUE = [
     ("a key given twice", b'{"a": 1, "a": 1}'),
     ("arrays 100,000 deep", b"[" * 100_000 + b"]" * 100_000),
     ("a string of 10 MB", b'"' + b"a" * 10_000_000 + b'"'),
+    ("300,000 objects", b"[" + b",".join([b"{}"] * 300_000) + b"]"),
 ]
 """One of each kind: `tests/shell/test_jsonbody.py` has all that the one reader of bodies refuses."""
 
