@@ -6,6 +6,8 @@ from typing import Any
 
 from service.core.judging.fits.fit import Fit
 from service.core.judging.fits.usefulness import Discrimination
+from service.core.judging.judges import Ask
+from service.core.judging.questions import ASSEMBLY
 
 TOLD = {"use": "useful", "passing": 60, "failing": 40, "groups": 50, "p_value": 0.001}
 USES: dict[str, dict[str, Any]] = {
@@ -46,6 +48,14 @@ FIELDS: dict[str, Any] = {
 def make_fit(**changes: Any) -> Fit:
     """The fit with these fields changed."""
     return Fit.model_validate({**FIELDS, **changes})
+
+
+def make_fit_of(ask: Ask, **changes: Any) -> Fit:
+    """A fit of the very question that changes no value, with these fields changed."""
+    judge = ask.judge
+    bound = {"judge": judge.id, "judge_digest": judge.digest, "model": "+".join(judge.models or ("m",))}
+    bound |= {"criterion": ask.criterion, "evidence": ask.evidence_digest}
+    return make_fit(**{**bound, "assembly": ASSEMBLY, "threshold": judge.threshold, **changes})
 
 
 def make_discrimination(use: str, *, verdict: str | None = None, **changes: Any) -> Discrimination:

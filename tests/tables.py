@@ -16,11 +16,23 @@ import pytest
 import yaml
 from hypothesis import is_hypothesis_test
 
+DATA = Path(__file__).parent / "data"
+
 
 def read_yaml(file: Path) -> Any:
     """The rows that a file keeps: in Python alone they took a tenth of all that it takes to collect the tests."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(file.read_bytes(), Loader=loader)  # noqa: S506 (a safe one)
+
+
+def named(rows: Sequence[Any]) -> list[Any]:
+    """Rows as tests that are named by their first member, which they are not given."""
+    return [pytest.param(*rest, id=name) for name, *rest in rows]
+
+
+def read_rows(name: str) -> list[Any]:
+    """The rows of a file below `tests/data`, each a list that begins with the name of its test."""
+    return named(read_yaml(DATA / name))
 
 
 def fold(items: Sequence[pytest.Item], config: pytest.Config) -> Sequence[pytest.Item]:

@@ -29,6 +29,11 @@ def bearer(key: str) -> dict[str, str]:
     return JSON | {"authorization": f"Bearer {key}"}
 
 
+def list_pointers(problem: Mapping[str, Any]) -> list[str]:
+    """The places that a problem names."""
+    return [place["pointer"] for place in problem["errors"]]
+
+
 @dataclass(frozen=True)
 class Answer:
     """What came back."""
@@ -102,9 +107,7 @@ def build_scope(
         "raw_path": path.encode(),
         "root_path": "",
         "query_string": query,
-        "headers": [
-            (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()
-        ],
+        "headers": [(name.lower().encode("latin-1"), text.encode("latin-1")) for name, text in (headers or {}).items()],
         "server": ("localhost", 80),
         "client": (client, 1),
     }

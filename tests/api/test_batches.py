@@ -28,17 +28,16 @@ from service.registry import Registry
 from service.settings import Settings
 from service.store.database import Database
 from service.store.tables import BATCHES, CHUNKS
-from tests.api.asgi_caller import JSON, LINES, Ask, Client, build_scope, jsonl
+from tests.api.asgi_caller import JSON, LINES, Ask, Client, build_scope, jsonl, list_pointers
 from tests.faults.disk import fill, small
 from tests.jobs.process import request as judged_body
 from tests.replies import MemoryCache
 from tests.store.played import ended, paused, ready, recorded
 from tests.stores import open_new_store
+from tests.tables import named
 
-TRACE = {
-    "format": "openai",
-    "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
-}
+MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+TRACE = {"format": "openai", "messages": MESSAGES}
 REPORT = json.loads(report_json(score({"trace": TRACE, "expected": {"calls": "none"}})))
 SMALL = Settings(batch_chunk=1, batch_max_items=50, batch_max_bytes=20_000, max_body_bytes=2_000)
 
@@ -70,10 +69,6 @@ def client(ask: Ask, store: Database) -> Batching:
     return Batching(ask, create_app(SMALL, database=store))
 
 
-def pointers(problem: Mapping[str, Any]) -> list[str]:
-    return [place["pointer"] for place in problem["errors"]]
-
-
 def stored(store: Database) -> int:
     with store.read() as connection:
         return connection.execute(sa.select(sa.func.count()).select_from(BATCHES)).scalar_one()
@@ -96,7 +91,7 @@ def test_a_batch_is_taken_and_can_be_found(client: Batching, store: Database) ->
 
 def test_bad_lines_are_all_named_and_left_out_only_where_that_is_asked_for(client: Batching, store: Database) -> None:
     found = client.refused(400, jsonl(item(custom_id="a"), {}, item(custom_id="a"), 1, item()) + b"{nope}\n")
-    assert pointers(found) == ["/1/custom_id", "/2/trace", "/3/custom_id", "/4", "/6"]
+    assert list_pointers(found) == ["/1/custom_id", "/2/trace", "/3/custom_id", "/4", "/6"]
     assert (found["detail"], stored(store)) == ("5 of the items cannot be taken", 0)
     batch = client.submit(jsonl(item(), {}, item(rubric="nope"), item()), skip_invalid="true")
     assert (batch["request_counts"]["total"], batch["request_counts"]["rejected"]) == (2, 2)
@@ -156,9 +151,7 @@ REFUSED: list[tuple[str, int, bytes, Mapping[str, str], dict[str, object]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "headers", "query"), [pytest.param(*case[1:], id=case[0]) for case in REFUSED]
-)
+@pytest.mark.parametrize(("status", "body", "headers", "query"), named(REFUSED))
 def test_what_cannot_be_taken_leaves_nothing(
     client: Batching, store: Database, status: int, body: bytes, headers: Mapping[str, str], query: dict[str, object]
 ) -> None:
@@ -171,7 +164,7 @@ def test_a_webhook_is_admitted_by_the_settings(ask: Ask, store: Database) -> Non
     client = Batching(ask, create_app(settings, database=store))
     batch = client.submit(webhook="https://hooks.example/done")
     assert batch["webhook"] == {"url": "https://hooks.example/done", "status": None}
-    assert pointers(client.refused(422, webhook="https://elsewhere.example/")) == ["/webhook"]
+    assert list_pointers(client.refused(422, webhook="https://elsewhere.example/")) == ["/webhook"]
 
 
 @pytest.mark.parametrize(("setting", "whose"), [("batch_max_queued", "in all"), ("tenant_max_queued", "of yours")])
@@ -212,7 +205,7 @@ QUOTES: list[tuple[str, float | None, dict[str, object], tuple[int, int, float |
 ]
 
 
-@pytest.mark.parametrize(("price", "options", "wanted"), [pytest.param(*case[1:], id=case[0]) for case in QUOTES])
+@pytest.mark.parametrize(("price", "options", "wanted"), named(QUOTES))
 def test_a_dry_run_quotes_and_keeps_nothing(
     ask: Ask, store: Database, price: float | None, options: dict[str, object], wanted: tuple[int, int, float | None]
 ) -> None:

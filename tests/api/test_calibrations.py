@@ -32,7 +32,7 @@ from service.store.jobs.calibrations import PendingFit
 from service.store.jobs.submission import Material
 from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, RESULTS
 from service.wiring import build_demo_judging
-from tests.api.asgi_caller import Ask
+from tests.api.asgi_caller import Ask, list_pointers
 from tests.api.played_client import PlayedClient as Client
 from tests.store.played import ended, ends
 from tests.stores import open_new_store
@@ -225,7 +225,7 @@ BAD: dict[str, tuple[int, list[Any], dict[str, object], list[str]]] = {
 def test_what_cannot_be_taken_is_refused_and_leaves_nothing(client: Client, name: str) -> None:
     status, rows, query, pointers = BAD[name]
     problem = client.refused(status, rows, **query)
-    assert [place["pointer"] for place in problem["errors"]] == pointers
+    assert list_pointers(problem) == pointers
 
 
 def test_without_a_judge_predictions_are_needed(ask: Ask, store: Database) -> None:

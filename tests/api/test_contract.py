@@ -26,6 +26,7 @@ from tests.api.asgi_caller import Ask, jsonl
 from tests.bulk import examples
 from tests.faults.sandbox_server import Sandbox
 from tests.stores import open_new_store
+from tests.tables import named
 
 if TYPE_CHECKING:  # a second, which every process of the tests would take that collects them
     import schemathesis
@@ -244,63 +245,7 @@ def test_requests_with_a_sandbox_keep_to_the_document(sandboxed: tuple[FastAPI, 
     assert len(given_) > before
 
 
-def _refund(cents: Any, url: str) -> dict[str, Any]:
-    call = {"name": "refund_order", "arguments": {"order_id": "8821", "cents": cents}}
-    state = {"initial": {"orders": {"8821": {"cents": 5400}}}}
-    return {
-        "trace": {"format": "callgrade", "events": [{"user": "Refund it."}, {"call": call}], "state": state},
-        "expected": {"state": {"final": {"orders": {"8821": {"cents": 0}}}}},
-        "sandbox": {"url": url},
-    }
-
-
-CLOSED_PORT = "http://127.0.0.1:9/"
-KNOWN = [
-    ("made", 5400, "", {"scored"}, False),
-    ("failed", 9900, "", {"scored"}, True),
-    ("nobody there", 5400, CLOSED_PORT, {"errored"}, False),
-]
-
-
-@pytest.mark.parametrize("known", [pytest.param(known[1:], id=known[0]) for known in KNOWN])
-def test_reports_with_a_sandbox_fit_their_schemas(
-    sandboxed: tuple[FastAPI, str, list[Any]],
-    ask: Ask,
-    document: dict[str, Any],
-    known: tuple[int, str, set[str], bool],
-) -> None:
-    cents, elsewhere, kinds, executed = known
-    host = (elsewhere or sandboxed[1]).removeprefix("http://").removesuffix("/")
-    app = create_app(Settings(sandbox_hosts=(host,), sandbox_allow_private=True, allowed_hosts=CALLED))
-    request = _refund(cents, elsewhere or sandboxed[1])
-    answer = ask("POST", "/v1/score", json.dumps(request).encode(), app=app)
-    assert answer.status == 200
-    taken, given = find_schemas(document)
-    assert not [str(error) for error in fits(document, taken).iter_errors(request)]
-    assert not [str(error) for error in fits(document, given).iter_errors(answer.json)]
-    state = next(criterion for criterion in answer.json["criteria"] if criterion["id"] == "state")
-    assert {found["outcome"]["kind"] for found in state["outcomes"]} == kinds
-    assert (answer.json["executed"] is not None) == executed
-
-
 # What is taken and given in earnest fits the document: the other half of being exact.
-
-
-@pytest.fixture(scope="module")
-def document(ask: Ask) -> dict[str, Any]:
-    return ask("GET", "/openapi.json").json
-
-
-def find_schemas(document: dict[str, Any]) -> tuple[Any, Any]:
-    """Find the schemas of the body of POST /v1/score and of its answer."""
-    operation = document["paths"]["/v1/score"]["post"]
-    parts = operation["requestBody"], operation["responses"]["200"]
-    taken, given = (part["content"]["application/json"]["schema"] for part in parts)
-    return taken, given
-
-
-def fits(document: dict[str, Any], schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
-    return jsonschema_rs.Draft202012Validator({**schema, "components": document["components"]})
 
 
 def _requests() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -312,13 +257,12 @@ def _requests() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"a trace in the form {record['format']}", {"trace": record}
 
 
-REQUESTS = [pytest.param(request, id=name) for name, request in _requests()]
-
-
-@pytest.mark.parametrize("request_", REQUESTS)
-def test_requests_and_reports_fit_their_schemas(ask: Ask, document: dict[str, Any], request_: dict[str, Any]) -> None:
-    taken, given = find_schemas(document)
-    assert not [str(error) for error in fits(document, taken).iter_errors(request_)]
-    answer = ask("POST", "/v1/score", json.dumps(request_).encode())
+@pytest.mark.parametrize("request_", named([*_requests()]))
+def test_requests_and_reports_fit_their_schemas(ask: Ask, request_: dict[str, Any]) -> None:
+    document = ask("GET", "/openapi.json").json
+    operation = document["paths"]["/v1/score"]["post"]
+    answer = ask("POST", "/v1/score", request_)
     assert answer.status == 200
-    assert not [str(error) for error in fits(document, given).iter_errors(answer.json)]
+    for part, value in ((operation["requestBody"], request_), (operation["responses"]["200"], answer.json)):
+        schema = part["content"]["application/json"]["schema"] | {"components": document["components"]}
+        assert not [str(error) for error in jsonschema_rs.Draft202012Validator(schema).iter_errors(value)]

@@ -25,7 +25,8 @@ from tests.api.played_client import PlayedClient
 from tests.api.test_calibrations import items
 from tests.api.test_labels import body
 from tests.faults.clock import Clock
-from tests.fits import USES, make_discrimination, make_fit
+from tests.fits import make_discrimination, make_fit
+from tests.tables import DATA, read_yaml
 
 ANA = Actor("key ana", "")
 
@@ -128,12 +129,8 @@ def test_a_rollback_brings_the_fit_before_back(processes: tuple[PlayedClient, Pl
     assert verdict(here) == (False, "uncalibrated")
     assert here("GET", "/v1/fits").json == {"data": []}
     acts = [(one.act, one.target) for one in Audit(here.database).page(limit=9).data]
-    assert acts == [
-        ("fit.rollback", first.id),
-        ("fit.rollback", second.id),
-        ("fit.install", second.id),
-        ("fit.install", first.id),
-    ]
+    assert acts[:2] == [("fit.rollback", first.id), ("fit.rollback", second.id)]
+    assert acts[2:] == [("fit.install", second.id), ("fit.install", first.id)]
 
 
 def test_a_file_stays_below_and_cannot_be_taken_away_here(ask: Ask, store: Database, clock: Clock) -> None:
@@ -159,28 +156,18 @@ def test_the_fits_of_a_calibration_are_installed_by_its_name(ask: Ask, store: Da
     assert verdict(client)[1] == "calibrated"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "status"),
-    [
-        ({}, 422),
-        ({"calibration": "calibration_" + "0" * 32}, 404),
-        ({"calibration": "x"}, 422),
-        ({"fits": [{"judge": "j"}]}, 422),
-        ({"calibration": "calibration_" + "0" * 32, "fits": [{}]}, 422),
-        *[
-            ({"fits": [{**json.loads(make_fit().model_dump_json()), **wrong}]}, 422)
-            for wrong in (
-                {"review_band": [0.9, 0.1]},
-                {"discrimination": {**USES["useless"], "use": "useful"}},
-                {"domain": [1, 0]},
-                {"judge": ""},
-                {"judge": "../../x"},
-                {"criterion": "a\nb"},
-                {"model": "m" * 20_000},
-            )
-        ],
-    ],
-)
+NONE = "calibration_" + "0" * 32
+GOOD = json.loads(make_fit().model_dump_json())
+NO_FITS = [
+    {},
+    {"calibration": "x"},
+    {"fits": [{"judge": "j"}]},
+    {"calibration": NONE, "fits": [{}]},
+    *[{"fits": [{**GOOD, **wrong}]} for wrong in (*read_yaml(DATA / "api" / "fits.yaml"), {"model": "m" * 20_000})],
+]
+
+
+@pytest.mark.parametrize(("wrong", "status"), [({"calibration": NONE}, 404), *[(one, 422) for one in NO_FITS]])
 def test_what_is_no_fit_is_refused(
     processes: tuple[PlayedClient, PlayedClient], wrong: dict[str, Any], status: int
 ) -> None:

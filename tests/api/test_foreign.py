@@ -14,46 +14,9 @@ from service.wiring import prepare_database
 from tests.api.asgi_caller import Ask
 from tests.api.test_server import GOOD, Server, serving
 from tests.jobs.process import until
+from tests.tables import DATA, read_yaml
 
-OURS = [
-    ("localhost:{port}",),
-    ("127.0.0.1:{port}",),
-    ("[::1]:{port}",),
-    ("LOCALHOST.",),
-    ("app.localhost:{port}",),
-    ("tool.lan:{port}",),
-    ("only.lan:81",),
-    ("localhost:{port}", "sec-fetch-site: none"),
-    ("localhost:{port}", "sec-fetch-site: same-origin", "origin: http://localhost:{port}"),
-    ("tool.lan", "origin: https://tool.lan"),
-]
-"""Hosts and headers of requests that are nobody else's."""
-
-FOREIGN = [
-    ("evil.example",),
-    ("evil.example:{port}",),
-    ("localhost.evil.example",),
-    ("127.0.0.1.evil.example",),
-    ("evil.example.tool.lan",),
-    ("only.lan:82",),
-    ("0.0.0.0:{port}",),
-    ("192.0.2.1:{port}",),
-    ("[::2]:{port}",),
-    ("x@localhost",),
-    ("localhost/",),
-    ("",),
-    ("localhost:{port}", "origin: http://evil.example"),
-    ("localhost:{port}", "origin: null"),
-    ("localhost:{port}", "origin: http://localhost"),  # another port is another origin
-    ("localhost:{port}", "origin: http://127.0.0.1:{port}"),
-    ("localhost:{port}", "origin: file://"),
-    ("localhost:{port}", "origin: ws://localhost:{port}"),
-    ("localhost:{port}", "sec-fetch-site: cross-site"),
-    ("localhost:{port}", "sec-fetch-site: same-site"),
-    ("localhost:{port}", "sec-fetch-site: same-origin", "origin: http://evil.example"),
-    ("localhost:{port}", "sec-fetch-site: none", "sec-fetch-site: cross-site"),
-]
-"""Those of pages that a browser shows."""
+HEADS = read_yaml(DATA / "api" / "foreign.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +32,14 @@ def sent(server: Server, start: str, host: str, *headers: str, body: bytes = b""
     return connection.answer()
 
 
-@pytest.mark.parametrize("given", OURS)
-def test_what_is_ours_is_answered(server: Server, given: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("given", HEADS["ours"])
+def test_what_is_ours_is_answered(server: Server, given: list[str]) -> None:
     assert sent(server, "GET /v1/rubrics", *given)[0] == 200
     assert sent(server, "POST /v1/score", *given, "content-type: application/json", body=GOOD)[0] == 200
 
 
-@pytest.mark.parametrize("given", FOREIGN)
-def test_what_a_page_of_elsewhere_sends_is_refused(server: Server, given: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("given", HEADS["foreign"])
+def test_what_a_page_of_elsewhere_sends_is_refused(server: Server, given: list[str]) -> None:
     for start in ("GET /v1/rubrics", "GET /metrics", "GET /docs", "GET /v1/batches", "OPTIONS /v1/score"):
         assert sent(server, start, *given)[0] == 403, start
     status, answer = sent(server, "POST /v1/score", *given, "content-type: application/json", body=GOOD)

@@ -15,6 +15,8 @@ from fastapi import FastAPI
 from service.core.trace import is_hollow
 from tests.api.asgi_caller import JSON, Answer, Ask
 from tests.bulk import share
+from tests.core.hostile_bodies import BODIES
+from tests.tables import named
 
 BODY_ROUTES = ["/v1/fits", "/v1/labels", "/v1/score"]
 """Those of single batches are asked in their own contract: without a batch there is nothing to send a body to."""
@@ -47,25 +49,19 @@ def placed(answer: Answer) -> bool:
 
 def with_result(document: bytes) -> bytes:
     """A request with a document as what a tool returned."""
-    return (
-        b'{"trace":{"format":"callgrade","events":[{"user":"u"},{"call":{"name":"f"},"result":'
-        + document
-        + b'}]},"expected":{"calls":[{"tool":"f"}]}}'
-    )
+    events = b'[{"user":"u"},{"call":{"name":"f"},"result":%b}]' % document
+    return b'{"trace":{"format":"callgrade","events":%b},"expected":{"calls":[{"tool":"f"}]}}' % events
 
 
 ONE_BAD_VALUE = [
     ("NaN", b"NaN"),
-    ("over a float", b"1e999"),
     ("an integer of 5,000 digits", b"9" * 5_000),
     ("a lone surrogate, escaped", rb'"\ud800"'),
-    ("latin-1", b'"\xe9"'),
     ("NUL, escaped", rb'"a\u0000b"'),
     ("a key given twice", b'{"a": 1, "a": 1}'),
-    ("a trailing comma", b"[1,]"),
     ("arrays 100,000 deep", b"[" * 100_000 + b"]" * 100_000),
-    ("300,000 objects", b"[" + b",".join([b"{}"] * 300_000) + b"]"),
     ("a string of 10 MB", b'"' + b"a" * 10_000_000 + b'"'),
+    ("300,000 objects", b"[" + b",".join([b"{}"] * 300_000) + b"]"),
 ]
 """One of each kind: `tests/shell/test_jsonbody.py` has all that the one reader of bodies refuses."""
 
@@ -76,10 +72,8 @@ WRAPPED = {
 }
 """A body of each route that is fine but for one value."""
 
-bad_values = pytest.mark.parametrize("value", [pytest.param(value, id=name) for name, value in ONE_BAD_VALUE])
 
-
-@bad_values
+@pytest.mark.parametrize("value", named(ONE_BAD_VALUE))
 @every_body_route
 def test_one_bad_value_spoils_a_body_at_its_place(ask: Ask, path: str, value: bytes) -> None:
     alone, inside = ask("POST", path, value), ask("POST", path, WRAPPED[path](value))
@@ -101,7 +95,7 @@ ENCODED = [
 ]
 
 
-@pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in ENCODED])
+@pytest.mark.parametrize("body", named(ENCODED))
 @every_body_route
 def test_a_body_that_is_no_json_document(ask: Ask, path: str, body: bytes) -> None:
     answer = ask("POST", path, body)
@@ -155,24 +149,14 @@ def with_raw_text(text: str) -> dict[str, Any]:
     return {"trace": trace, "expected": {"calls": [{"tool": text, "args": {"a": text}}]}}
 
 
-def filled(template: Any, text: str) -> Any:
-    if template is ...:
-        return text
-    if isinstance(template, dict):
-        return {key: filled(value, text) for key, value in template.items()}
-    return [filled(value, text) for value in template] if isinstance(template, list) else template
-
-
 def with_rubrics(text: str) -> Iterator[dict[str, Any]]:
     """Rubrics that hold a text somewhere."""
     criterion = {"id": "decide", "stage": "decide", "check": {"kind": "decide"}}
     yield {"id": "own", "title": text, "description": text, "criteria": [criterion]}
     yield {"id": text, "criteria": [criterion]}
     yield {"id": "own", "criteria": [criterion | {"id": text}, criterion | {text: 1}, criterion | {"weight": text}]}
-    yield {
-        "id": "own",
-        "criteria": [criterion | {"check": {"kind": text}}, {"check": {"kind": "judge", "judge": text}}],
-    }
+    checks = [criterion | {"check": {"kind": text}}, {"check": {"kind": "judge", "judge": text}}]
+    yield {"id": "own", "criteria": checks}
     yield {"extends": text, "without": [text]}
 
 
@@ -183,101 +167,50 @@ def texts(shared_data: Path) -> list[str]:
     return [json.loads(line)["text"] for file in files for line in file.read_text("utf-8").split("\n") if line]
 
 
-def many(ask: Ask, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The reports of requests, and the problems of those that have none."""
-    answers = [ask("POST", "/v1/score", json.dumps(one, ensure_ascii=False).encode()) for one in requests]
-    return [
-        {"report": one.json, "error": None} if one.status == 200 else {"report": None, "error": one.problem}
-        for one in answers
-    ]
-
-
 @pytest.mark.whole
 @pytest.mark.shared_data
 def test_text_in_every_slot_arrives_whole_and_equals_itself(ask: Ask, texts: list[str]) -> None:
-    named = [text for text in share(texts, one_in=4) if text]  # a tool without a name is another matter
-    results = many(ask, [{**with_text(text), "judges": "off"} for text in named])
-    wrong = [
-        text
-        for text, result in zip(named, results, strict=True)
-        if (report := result["report"]) is None
-        or (report["verdict"], report["trace_id"], report["tags"]) != (_due(text), text, {text: text})
-        or report["steps"][0]["tool"] != text
-    ]
-    assert not wrong
-
-
-def _due(text: str) -> str:
-    """An answer that says nothing retells no result."""
-    return "fail" if is_hollow(text) else "pass"
+    for text in filter(None, share(texts, one_in=4)):  # a tool without a name is another matter
+        request = json.dumps({**with_text(text), "judges": "off"}, ensure_ascii=False).encode()
+        report = ask("POST", "/v1/score", request).json
+        due = "fail" if is_hollow(text) else "pass"  # an answer that says nothing retells no result
+        assert (report.get("verdict"), report["trace_id"], report["tags"]) == (due, text, {text: text})
+        assert report["steps"][0]["tool"] == text
 
 
 # Schemas.
 
 
-def with_schema(schema: Any, data: Any) -> dict[str, Any]:
-    """A request with a tool's schema, for what it takes and for what it gives."""
+HARD_SCHEMAS = {
+    "a reference to itself": {"$ref": "#"},
+    "a reference to an address": {"$ref": "http://127.0.0.1:9/schema.json"},
+    "a pattern that backtracks": {"properties": {"a": {"pattern": "^(a+)+$"}}},
+    "a pattern that is none": {"properties": {"a": {"pattern": "("}}},
+    "many alternatives": {"anyOf": [{"required": [f"p{n}"]} for n in range(20_000)]},
+    "an unknown dialect": {"$schema": "https://example.com/my-dialect"},
+}
+"""Some of those that `tests/core/test_schemas.py` has."""
+
+
+@pytest.mark.parametrize("schema", HARD_SCHEMAS.values(), ids=HARD_SCHEMAS)
+def test_hard_schemas_are_scored_or_refused_with_their_place(ask: Ask, schema: Any) -> None:
+    data = {"a": "a" * 5_000 + "!"}
     tool = {"name": "f", "parameters": schema, "outputSchema": schema}
-    arguments = data if isinstance(data, dict) else {"value": data}
-    events = [{"user": "u"}, {"call": {"name": "f", "arguments": arguments}, "result": data}]
-    return {"trace": {"format": "callgrade", "tools": [tool], "events": events}, "expected": {"calls": "some"}}
-
-
-def twice(n: int) -> dict[str, Any]:
-    """A schema that refers to another one twice."""
-    return {"allOf": [{"$ref": f"#/$defs/d{n}"}] * 2}
-
-
-HARD_SCHEMAS: list[tuple[str, Any, Any]] = [
-    ("a reference to itself", {"$ref": "#"}, {}),
-    ("a reference to nowhere", {"$ref": "#/definitions/none"}, {}),
-    ("a reference to a file", {"$ref": "file:///etc/passwd"}, {}),
-    ("a reference to an address", {"$ref": "http://127.0.0.1:9/schema.json"}, {}),
-    ("two to the thirtieth", {"$defs": {"d30": {}} | {f"d{n}": twice(n + 1) for n in range(30)}, "$ref": "#/$defs/d0"}, {}),
-    ("a pattern that backtracks", {"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": "a" * 5_000 + "!"}),
-    ("a pattern that repeats", {"properties": {"a": {"pattern": "(?:a{0,1000}){0,1000}"}}}, {"a": "a" * 1_000}),
-    ("a pattern that is none", {"properties": {"a": {"pattern": "("}}}, {"a": "a"}),
-    ("many names", {"properties": {f"p{n}": {"type": "string"} for n in range(20_000)}}, {"p1": 1}),
-    ("many alternatives", {"anyOf": [{"required": [f"p{n}"]} for n in range(20_000)]}, {}),
-    ("unique items", {"properties": {"a": {"uniqueItems": True}}}, {"a": [[n] for n in range(20_000)]}),
-    ("a type that is none", {"type": "strnig"}, {}),
-    ("numbers where schemas belong", {"properties": {"a": 7}}, {"a": 1}),
-    ("an unknown dialect", {"$schema": "https://example.com/my-dialect"}, {}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("schema", "data"), [pytest.param(schema, data, id=name) for name, schema, data in HARD_SCHEMAS]
-)
-def test_hard_schemas_are_scored_or_refused_with_their_place(ask: Ask, schema: Any, data: Any) -> None:
-    answer = ask("POST", "/v1/score", json.dumps(with_schema(schema, data)).encode())
+    events = [{"user": "u"}, {"call": {"name": "f", "arguments": data}, "result": data}]
+    request = {"trace": {"format": "callgrade", "tools": [tool], "events": events}, "expected": {"calls": "some"}}
+    answer = ask("POST", "/v1/score", request)
     assert answer.status == 200 or (answer.status == 422 and placed(answer))
 
 
-LARGE = [
-    ("many messages", {"trace": {"format": "openai", "messages": [{"role": "user", "content": "x"}] * 40_000}}),
-    ("many calls, one expected", {
-        "trace": {"format": "callgrade", "events": [{"call": {"name": "f", "arguments": {"n": n}}} for n in range(1_000)]},
-        "expected": {"calls": [{"tool": "f", "args": {"n": 1}}]},
-    }),
-    ("many calls, many expected", {
-        "trace": {"format": "callgrade", "events": [{"call": {"name": "f", "arguments": {"n": n}}} for n in range(200)]},
-        "expected": {"calls": [{"tool": "f", "args": {"n": n}} for n in reversed(range(200))]},
-    }),
-    ("long texts that are nearly alike", {
-        "trace": {"format": "callgrade", "events": [{"call": {"name": "f", "arguments": {"a": "ab" * 200_000}}}]},
-        "expected": {"calls": [{"tool": "f", "args": {"a": {"kind": "similar", "value": "ba" * 200_000}}}]},
-    }),
-    ("a pattern that backtracks", {
-        "trace": {"format": "callgrade", "events": [{"call": {"name": "f", "arguments": {"a": "a" * 50_000 + "!"}}}]},
-        "expected": {"calls": [{"tool": "f", "args": {"a": {"kind": "pattern", "pattern": "(a|a)*b"}}}]},
-    }),
-    ("many tags", {"trace": {"format": "openai", "messages": []}, "tags": {f"t{n}": "x" for n in range(65)}}),
-    ("many tools", {"trace": {"format": "openai", "messages": [], "tools": [{"name": f"f{n}"} for n in range(20_000)]}}),
-]  # fmt: skip
+LARGE = {
+    "many messages": {"trace": {"format": "openai", "messages": [{"role": "user", "content": "x"}] * 40_000}},
+    "many tags": {"trace": {"format": "openai", "messages": []}, "tags": {f"t{n}": "x" for n in range(65)}},
+    "long texts": BODIES["long_texts_to_compare"](600),
+    "many calls and expected calls": BODIES["one_tool_reversed"](1_000),
+}
 
 
-@pytest.mark.parametrize("request_", [pytest.param(request, id=name) for name, request in LARGE])
+@pytest.mark.parametrize("request_", LARGE.values(), ids=LARGE)
 def test_large_requests_are_answered(ask: Ask, request_: dict[str, Any]) -> None:
-    answer = ask("POST", "/v1/score", json.dumps(request_).encode())
+    answer = ask("POST", "/v1/score", request_)
     assert answer.status == 200 or (answer.status in (413, 422) and placed(answer))

@@ -22,6 +22,7 @@ from service.engine import Engine
 from service.registry import Registry
 from service.store.access.usage import Caps, UsageStore
 from service.store.database import Database
+from tests.api.asgi_caller import list_pointers
 from tests.faults.clock import Clock
 from tests.faults.disk import fill, small
 from tests.faults.provider import Provider
@@ -191,10 +192,10 @@ ASKS_OWN = {
 def test_models_that_a_request_names_must_be_allowed(provider, clock, score):
     app = application(provider, clock, "good", allowed=frozenset({"openai/says-doubtful", "openai/says-no"}))
     answer = score(app, body(judge_model="openai/other"))
-    assert (answer.status, [place["pointer"] for place in answer.problem["errors"]]) == (422, ["/judge_model"])
+    assert (answer.status, list_pointers(answer.problem)) == (422, ["/judge_model"])
     jury = {**ASKS_OWN, "judges": [judge(models=["openai/other"])]}
     answer = score(app, body(rubric=jury))
-    assert (answer.status, [place["pointer"] for place in answer.problem["errors"]]) == (422, ["/rubric/judges"])
+    assert (answer.status, list_pointers(answer.problem)) == (422, ["/rubric/judges"])
     assert provider.requests == []
     report = score(app, body(judge_model="openai/says-doubtful")).json
     assert (judged(report)["value"], judged(report)["judge"]["label"]) == (0.5, "doubtful")

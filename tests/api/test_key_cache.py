@@ -101,8 +101,6 @@ HEADERS = [
     ([(b"authorization", b"Bearer a")], "a"),
     ([(b"authorization", b"BEARER a b")], "a b"),
     ([(b"authorization", b"Bearer")], ""),
-    ([(b"authorization", b"a")], None),
-    ([(b"authorization", b"Digest a")], None),
     ([(b"x-api-key", b" a ")], "a"),
     ([(b"x-api-key", b"a"), (b"x-api-key", b"a")], "a"),
     ([(b"x-api-key", b"a"), (b"x-api-key", b"b")], ""),

@@ -14,27 +14,24 @@ from service.calibration.predictions import read_judged_set
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.store.database import Database
-from tests.api.asgi_caller import JSON, LINES, Ask, jsonl
+from tests.api.asgi_caller import JSON, LINES, Ask, jsonl, list_pointers
 from tests.api.played_client import SMALL, PlayedClient
 from tests.labelled import item
 from tests.stores import open_new_store
+from tests.tables import DATA, read_yaml
+
+TABLES = read_yaml(DATA / "api" / "labels.yaml")
 
 
 def trace(number: int, *, right: bool) -> dict[str, Any]:
     """A call, its result, and an answer that says what it returned, or another amount."""
-    told = 54 if right else 77
-    return {
-        "format": "callgrade",
-        "id": f"t{number}",
-        "events": [
-            {"user": f"What did order {number} cost?"},
-            {
-                "call": {"name": "look_up", "arguments": {"order": number}},
-                "result": {"order": number, "amount_cents": 5400},
-            },
-            {"assistant": f"Order {number} cost ${told}.00."},
-        ],
-    }
+    call = {"name": "look_up", "arguments": {"order": number}}
+    events = [
+        {"user": f"What did order {number} cost?"},
+        {"call": call, "result": {"order": number, "amount_cents": 5400}},
+        {"assistant": f"Order {number} cost ${54 if right else 77}.00."},
+    ]
+    return {"format": "callgrade", "id": f"t{number}", "events": events}
 
 
 def body(number: int, *, right: bool = True, **more: Any) -> dict[str, Any]:
@@ -119,22 +116,12 @@ def test_a_kept_score_is_labelled_blind_and_the_judge_is_told_after(client: Play
     assert client("GET", "/v1/labels/next", annotator="ana", criterion="result_groundedness").json["item"] == name
 
 
-@pytest.mark.parametrize(
-    ("sent", "pointer"),
-    [
-        ({"label": "maybe"}, "/label"),
-        ({"item": ""}, "/item"),
-        ({"value": 2}, "/value"),
-        ({"step": -1}, "/step"),
-        ({"more": 1}, "/more"),
-        ({"annotator": "a\nb"}, "/annotator"),
-    ],
-)
+@pytest.mark.parametrize(("sent", "pointer"), TABLES["senseless"])
 def test_a_label_that_makes_no_sense_is_refused_by_its_place(
     client: PlayedClient, sent: dict[str, Any], pointer: str
 ) -> None:
     whole = {"item": "i", "criterion": "result_groundedness", "label": "pass", **sent}
-    assert [one["pointer"] for one in client("POST", "/v1/labels", whole).problem["errors"]] == [pointer]
+    assert list_pointers(client("POST", "/v1/labels", whole).problem) == [pointer]
 
 
 def test_agreement_and_disagreements(client: PlayedClient) -> None:
@@ -163,30 +150,20 @@ def test_agreement_and_disagreements(client: PlayedClient) -> None:
 
 
 def test_an_import_is_labelled_on(client: PlayedClient) -> None:
-    row = {
-        "id": "i1",
-        "criterion": "result_groundedness",
-        "group": "g",
-        "payload": {"amount_cents": 5400},
-        "answer": "$54.",
-    }
-    lines = jsonl(
-        {**row, "labels": [{"annotator": "ana", "label": True}]},
-        {"id": "i1", "criterion": "result_groundedness", "raw": 0.25},
-    )
+    said = {"id": "i001", "criterion": "result_groundedness", "raw": 0.25}
+    lines = jsonl(item(1), said)
     counts = {"items": 1, "labels": 1, "predictions": 1}
     assert client("POST", "/v1/labels/import", lines, LINES).json == {**counts, "new": counts}
-    told = label(client, "i1", "fail", "ben")
+    told = label(client, "i001", "fail", "ben")
     assert (told["judge"]["raw"], told["judge"]["passed"]) == (0.25, False)
-    assert [one["item"] for one in client("GET", "/v1/labels/disagreements").json["data"]] == ["i1"]
+    assert [one["item"] for one in client("GET", "/v1/labels/disagreements").json["data"]] == ["i001"]
 
 
 def test_an_import_says_what_is_new(client: PlayedClient) -> None:
     """Labels first, predictions later; then the same again, and another answer to what has one."""
     rows = [item(n) for n in range(3)]
-    said = [
-        {"id": row["id"], "criterion": row["criterion"], "raw": 0.5, "model": f"m{n % 2}"} for n, row in enumerate(rows)
-    ]
+    of = {"criterion": "result_groundedness", "raw": 0.5}
+    said = [{"id": row["id"], **of, "model": f"m{n % 2}"} for n, row in enumerate(rows)]
     other = [{**one, "raw": 1.0} for one in said]
     sent = [(rows, (3, 3, 0)), ([*rows, *said], (0, 0, 3)), ([*rows, *said], (0, 0, 0)), ([*rows, *other], (0, 0, 0))]
     for lines, new in sent:
@@ -327,17 +304,10 @@ def test_a_cursor_goes_on_from_what_was_settled_since(client: PlayedClient) -> N
     assert client("GET", "/v1/labels/disagreements", after="result_groundedness/nothing").problem["status"] == 422
 
 
-@pytest.mark.parametrize(
-    ("sent", "pointer"),
-    [
-        ({"label": "pass", "failing_step": 0}, ""),
-        ({"label": "fail", "failing_step": 1}, "/failing_step"),
-        ({"label": "fail", "step": 1}, "/step"),
-    ],
-)
+@pytest.mark.parametrize(("sent", "pointer"), TABLES["steps"])
 def test_a_step_that_is_not_there_is_refused(client: PlayedClient, sent: dict[str, Any], pointer: str) -> None:
     whole = {"item": score(client), "criterion": "result_groundedness", **sent}
-    assert [one["pointer"] for one in client("POST", "/v1/labels", whole).problem["errors"]] == [pointer]
+    assert list_pointers(client("POST", "/v1/labels", whole).problem) == [pointer]
     assert client("GET", "/v1/labels").json["data"] == []
 
 
@@ -365,15 +335,8 @@ def test_labelled_steps_go_out_as_items_and_come_back_as_steps(client: PlayedCli
 
 
 def test_a_step_of_a_run_that_is_not_here_stays_an_item(client: PlayedClient) -> None:
-    row = {
-        "id": "run-1#2",
-        "run": "run-1",
-        "position": 2,
-        "criterion": "step_quality",
-        "group": "g",
-        "trace": trace(1, right=True),
-    }
-    lines = jsonl({**row, "labels": [{"annotator": "x", "label": True}]})
+    run = {"id": "run-1#2", "run": "run-1", "position": 2, "criterion": "step_quality"}
+    lines = jsonl({**run, "group": "g", "trace": trace(1, right=True), "labels": [{"annotator": "x", "label": True}]})
     assert client("POST", "/v1/labels/import", lines, LINES).status == 200
     assert [one["item"] for one in client("GET", "/v1/labels").json["data"]] == ["run-1#2"]
     [item] = read_judged_set(client("GET", "/v1/labels/export").body.decode().split("\n")).labels.items

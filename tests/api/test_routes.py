@@ -25,7 +25,10 @@ from service.reading.request import ScoreRequest
 from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.settings import Settings
-from tests.api.asgi_caller import JSON, Ask, exchange
+from tests.api.asgi_caller import JSON, Ask, build_scope, exchange, list_pointers
+from tests.tables import DATA, read_yaml
+
+TABLES = read_yaml(DATA / "api" / "routes.yaml")
 
 DATA = Path(__file__).parents[1] / "data" / "api"
 CASES = json.loads((DATA / "requests.json").read_text("utf-8"))
@@ -89,7 +92,7 @@ MISFITS = [
 def test_a_misfit_is_named_by_its_place(ask: Ask, body: bytes, status: int, pointer: str) -> None:
     answer = ask("POST", "/v1/score", body)
     assert answer.status == status
-    assert pointer in [error["pointer"] for error in answer.problem["errors"]]
+    assert pointer in list_pointers(answer.problem)
 
 
 def test_a_hundred_places_are_named_and_the_others_counted(ask: Ask) -> None:
@@ -99,25 +102,7 @@ def test_a_hundred_places_are_named_and_the_others_counted(ask: Ask) -> None:
     assert "and 249 more" in found["detail"]
 
 
-ASTRAY = [
-    ("GET", "/", 404, None),
-    ("GET", "/v1", 404, None),
-    ("POST", "/v1/score/", 404, None),
-    ("POST", "/v1/score/few", 404, None),
-    ("GET", "/v1/rubrics/a/b", 404, None),
-    ("GET", "//livez", 404, None),
-    ("GET", "/redoc", 404, None),
-    ("GET", "/v1/score", 405, "POST"),
-    ("HEAD", "/v1/score", 405, "POST"),
-    ("DELETE", "/v1/score", 405, "POST"),
-    ("OPTIONS", "/v1/score", 405, "POST"),
-    ("POST", "/v1/rubrics", 405, "GET"),
-    ("POST", "/livez", 405, "GET"),
-    ("BREW", "/v1/rubrics/four_step", 405, "GET"),
-]
-
-
-@pytest.mark.parametrize(("method", "path", "status", "allow"), ASTRAY)
+@pytest.mark.parametrize(("method", "path", "status", "allow"), TABLES["astray"])
 def test_what_is_no_route_is_a_problem(ask: Ask, method: str, path: str, status: int, allow: str | None) -> None:
     answer = ask(method, path, b"{}")
     assert (answer.status, answer.headers.get("allow")) == (status, allow)
@@ -134,41 +119,14 @@ def test_head_gives_the_headers_of_get_alone(ask: Ask, path: str) -> None:
     assert head.headers["content-type"] == got.headers["content-type"]
 
 
-MEDIA = [
-    ({"content-type": "application/json"}, 200),
-    ({"content-type": "Application/JSON; charset=utf-8"}, 200),
-    ({"content-type": "application/vnd.api+json"}, 200),
-    ({}, 200),
-    ({"content-type": "application/json", "content-encoding": "identity"}, 200),
-    ({"content-type": "text/plain"}, 415),
-    ({"content-type": "application/x-www-form-urlencoded"}, 415),
-    ({"content-type": "multipart/form-data; boundary=x"}, 415),
-    ({"content-type": "application/xml"}, 415),
-    ({"content-type": ""}, 415),
-    ({"content-type": "\xff"}, 415),
-    ({"content-type": "application/json", "content-encoding": "gzip"}, 415),
-    ({"content-type": "application/json", "content-encoding": "identity, br"}, 415),
-]
-
-
-@pytest.mark.parametrize(("headers", "status"), MEDIA)
+@pytest.mark.parametrize(("headers", "status"), TABLES["media"])
 def test_only_plain_json_is_read(ask: Ask, headers: dict[str, str], status: int) -> None:
     answer = ask("POST", "/v1/score", encoded(GOOD), headers=headers)
     assert answer.status == status
     assert status == 200 or answer.problem["status"] == 415
 
 
-LENGTHS = [
-    ("0", 200),  # a lie: what arrives is what counts
-    ("1024", 200),
-    ("99999", 413),
-    ("9" * 5_000, 413),
-    ("-1", 200),
-    ("many", 200),
-]
-
-
-@pytest.mark.parametrize(("declared", "status"), LENGTHS)
+@pytest.mark.parametrize(("declared", "status"), TABLES["lengths"])
 def test_a_length_that_is_too_much_is_refused_before_the_body_comes(ask: Ask, declared: str, status: int) -> None:
     app = create_app(Settings(max_body_bytes=2_000))
     headers = JSON | {"content-length": declared}
@@ -239,19 +197,7 @@ def test_a_body_that_does_not_come_is_not_waited_for_for_ever(into: str, begun: 
     assert caught.value.status_code == 408
 
 
-IDS = [
-    ("abc-DEF_1.2", True),
-    ("a" * 128, True),
-    ("a" * 129, False),
-    ("", False),
-    ("two words", False),
-    ("a\tb", False),
-    ("\xe9", False),
-    ('{"a": 1}', False),
-]
-
-
-@pytest.mark.parametrize(("given", "kept"), IDS)
+@pytest.mark.parametrize(("given", "kept"), TABLES["ids"])
 def test_the_request_id_is_the_callers_where_it_is_fit(ask: Ask, given: str, kept: bool) -> None:
     found = ask("GET", "/livez", headers={"x-request-id": given}).headers["x-request-id"]
     assert (found == given) is kept
@@ -324,14 +270,7 @@ def test_a_caller_who_leaves_gives_its_place_back(ask: Ask) -> None:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        scope = {
-            "type": "http",
-            "method": "POST",
-            "path": "/v1/score",
-            "headers": [],
-            "query_string": b"",
-            "root_path": "",
-        }
+        scope = build_scope("POST", "/v1/score")
         await app(scope, receive, send)
         return sent
 

@@ -33,11 +33,8 @@ MODEL = "openai/says-yes"
 def rubric(**judge: Any) -> dict[str, Any]:
     """One question about each call."""
     asked = {"id": "asked", "level": "step", "question": "?", "scale": {"yes": 1, "no": 0}, "shows": ["call"], **judge}
-    return {
-        "id": "own",
-        "judges": [asked],
-        "criteria": [{"id": "asked", "stage": "arguments", "check": {"kind": "judge", "judge": "asked"}}],
-    }
+    criterion = {"id": "asked", "stage": "arguments", "check": {"kind": "judge", "judge": "asked"}}
+    return {"id": "own", "judges": [asked], "criteria": [criterion]}
 
 
 def body(calls: int = 1, **more: Any) -> dict[str, Any]:
@@ -123,17 +120,8 @@ def test_a_tenant_is_told_of_its_own_usage_and_an_admin_of_all(
     found = {name: [(one["tenant"], one["questions"]) for one in report["data"]] for name, report in told.items()}
     assert found == {"a": [("a", 3)], "b": [("b", 3)], "admin": [("a", 3), ("b", 3)]}
     (mine,) = told["a"]["data"]
-    assert mine == {
-        "tenant": "a",
-        "day": told["a"]["today"],
-        "questions": 3,
-        "cached": 0,
-        "tokens_in": 3,
-        "tokens_out": 3,
-        "cost_usd": 0.0,
-        "unpriced_calls": 0,
-        "uncertain_usd": 0.0,
-    }
+    assert (mine["tenant"], mine["day"], mine["questions"], mine["cached"]) == ("a", told["a"]["today"], 3, 0)
+    assert (mine["tokens_in"], mine["tokens_out"], mine["cost_usd"], mine["unpriced_calls"]) == (3, 3, 0.0, 0)
     metrics = ask("GET", "/metrics", app=app, headers=bearer(keys["admin"])).body.decode()
     assert 'callgrade_today_questions{tenant="a"} 3.0' in metrics
     assert f'callgrade_judge_request_seconds_count{{model="{MODEL}"}} 6.0' in metrics

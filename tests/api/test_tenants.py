@@ -66,11 +66,8 @@ def test_what_is_anothers_is_as_unknown_as_what_never_was(ask: Ask, store: Datab
         name, *_ = [*re.findall(r"\{(\w+)\}", path), ""]
         if name in made:
             named.add(name)
-            theirs, never = (
-                path.replace(f"{{{name}}}", made[name]),
-                path.replace(f"{{{name}}}", made[name][:-4] + "0000"),
-            )
-            answers = [other(method, one.replace("{index}", "0")) for one in (theirs, never)]
+            ids = made[name], made[name][:-4] + "0000"  # another's, and one that never was
+            answers = [other(method, path.replace(f"{{{name}}}", id_).replace("{index}", "0")) for id_ in ids]
             assert [answer.status for answer in answers] == [404, 404], (method, path)
             assert answers[0].problem == answers[1].problem
     assert named == made.keys()

@@ -79,13 +79,8 @@ def test_a_check_that_holds_and_nights_that_do_not(
     assert check_judges(run, labels, size=40, output_format="json") == ExitCode.PASSED
     told = capsys.readouterr()
     (found,) = json.loads(told.out)["judges"]
-    assert (len(judged.requests), found["n"], found["fall"]["nights"], found["drifted"], told.err) == (
-        40,
-        40,
-        1,
-        False,
-        "",
-    )
+    assert (len(judged.requests), found["n"], found["fall"]["nights"]) == (40, 40, 1)
+    assert (found["drifted"], told.err) == (False, "")
     assert found["then"] == found["now"]
 
     with serving(Harsh()) as harsh:

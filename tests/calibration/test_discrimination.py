@@ -29,6 +29,9 @@ from service.fits.files import refuse_useless
 from tests.bulk import WHOLE
 from tests.calibration.label_sets import drawn, item
 from tests.fits import USES, make_discrimination, make_fit
+from tests.tables import DATA, read_yaml
+
+TABLES = read_yaml(DATA / "calibration" / "floors.yaml")
 
 QUICK = ReportOptions(resampling=Resampling(draws=0), jury=False, guarantee=0.8)
 RNG = random.Random(3)  # noqa: S311
@@ -114,16 +117,7 @@ def test_a_fit_that_was_never_tested_does_not_apply() -> None:
 # How many labels would tell.
 
 
-@pytest.mark.parametrize(
-    ("passing", "failing", "groups", "more", "among"),
-    [
-        (4, 4, 8, 42, "at least 6 passes and 6 failures and 2 of new groups"),
-        (200, 0, 100, 10, "at least 10 failures"),
-        (0, 30, 30, 20, "at least 10 passes"),
-        (30, 30, 3, 7, "at least 7 of new groups"),
-        (45, 4, 49, 6, "at least 6 failures"),
-    ],
-)
+@pytest.mark.parametrize(("passing", "failing", "groups", "more", "among"), TABLES["floors"])
 def test_below_the_floor_nothing_is_said_however_right_it_is(
     passing: int, failing: int, groups: int, more: int, among: str
 ) -> None:

@@ -17,7 +17,9 @@ from service.cli import main
 from service.errors import InputError
 from service.registry import Registry
 from tests.calibration.label_sets import item
-from tests.tables import read_yaml
+from tests.tables import DATA, read_yaml
+
+TABLES = read_yaml(DATA / "calibration" / "refused_rows.yaml")
 
 DATA = Path(__file__).parents[1] / "data" / "calibration"
 GOOD = '{"id": "a", "criterion": "c", "group": "g", "labels": [{"annotator": "x", "label": 1}]}'
@@ -57,26 +59,6 @@ def test_a_table_is_the_same_set() -> None:
 
 
 HEAD = "id,criterion,group,annotator,label"
-REFUSED: list[tuple[str, list[str], str, str]] = [
-    *[("labels", [case["line"]], case["at"], case["why"]) for case in read_yaml(DATA / "refused_labels.yaml")],
-    ("labels", [GOOD, GOOD], "line 2", "before, in line 1"),
-    ("labels", [], "labels", "no labelled item"),
-    ("labels", ["", " "], "labels", "no labelled item"),
-    ("table", [], "line 1", "no column id"),
-    ("table", ["id,criterion,group,annotator"], "line 1", "no column label"),
-    ("table", [f"{HEAD},colour"], "line 1", "unknown columns: colour"),
-    ("table", [f"{HEAD},id"], "line 1", "twice"),
-    ("table", [HEAD], "labels", "no labelled item"),
-    ("table", [HEAD, "a,c,g,x"], "line 2", "4 cells, but 5 columns"),
-    ("table", [HEAD, "a,c,g,x,1", "a,c,h,y,1"], "line 3: /group", "differs from line 2"),
-    ("table", [HEAD, "a,c,g,x,1", "a,c,g,x,0"], "line 2", "two labels"),
-    ("table", [HEAD, "a,c,g,x,7"], "line 2: /labels/0/label", "true or false"),
-    ("table", [HEAD, 'a,c,g,x,"1'], "line 2", "not CSV"),
-    ("predictions", [SAID.replace("0.5", "1.5")], "line 1: /raw", "expected at most 1.0"),
-    ("predictions", [SAID.replace("0.5", "NaN")], "line 1", "not valid JSON"),
-    ("predictions", [SAID, SAID], "line 2", "sample 0 of this judge in line 1"),
-    ("predictions", [SAID.replace("raw", "score")], "line 1: /raw", "required"),
-]
 READ: dict[str, Callable[[list[str]], object]] = {
     "labels": read_labels,
     "table": lambda lines: read_csv("\n".join(lines)),
@@ -84,7 +66,7 @@ READ: dict[str, Callable[[list[str]], object]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "lines", "at", "why"), REFUSED)
+@pytest.mark.parametrize(("kind", "lines", "at", "why"), TABLES["rows"])
 def test_what_cannot_be_read_is_named_with_its_line(kind: str, lines: list[str], at: str, why: str) -> None:
     with pytest.raises(InputError) as refused:
         READ[kind](lines)
@@ -169,10 +151,8 @@ def test_the_command_names_ties_that_nobody_decides(tmp_path: Path, capsys: pyte
     rows = ["trace_id,annotator,verdict", "t1,ana,pass", "t1,ben,fail", "t2,ana,pass", "t2,ben,pass", "t3,ana,fail"]
     table.write_text("\n".join(rows) + "\n")
     assert main(["calibrate", "import", str(table), "--out", str(tmp_path / "out.jsonl")]) == 0
-    assert (
-        "1 item with as many passes as fails, whose first label counts unless one decides: t1"
-        in capsys.readouterr().err
-    )
+    told = capsys.readouterr().err
+    assert "1 item with as many passes as fails, whose first label counts unless one decides: t1" in told
 
 
 def test_a_column_for_something_that_is_not_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,12 +189,8 @@ def called(item: LabelledItem) -> list[str]:
 def test_what_it_is_made_of(starter: LabelledSet) -> None:
     stages = {one.id: one.stage for one in Registry().find("four_step").criteria}
     assert all(stages[item.criterion] == item.step for item in starter.items)
-    assert Counter(item.step for item in starter.items) == {
-        "decide": 10,
-        "select": 20,
-        "arguments": 20,
-        "integrate": 10,
-    }
+    steps = Counter(item.step for item in starter.items)
+    assert steps == {"decide": 10, "select": 20, "arguments": 20, "integrate": 10}
     assert sum(item.labels[0].note.startswith("semantic: ") for item in starter.items if item.step == "arguments") == 6
     for step in ("decide", "select", "arguments", "integrate"):
         share = [item.passes for item in starter.items if item.step == step]

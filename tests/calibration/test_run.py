@@ -93,13 +93,8 @@ def test_human_agreement_stands_beside_every_judge_figure() -> None:
 
 def test_humans_beside_humans_by_hand() -> None:
     """Three items with two labels, one with three: 1, 1, 0 and 1/3 of the pairs agree."""
-    items = [
-        item(0, True, True),
-        item(1, False, False),
-        item(2, True, False),
-        item(3, True, True, False),
-        item(4, True),
-    ]
+    said = [(True, True), (False, False), (True, False), (True, True, False), (True,)]
+    items = [item(n, *labels) for n, labels in enumerate(said)]
     found = compute_human_figures(items, Resampling(draws=0))
     assert found is not None
     assert found.n == 4

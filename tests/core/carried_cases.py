@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import yaml
-
 from service import Report, score
+from tests.tables import DATA, read_yaml
 
-DATA = Path(__file__).parents[1] / "data" / "carried"
+STAGES = {"count": "sequence", "order": "sequence", "args": "arguments", "output": "effect"}
+"""Of UiPath's evaluators of calls."""
 
 
 def load(name: str) -> dict[str, Any]:
-    return yaml.safe_load((DATA / f"{name}.yaml").read_text("utf-8"))
+    return read_yaml(DATA / "carried" / f"{name}.yaml")
 
 
 def event(call: list[Any]) -> dict[str, Any]:

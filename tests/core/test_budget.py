@@ -37,6 +37,9 @@ from service.intake.reading import read_trace
 from service.registry import Registry
 from tests.bulk import examples
 from tests.core.hostile_bodies import BODIES, call, due, reversed_calls, trace, under
+from tests.core.reports import outcomes
+from tests.core.test_gates import called
+from tests.tables import read_rows
 
 RUBRIC = Registry().find("four_step")
 MANY = int(MAX_WEIGHED_PAIRS**0.5) + 50
@@ -46,9 +49,7 @@ TRIES = settings(max_examples=examples(40), deadline=None, derandomize=True)
 
 def skips(report: Report) -> list[Skipped]:
     """What was left open because it was too long."""
-    loose = [each.outcome for criterion in report.criteria for each in criterion.outcomes]
-    outcomes = [*loose, *[one for step in report.steps for one in step.outcomes.values()]]
-    return [one for one in outcomes if isinstance(one, Skipped) and one.cause == "too_long"]
+    return [one for one in outcomes(report) if isinstance(one, Skipped) and one.cause == "too_long"]
 
 
 def scored(body: dict[str, Any]) -> Report:
@@ -111,64 +112,22 @@ def test_of_many_calls_as_many_pass_as_can(made, wanted):
 
 
 FILLERS = [(call(f"f{n}", {}, result="ok"), due(f"f{n}")) for n in range(20)]
-V2, V3 = {"result": {"v": 2}}, {"result": {"v": 3}}
-SCARF = {"kind": "similar", "value": "cheap red woollen scarf", "metric": "levenshtein"}
-Q45 = {"kind": "numeric", "value": 45, "value_range": [0, 100], "threshold": 0.5}
-Q60 = {"kind": "numeric", "value": 60, "value_range": [0, 100], "threshold": 0.8}
-PASSING = {
-    "a result goes to the one that wants it": (
-        [call("a", {"x": 1}, **V2), call("a", {"x": 2}, **V2)],
-        [due("a", {"x": 1}, result={"v": 2}), due("a")],
-    ),
-    "equal calls with other results": (
-        [call("a", {"x": 1}, **V2), call("a", {"x": 1}, **V3)],
-        [due("a", {"x": 1}), due("a", {"x": 1}, result={"v": 2})],
-    ),
-    "what may be left out leaves the step": (
-        [call("a", {"x": 1}, **V2)],
-        [due("a", {"x": 1}, optional=True), due("a", {"x": 1}, result={"v": 2})],
-    ),
-    "a matcher that passes below 1": (
-        [call("s", {"q": "cheap red wool scarf"}), call("s", {"q": "dog"})],
-        [due("s"), due("s", {"q": SCARF})],
-    ),
-    "as many pass as can, whatever the scores": (
-        [call("a", {"q": 85}), call("a", {"q": 45})],
-        [due("a", {"q": Q45}), due("a", {"q": Q60})],
-    ),
-    "an alternative that passes, whatever the scores": (
-        [call("b", {}, result={"v": 1})],
-        [{"any_of": [due("b", result={"v": 2}), due("b")]}],
-    ),
-}
 
 
-@pytest.mark.parametrize("fillers", [0, 20])
-@pytest.mark.parametrize("name", PASSING)
-def test_what_can_pass_is_paired_so(name, fillers):
+@pytest.mark.parametrize("fillers", [[], FILLERS], ids=["few", "many"])
+@pytest.mark.parametrize(("made", "wanted"), read_rows("pairing.yaml"))
+def test_what_can_pass_is_paired_so(made, wanted, fillers):
     """With few calls and with many, which are paired in another way."""
-    made, wanted = PASSING[name]
-    more = FILLERS[:fillers]
-    body = {
-        "trace": trace([*[one for one, _ in more], *made]),
-        "expected": {"calls": [*wanted, *[one for _, one in more]]},
-    }
-    report = scored(body)
+    events = [event for event, _ in fillers] + [called(*one) for one in made]
+    expected = {"calls": [*wanted, *[one for _, one in fillers]]}
+    report = scored({"trace": trace(events), "expected": expected})
     assert (report.failing, report.missing) == ((), ())
 
 
 def test_many_calls_that_could_stand_for_one_another_are_all_paired():
-    made = [
-        {"user": "1"},
-        *[call("a", {"q": n}) for n in range(90)],
-        {"user": "2"},
-        *[call("a", {"q": n}) for n in range(90)],
-    ]
-    wanted = [
-        *[due("a", {"q": n}) for n in range(90)],
-        *[due("a", {"q": {"kind": "present"}}, turn=1) for _ in range(90)],
-    ]
-    report = scored({"trace": trace(made), "expected": {"calls": wanted}})
+    calls = [call("a", {"q": n}) for n in range(90)]
+    wanted = [due("a", {"q": n}) for n in range(90)] + [due("a", {"q": {"kind": "present"}}, turn=1)] * 90
+    report = scored({"trace": trace([{"user": "1"}, *calls, {"user": "2"}, *calls]), "expected": {"calls": wanted}})
     assert (report.verdict, report.missing) == ("pass", ())
 
 
@@ -186,24 +145,30 @@ OVER = [
 ]
 
 
-@pytest.mark.parametrize(("name", "n", "work", "least"), OVER, ids=[row[0] for row in OVER])
+@pytest.mark.parametrize(("name", "n", "work", "least"), OVER)
 def test_a_check_beyond_its_work_is_open_and_says_the_number(name, n, work, least):
     found = skips(scored(BODIES[name](n)))
     assert len(found) >= least
     assert all(work in one.reason and "; at most " in one.reason for one in found)
 
 
+JUDGES = [{"id": f"j{n}", "level": "step", "question": "?", "scale": {"a": 1, "b": 0}} for n in range(MAX_JUDGES + 1)]
+
+
 @pytest.mark.parametrize(
     ("rubric", "said"),
     [
-        (under(*[{"kind": "tool_name"}] * (MAX_CRITERIA + 1)),
-         f"/rubric/criteria: {MAX_CRITERIA + 1} criteria; at most {MAX_CRITERIA} are taken"),
-        ({**under({"kind": "tool_name"}), "judges": [{"id": f"j{n}", "level": "step", "question": "?",
-         "scale": {"a": 1, "b": 0}} for n in range(MAX_JUDGES + 1)]},
-         f"/rubric: {MAX_JUDGES + 1} judges; at most {MAX_JUDGES} come with a rubric"),
+        (
+            under(*[{"kind": "tool_name"}] * (MAX_CRITERIA + 1)),
+            f"/rubric/criteria: {MAX_CRITERIA + 1} criteria; at most {MAX_CRITERIA} are taken",
+        ),
+        (
+            under({"kind": "tool_name"}, judges=JUDGES),
+            f"/rubric: {MAX_JUDGES + 1} judges; at most {MAX_JUDGES} come with a rubric",
+        ),
     ],
     ids=["criteria", "judges"],
-)  # fmt: skip
+)
 def test_a_rubric_beyond_the_limits_is_refused_by_place_and_number(rubric, said):
     with pytest.raises(InputError) as refused:
         scored({"trace": trace([call("f")]), "rubric": rubric})
@@ -244,7 +209,6 @@ def test_the_manual_states_every_limit():
 
 SCALARS = st.sampled_from([0, 1, 1.0, True, "1", "a", None])
 VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=2), st.dictionaries(st.sampled_from("xy"), SCALARS, max_size=2))
-ARGUMENTS = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
 
 
 @TRIES
@@ -263,11 +227,10 @@ def _sorted(value: object) -> str:
 def test_a_chain_is_paid_for_as_it_is_looked_for(together: bool):
     """ChangeIndex with one call and places with several: neither may be looked for without end."""
     asked: list[tuple[int, int]] = []
+    meter = Meter({**LIMITS, "comparisons": 1_000})
     places = [list(range(100))] if together else [[n] for n in range(100)]
     with pytest.raises(OverBudgetError):
-        find_longest_chain(
-            places, range(100), lambda *pair: bool(asked.append(pair)), meter=Meter({**LIMITS, "comparisons": 1_000})
-        )
+        find_longest_chain(places, range(100), lambda *pair: bool(asked.append(pair)), meter=meter)
     assert len(asked) <= 1_100
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from math import exp
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from service.core.judging.fit_warnings import warn_unfitted
 from service.core.judging.fits.fit import Binding, Fit, calibrate_value
 from service.core.judging.fits.maps import Calibrator, Identity, Isotonic, Platt
-from service.core.models.kinds import list_kinds
+from service.core.judging.judges import Judge
+from service.core.judging.questions import ASSEMBLY
 from tests.fits import make_fit
 
 DIGEST, OTHER, LOW = "a" * 64, "b" * 64, Platt(slope=4.0, offset=-2.0).apply(0.4)
@@ -25,11 +28,8 @@ def isotonic(draw: st.DrawFn) -> Isotonic:
     return Isotonic(raw=tuple(raw), value=tuple(value))
 
 
-MAPS = st.one_of(
-    st.builds(Identity),
-    st.builds(Platt, slope=st.floats(0, 1e6), offset=st.floats(-1e6, 1e6)),
-    isotonic(),
-)
+PLATTS = st.builds(Platt, slope=st.floats(0, 1e6), offset=st.floats(-1e6, 1e6))
+MAPS = st.builds(Identity) | PLATTS | isotonic()
 
 
 @given(MAPS, SHARES, SHARES)
@@ -42,10 +42,6 @@ def test_every_map_is_monotone_and_stays_in_its_range(found: Calibrator, a: floa
 @given(MAPS)
 def test_a_map_reads_back_as_the_same_map(found: Calibrator) -> None:
     assert type(found).model_validate_json(found.model_dump_json()) == found
-
-
-def test_the_kinds() -> None:
-    assert set(list_kinds(Calibrator)) == {"identity", "platt", "isotonic"}
 
 
 CASES = [
@@ -77,11 +73,6 @@ REFUSED = [
 def test_a_map_that_could_not_hold_is_refused(kind: type[Calibrator], fields: dict[str, object], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         kind.model_validate(fields)
-
-
-@given(st.floats(-1e308, 1e308))
-def test_the_logistic_curve_never_overflows(x: float) -> None:
-    assert 0 <= Platt(slope=1.0, offset=0.0).apply(x) <= 1
 
 
 def fit(**changes: object) -> Fit:
@@ -186,3 +177,48 @@ WEIGHTS = [({"a": 1.0}, "weights are of a"), ({"a": 0.5, "b": 0.4}, "sum to 0.9"
 def test_weights_are_of_each_model_and_sum_to_one(weights: dict[str, float], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         fit(**{**JURY, "weights": weights})
+
+
+# Which judges a fit leaves open is told before anybody waits for their verdict.
+
+JUDGE = Judge.model_validate({"id": "fair", "level": "step", "question": "Is it?", "scale": {"yes": 1, "no": 0}})
+FAIR_JURY = Judge.model_validate({**JUDGE.model_dump(), "models": ["openai/a", "openai/b"]})
+FAIR: dict[str, Any] = {
+    "judge": "fair",
+    "judge_digest": JUDGE.digest,
+    "model": "a-2026-01-01",
+    "assembly": ASSEMBLY,
+    "criterion": "argument_plausibility",
+}
+
+# fits (changes), judge, models -> what each sentence says
+CASES: list[tuple[list[dict[str, Any]], Judge, list[str], list[str]]] = [
+    ([], JUDGE, ["openai/a"], []),
+    ([{}], JUDGE, ["openai/a"], []),
+    ([{}], JUDGE, ["openai/b"], ["its fits (a-2026-01-01) are of another model"]),
+    ([{}], JUDGE, ["openai/a", "openai/b"], ["fair on argument_plausibility: what openai/b says stays open"]),
+    ([{}, {"model": "b"}], JUDGE, ["openai/a", "openai/b"], []),
+    ([{"judge": "other"}], JUDGE, ["openai/b"], []),
+    ([{"criterion": "x"}], JUDGE, ["openai/b"], ["fair on x: what openai/b says"]),
+    ([{"judge_digest": "0" * 64}], JUDGE, ["openai/a"], ["another version of the judge"]),
+    ([{"assembly": ASSEMBLY + 1}], JUDGE, ["openai/a"], ["another version of the judge"]),
+    ([{"enough": False}], JUDGE, ["openai/a"], ["too few labels"]),
+    ([{"stale": True}], JUDGE, ["openai/a"], ["too old"]),
+    ([{"stale": True}, {}], JUDGE, ["openai/a"], []),
+    ([{"judge_digest": FAIR_JURY.digest, "model": "a+b"}], FAIR_JURY, ["openai/c"], []),
+    ([{"judge_digest": FAIR_JURY.digest, "model": "a"}], FAIR_JURY, ["openai/a"], ["openai/a + openai/b says"]),
+]
+
+
+@pytest.mark.parametrize(("changes", "judge", "models", "expected"), CASES)
+def test_what_stays_open_is_said(
+    changes: list[dict[str, Any]], judge: Judge, models: list[str], expected: list[str]
+) -> None:
+    fits = [make_fit(**{**FAIR, **change}) for change in changes]
+
+    def list_models(*_: str) -> list[str]:
+        return models
+
+    found = list(warn_unfitted(fits, [judge], list_models))
+    assert len(found) == len(expected)
+    assert all(part in sentence for part, sentence in zip(expected, found, strict=True))

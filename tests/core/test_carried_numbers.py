@@ -16,11 +16,13 @@ from service.core.methods.arcade_critics import UndefinedUpstreamError, compare
 from service.core.outcome import MethodScore
 from service.core.weights import compute_shares
 from tests.bulk import examples
-from tests.core.carried_cases import codes, load, report, trace, values
+from tests.core.carried_cases import STAGES, codes, load, report, trace, values
+from tests.tables import DATA, read_yaml
+
+SEEN = read_yaml(DATA / "carried" / "seen.yaml")
 
 FUTURE_AGI = load("future_agi")
 METRICS = ("function_name_match", "parameter_validation", "function_call_accuracy", "function_call_exact_match")
-STAGES = {"count": "sequence", "order": "sequence", "args": "arguments", "output": "effect"}
 
 APPLE_ROWS = [("apple", "trajectory", row) for row in load("apple")]
 FUTURE_AGI_ROWS = [("future_agi", "function_calling", row) for row in FUTURE_AGI["cases"]]
@@ -66,19 +68,7 @@ def test_their_number_and_ours(method: str, part: str, row: dict[str, Any], comp
     assert method == "future_agi" or compat or (found.verdict == "pass") == (ours[0] >= 0.9)
 
 
-# Seen from ai-evaluation 1.1.0: the metric, what was made and expected, the switches, the score.
-SEEN = [
-    (2, [["f", {"x": [1]}], ["g"]], [("f", {"x": [1.0], "y": 2}), ("h", {"z": 1})], {}, 0.35),
-    (2, [["f", {"x": 1}]], [("f", {"x": 1}), ("g", {"y": 1})], {"order_matters": True}, 0.0),
-    (2, [["f", {"w": 1}]], [("f", {})], {"ignore_extra_params": True}, 1.0),
-    (3, [["f", {"x": {"k": 1}}]], [("f", {"x": {"k": 1.0}})], {}, 1.0),
-    (3, [["f", {"x": {"k": 1}}]], [("f", {"x": {"k": 1.0}})], {"strict_type_check": True}, 0.0),
-    (3, [["f", {"x": 1, "w": 1}]], [("f", {"x": 1})], {"ignore_extra_params": True}, 1.0),
-    (3, [["f", {"w": 1}]], [("f", {"x": 1})], {"ignore_extra_params": True}, 0.0),
-]
-
-
-@pytest.mark.parametrize(("metric", "made", "expected", "options", "wanted"), SEEN)
+@pytest.mark.parametrize(("metric", "made", "expected", "options", "wanted"), SEEN["seen"])
 def test_what_was_seen_of_future_agis_code(metric: int, made: Any, expected: Any, options: Any, wanted: float) -> None:
     row = {"made": made, "expected": {"calls": [{"tool": tool, "args": args} for tool, args in expected]}}
     found, _ = scored("future_agi", "", {**row, "options": options}, compat=True)
@@ -180,17 +170,7 @@ def test_arcades_number_is_at_most_one_and_one_for_what_was_expected(
     assert same.raw == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    ("weights", "expected"),
-    [
-        ({"a": "critical", "b": "medium"}, {"a": 0.636364, "b": 0.363636}),
-        ({"a": 0.5, "b": "critical"}, {"a": 0.066667, "b": 0.933333}),
-        ({"a": 2.0, "b": 3}, {"a": 2.0, "b": 3.0}),
-        ({"a": 0.0, "b": 0}, {"a": 0.0, "b": 0.0}),
-        ({"a": "minimal"}, {"a": 1.0}),
-        ({}, {}),
-    ],
-)
+@pytest.mark.parametrize(("weights", "expected"), SEEN["shares"])
 def test_shares(weights: Any, expected: Any) -> None:
     assert compute_shares(weights) == pytest.approx(expected, abs=1e-6)
 

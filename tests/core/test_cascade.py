@@ -6,41 +6,30 @@ from typing import Any
 
 import pytest
 
-from service import conclude, plan, score
+from service import conclude, plan
 from service.core.grounding.origins import GroundedScore
-from service.core.judging.questions import ASSEMBLY, build_question
+from service.core.judging.questions import build_question
 from service.core.outcome import Errored, Scored, Skipped
-from tests.fits import make_fit
+from tests.core.reports import outcomes
+from tests.fits import make_fit_of
 from tests.replies import make_reply
+from tests.tables import named
 
 TRUE, FLIPPED, FREE = "It came to $5,400.00.", "It came to $54.00.", "It has been settled for a while."
 
 
 def request(answer: str, *, order: str = "9104", expected: Any = None, **check: Any) -> dict[str, Any]:
     """An order is looked up and its price told. `check` changes the cascade at the fourth step."""
-    result_groundedness = {
-        "kind": "cascade",
-        "evidence": {"kind": "grounding"},
-        "judge": "result_groundedness",
-        **check,
-    }
-    body: dict[str, Any] = {
-        "rubric": {
-            "extends": "four_step",
-            "criteria": [{"id": "result_groundedness", "stage": "integrate", "check": result_groundedness}],
-        },
-        "trace": {
-            "format": "callgrade",
-            "tools": [
-                {"name": "get_order", "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}}}
-            ],
-            "events": [
-                {"user": "How much was order 9104?"},
-                {"call": {"name": "get_order", "arguments": {"order_id": order}}, "result": {"amount_cents": 540000}},
-                {"assistant": answer},
-            ],
-        },
-    }
+    cascade = {"kind": "cascade", "evidence": {"kind": "grounding"}, "judge": "result_groundedness", **check}
+    criterion = {"id": "result_groundedness", "stage": "integrate", "check": cascade}
+    tool = {"name": "get_order", "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}}}
+    events = [
+        {"user": "How much was order 9104?"},
+        {"call": {"name": "get_order", "arguments": {"order_id": order}}, "result": {"amount_cents": 540000}},
+        {"assistant": answer},
+    ]
+    trace = {"format": "callgrade", "tools": [tool], "events": events}
+    body: dict[str, Any] = {"rubric": {"extends": "four_step", "criteria": [criterion]}, "trace": trace}
     return body if expected is None else {**body, "expected": expected}
 
 
@@ -49,9 +38,7 @@ def criteria(made: Any) -> list[str]:
 
 
 def outcome_of(report: Any, criterion: str) -> Any:
-    found = [each.outcome for one in report.criteria if one.id == criterion for each in one.outcomes]
-    found += [step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]
-    return found[0] if found else None
+    return outcomes(report, criterion)[0]
 
 
 def test_what_code_proves_wrong_is_not_asked():
@@ -93,9 +80,8 @@ VETOES = [(None, 1.0, True), (0.5, 0.5, False), (0.8, 0.8, True), (1.0, 1.0, Tru
 def test_a_veto_caps_what_the_judge_may_give(veto, value, passed):
     made = plan(request(FLIPPED, veto=veto))
     assert "result_groundedness" in criteria(made)
-    outcome = outcome_of(
-        conclude(made, {"result_groundedness/turn/1": (make_reply("grounded", 1.0),)}), "result_groundedness"
-    )
+    replies = {"result_groundedness/turn/1": (make_reply("grounded", 1.0),)}
+    outcome = outcome_of(conclude(made, replies), "result_groundedness")
     assert (outcome.value, outcome.raw, outcome.passed) == (value, 1.0, passed)
     assert "scale_slip" in [finding.code for finding in outcome.findings]
 
@@ -109,30 +95,6 @@ def test_a_judge_that_is_down_leaves_what_code_proved():
     assert isinstance(outcome_of(conclude(open_one, replies), "result_groundedness"), Errored)
 
 
-def test_an_identifier_from_nowhere_fails_without_a_judge():
-    report = score(request(TRUE, order="7777777"))
-    outcome = outcome_of(report, "argument_plausibility")
-    assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["identifier_from_nowhere"])
-    assert report.first_failing_stage == "arguments"
-
-
-def test_where_something_is_expected_of_the_arguments_nobody_looks_further():
-    expected = {"calls": [{"tool": "get_order", "args": {"order_id": "7777777"}}]}
-    made = plan(request(TRUE, order="7777777", expected=expected))
-    assert "argument_plausibility" not in criteria(made)
-    outcome = outcome_of(conclude(made, {}), "argument_plausibility")
-    assert (outcome.cause, outcome.reason) == ("not_applicable", "arguments has decided it")
-
-
-def test_the_worst_turn_counts():
-    body = request(TRUE)
-    body["trace"]["events"] += [{"user": "Sure?"}, {"assistant": FLIPPED}]
-    report = score(body)
-    result_groundedness = next(one for one in report.criteria if one.id == "result_groundedness")
-    assert result_groundedness.value == 0.0
-    assert [(each.turn, each.outcome.kind) for each in result_groundedness.outcomes] == [(1, "skipped"), (2, "scored")]
-
-
 # What a fit is bound to, and what of it is changed.
 BOUND: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("as it was fitted", {}, {}, "calibrated"),
@@ -141,23 +103,16 @@ BOUND: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("another veto", {}, {"veto": 0.5}, "mismatched"),
     ("a criterion without evidence", {}, {"kind": "judge"}, "mismatched"),
     ("without, for one without", {"evidence": ""}, {"kind": "judge"}, "calibrated"),
-    ("another way to put the question", {"assembly": ASSEMBLY - 1}, {}, "mismatched"),
-    ("another version of the judge", {"judge_digest": "0" * 64}, {}, "mismatched"),
-    ("another model", {"model": "n"}, {}, "mismatched"),
 ]
 
 
-@pytest.mark.parametrize(("fields", "check", "status"), [case[1:] for case in BOUND], ids=[case[0] for case in BOUND])
+@pytest.mark.parametrize(("fields", "check", "status"), named(BOUND))
 def test_a_fit_is_bound_to_all_that_is_asked(fields: dict[str, Any], check: dict[str, Any], status: str) -> None:
     [fitted] = [ask for ask in plan(request(FREE)).asks if ask.criterion == "result_groundedness"]
-    bound = {"judge": fitted.judge.id, "judge_digest": fitted.judge.digest, "evidence": fitted.evidence_digest}
-    fit = make_fit(**{**bound, "model": "m", "criterion": "result_groundedness", "assembly": ASSEMBLY, **fields})
     asked = request(FREE, **check)
     if check.get("kind") == "judge":
         del asked["rubric"]["criteria"][0]["check"]["evidence"]
     made = plan(asked)
-    key = next(ask.key for ask in made.asks if ask.criterion == "result_groundedness")
-    found = outcome_of(
-        conclude(made, {key: (make_reply("grounded", 1.0),)}, mode="live", fits=[fit]), "result_groundedness"
-    )
-    assert found.calibration.status == status
+    replies = {ask.key: (make_reply("grounded", 1.0),) for ask in made.asks if ask.criterion == "result_groundedness"}
+    report = conclude(made, replies, mode="live", fits=[make_fit_of(fitted, **fields)])
+    assert outcome_of(report, "result_groundedness").calibration.status == status

@@ -1,6 +1,5 @@
 """Expectations as users write them: what is refused and where, and what they come to."""
 
-# ruff: noqa: E501 (a row of a table stays on its line)
 from __future__ import annotations
 
 from typing import Any
@@ -9,12 +8,13 @@ import pytest
 from pydantic import TypeAdapter
 
 from service import InputError, score
-from service.core.critics import Critic
 from service.core.expectations.expectation import Expectation
+from service.core.expectations.merging import merge_expectations
 from service.core.expectations.templates import has_matcher
-from service.core.models.kinds import list_kinds
+from service.registry import Registry, read_rubric
+from tests.core.reports import score_argument
+from tests.tables import DATA, read_rows, read_yaml
 
-KNOWN = ", ".join(sorted(list_kinds(Critic)))
 EXPECTATION: TypeAdapter[Expectation] = TypeAdapter(Expectation)
 
 
@@ -29,52 +29,7 @@ def args(value: Any) -> dict[str, Any]:
     return {"calls": [{"tool": "f", "args": {"a": value}}]}
 
 
-ANYHOW = ""  # where pydantic says what is wrong, the place is what counts
-EMPTY = "an expectation says what should have happened: calls (or `none`), ordered, counts, answer, state, ..."
-REFUSED = [
-    ("nothing", {}, "/expected", EMPTY),
-    ("only what extra calls do", {"allow_extra": True}, "/expected", EMPTY),
-    ("a word that is none", {"calls": "maybe"}, "/expected/calls", ANYHOW),
-    ("no tool", {"calls": [{"args": {}}]}, "/expected/calls/0/tool", ANYHOW),
-    ("an unnamed tool", {"ordered": [{"tool": ""}]}, "/expected/ordered/0/tool", ANYHOW),
-    ("a misspelt field", {"calls": [{"tool": "f", "arg": 1}]}, "/expected/calls/0/arg", "no field of that name is known here"),
-    ("an unknown field", {"calls": "none", "nope": 1}, "/expected/nope", "no field of that name is known here"),
-    ("a string where a list is due", {"ordered": "f"}, "/expected/ordered", ANYHOW),
-    ("an empty group", {"ordered": [{"any_order": []}]}, "/expected/ordered/0/any_order", ANYHOW),
-    ("both ways", {"calls": [{"tool": "f"}], "ordered": [{"tool": "f"}]}, "/expected",
-     "calls are given as `calls`, or as `ordered` and `unordered`, not both"),
-    ("none, and one", {"calls": "none", "unordered": [{"tool": "f"}]}, "/expected",
-     "no call is expected here, and yet some are listed"),
-    ("an unknown kind", args({"kind": "nope"}), "/expected/calls/0/args/a", f"no kind 'nope' is known; known: {KNOWN}"),
-    ("an unknown kind at depth", args([1, {"b/c": {"kind": "nope"}}]), "/expected/calls/0/args/a/1/b~1c",
-     f"no kind 'nope' is known; known: {KNOWN}"),
-    ("an unknown kind in a matcher", args({"kind": "any_of", "of": [{"kind": "present"}, {"kind": "nope"}]}),
-     "/expected/calls/0/args/a/of/1", f"no kind 'nope' is known; known: {KNOWN}"),
-    ("an unknown kind in a shape", args({"kind": "shape", "value": [{"kind": "nope"}]}), "/expected/calls/0/args/a/value/0",
-     f"no kind 'nope' is known; known: {KNOWN}"),
-    ("a matcher without its value", args({"kind": "exact"}), "/expected/calls/0/args", "a: the exact matcher needs a value here"),
-    ("one at depth", args([{"b": {"kind": "similar"}}]), "/expected/calls/0/args", "a/0/b: the similar matcher needs a value here"),
-    ("one of several", args({"kind": "any_of", "of": [{"kind": "present"}, {"kind": "numeric"}]}), "/expected/calls/0/args",
-     "a: the any_of matcher needs a value here"),
-    ("an answer without its value", {"answer": {"kind": "exact"}}, "/expected/answer", "the matcher: the exact matcher needs a value here"),
-    ("an unknown field of a matcher", args({"kind": "range", "mim": 1}), "/expected/calls/0/args/a/mim",
-     "no field of that name is known here"),
-    *[(f"a ban under the name {name}", {"calls": "some", name: ["f"]}, f"/expected/{name}", "did you mean 'disallowed'?")
-      for name in ("never", "forbidden", "forbid", "denied", "disallow", "not_allowed", "blacklist")],
-    *[(f"what is allowed under the name {name}", {name: ["f"]}, f"/expected/{name}", "did you mean 'allowed'?")
-      for name in ("allow", "only", "allowlist", "allowed_tools")],
-    ("a ban of another name in a turn", {"turns": [{"turn": 1, "never": ["f"]}]}, "/expected/turns/0/never",
-     "did you mean 'disallowed'?"),
-    ("exceptions under another name", {"disallowed": [{"tool": "*", "except": ["f"]}]}, "/expected/disallowed/0/except",
-     "did you mean 'but'?"),
-    ("what is allowed as objects", {"allowed": [{"tool": "f"}]}, "/expected/allowed/0", "expected a string"),
-    ("an optional call where none is due", {"calls": "none", "optional": [{"tool": "f"}]}, "/expected", "`allowed`"),
-    ("a negative weight", {"calls": [{"tool": "f", "weights": {"a": -0.5}}]}, "/expected/calls/0/weights/a",
-     ANYHOW),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("expected", "path", "message"), [case[1:] for case in REFUSED], ids=[c[0] for c in REFUSED])
+@pytest.mark.parametrize(("expected", "path", "message"), read_rows("expectations/refused.yaml"))
 def test_refused(expected, path, message):
     assert [said for place, said in refused(expected) if place == path and message in said]
 
@@ -94,21 +49,7 @@ def test_every_problem_is_named():
     assert [path for path, _ in refused(wrong)] == places
 
 
-@pytest.mark.parametrize(
-    ("written", "no_calls", "says", "paths"),
-    [
-        ({"calls": "none"}, True, True, []),
-        ({"calls": []}, True, True, []),
-        ({"calls": [], "optional": [{"tool": "f"}]}, False, True, ["/expected/optional/0"]),
-        ({"calls": "some"}, False, True, []),
-        ({"calls": [{"tool": "f"}, {"tool": "g"}]}, False, True, ["/expected/calls/0", "/expected/calls/1"]),
-        ({"ordered": [{"tool": "f"}], "unordered": [{"tool": "g"}]}, False, True, ["/expected/ordered/0", "/expected/unordered/0"]),
-        ({"ordered": [{"any_of": [{"tool": "f"}, {"tool": "g"}]}]}, False, True, ["/expected/ordered/0/any_of/0"]),
-        ({"ordered": [{"any_order": [{"tool": "f"}, {"tool": "g"}]}]}, False, True,
-         ["/expected/ordered/0/any_order/0", "/expected/ordered/0/any_order/1"]),
-        ({"answer": "Hi"}, False, False, []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("written", "no_calls", "says", "paths"), read_yaml(DATA / "expectations" / "calls.yaml"))
 def test_what_it_comes_to(written, no_calls, says, paths):
     expectation = EXPECTATION.validate_python(written)
     assert (expectation.no_calls, expectation.says_calls) == (no_calls, says)
@@ -119,20 +60,8 @@ def test_what_it_comes_to(written, no_calls, says, paths):
     ] == paths
 
 
-LITERALS = [
-    1,
-    1.5,
-    True,
-    None,
-    "",
-    "kind",
-    [],
-    {},
-    [1, [2]],
-    {"a": {"b": [None]}},
-    {"kinds": "exact"},
-    [["kind", "exact"]],
-]
+LITERALS = [1, 1.5, True, None, "", "kind", [], {}, [1, [2]]]
+LITERALS += [{"a": {"b": [None]}}, {"kinds": "exact"}, [["kind", "exact"]]]
 
 
 @pytest.mark.parametrize("value", LITERALS, ids=repr)
@@ -141,20 +70,89 @@ def test_a_literal_stands_for_itself(value):
     assert given == value
     assert type(given) is type(value)
     assert not has_matcher(given)
-    assert scored(value, value) == 1
+    assert score_argument(value, value) == 1
 
 
 @pytest.mark.parametrize(
     "value", [{"kind": "exact", "value": 1}, {"kind": "nope"}, {"kind": None}, [{"kind": "present"}]]
 )
 def test_a_literal_that_looks_like_a_matcher_is_written_as_exact(value):
-    assert scored({"kind": "exact", "value": value}, value) == 1
-    assert scored({"kind": "exact", "value": value}, 1) == 0
-    assert scored([{"kind": "exact", "value": value}], [value]) == 1
+    assert score_argument({"kind": "exact", "value": value}, value) == 1
+    assert score_argument({"kind": "exact", "value": value}, 1) == 0
+    assert score_argument([{"kind": "exact", "value": value}], [value]) == 1
 
 
-def scored(wanted: Any, given: Any) -> float | None:
-    """The score of one argument against what is wanted of it."""
-    rubric = {"id": "one", "criteria": [{"id": "it", "stage": "arguments", "check": {"kind": "arguments"}}]}
-    trace = {"format": "callgrade", "events": [{"call": {"name": "f", "arguments": {"a": given}}}]}
-    return score({"rubric": rubric, "trace": trace, "expected": args(wanted)}).score
+# What a rubric expects of every trace, beside `tests/data/gates/standing.yaml`; arguments that do not matter.
+
+TABLES = read_yaml(DATA / "rubrics" / "standing_null.yaml")
+
+MADE = {"to": "Ann", "request_id": "f3c1-77"}
+
+
+def paying(arguments: dict[str, Any]) -> dict[str, Any]:
+    events = [{"user": "Pay Ann."}, {"call": {"name": "pay", "arguments": arguments}}]
+    return {"format": "callgrade", "tools": [{"name": "pay"}], "events": events}
+
+
+def test_a_message_must_hold_for_both():
+    both = merge_expectations(Expectation(said="a"), Expectation(said=["b", "c"]))
+    assert both is not None
+    assert both.said == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("own", "standing", "output"), TABLES["nulls"])
+def test_null_says_something_of_an_output_alone(own: dict[str, Any], standing: dict[str, Any], output: bool):
+    words = {"answer": "paid", "state": {"changes": []}, "allow_extra": False, **standing}
+    silent = {"calls": "some", "answer": None, "state": None, "allow_extra": None, **own}
+    both = merge_expectations(Expectation.model_validate(silent), Expectation.model_validate(words))
+    assert both is not None
+    assert (both.answer, both.allow_extra, both.gold) == ("paid", False, standing.get("gold"))
+    assert both.state is not None
+    assert (both.says_output, both.output) == (output, None)
+
+
+IGNORED = [["request_id"], ["*_id"], ["pay.request_*"]]
+
+
+@pytest.mark.parametrize("names", IGNORED)
+@pytest.mark.parametrize("rubric", ["four_step", "three_layer", "uipath_tool_call_args"])
+def test_an_argument_that_does_not_matter_changes_nothing(names: list[str], rubric: str):
+    listed = {"calls": [{"tool": "pay", "args": {**MADE, "request_id": "another"}}]}
+    request = {"trace": paying(MADE), "judges": "off", "rubric": rubric}
+    for expected in ({"calls": [{"tool": "pay", "args": {"to": "Ann"}}]}, listed):
+        assert score({**request, "expected": {**expected, "ignore_args": names}}).failing == ()
+        assert score({**request, "expected": listed}).failing != ()
+
+
+def find(extension: dict[str, Any], registry: Registry = Registry()) -> Any:  # noqa: B008 (the packaged rubrics never change)
+    return registry.find(read_rubric({"extends": "four_step", **extension}))
+
+
+def test_an_extension_changes_one_number():
+    base = find({})
+    found = find({"weights": {"argument_plausibility": 5}, "thresholds": {"warn": 0.95}, "stages": {"decide": 2}})
+    pairs = zip(found.criteria, base.criteria, strict=True)
+    assert [(one.id, one.weight, other.weight) for one, other in pairs if one != other] == [
+        ("argument_plausibility", 5, 2)
+    ]
+    assert (found.thresholds.fail, found.thresholds.warn) == (base.thresholds.fail, 0.95)
+    assert found.stages == {**base.stages, "decide": 2}
+
+
+def test_a_weight_of_no_criterion_is_an_error():
+    with pytest.raises(InputError) as error:
+        find({"weights": {"groundedness": 1}})
+    assert error.value.problems[0].path == "/rubric/weights"
+
+
+def test_the_digest_of_a_rubric_that_expects_nothing_is_the_old_one_and_any_other_reads_back():
+    standing = find({"expected": {"state": {"changes": []}, "ignore_args": ["a"]}})
+    again = read_rubric(standing.model_dump(mode="json"))
+    assert again.digest == standing.digest != find({}).digest
+
+
+def test_it_may_come_from_nowhere():
+    request = {"trace": paying({"to": "Ann", "order_id": "ORD-118822"}), "judges": "off"}
+    assert [one.code for one in score(request).findings()] == ["identifier_from_nowhere"]
+    rubric = {"extends": "four_step", "expected": {"ignore_args": ["order_id"]}}
+    assert score({**request, "rubric": rubric}).findings() == []

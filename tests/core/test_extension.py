@@ -19,6 +19,7 @@ import pytest
 from service.cli.app import LazyCommands, find_places
 from service.core.models.discovery import get_entry
 from service.core.models.kinds import FrozenModel, list_kinds
+from tests.core.reports import one_check
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "extension"
@@ -36,21 +37,17 @@ class Kind(NamedTuple):
     score: float
 
 
-def rubric(**check: Any) -> dict[str, Any]:
-    return {"id": "case", "criteria": [{"id": "it", "stage": "arguments", "check": check}]}
-
-
 KINDS = {
-    "critic": Kind("service/core/critics/parity.py", {"rubric": rubric(kind="arguments"), "trace": CALLING,
+    "critic": Kind("service/core/critics/parity.py", {"rubric": one_check("arguments"), "trace": CALLING,
      "expected": {"calls": [{"tool": "look", "args": {"n": {"kind": "parity", "value": 3}}}]}}, 0.0),
-    "gate": Kind("service/core/gates/short_name.py", {"rubric": rubric(kind="short_name", most=3), "trace": CALLING},
+    "gate": Kind("service/core/gates/short_name.py", {"rubric": one_check("short_name", most=3), "trace": CALLING},
      0.0),
-    "method": Kind("service/core/methods/half.py", {"rubric": rubric(kind="half"), "trace": CALLING}, 0.5),
+    "method": Kind("service/core/methods/half.py", {"rubric": one_check("half"), "trace": CALLING}, 0.5),
     "format": Kind("service/intake/formats/lines.py", {"rubric": {"id": "case", "criteria": [TOOL_NAME]},
      "trace": {"format": "lines", **LINES}, "expected": {"calls": [{"tool": "look"}]}}, 1.0),
     "gold": Kind("service/intake/gold/names.py", {"rubric": {"id": "case", "criteria": [TOOL_NAME]}, "trace": CALLING,
      "expected": {"format": "names", "tools": ["look", "book"]}}, 0.5),
-    "judge": Kind("rubrics/judges/brevity.yaml", {"rubric": rubric(kind="judge", judge="brevity"), "trace": CALLING},
+    "judge": Kind("rubrics/judges/brevity.yaml", {"rubric": one_check("judge", judge="brevity"), "trace": CALLING},
      0.0),
     "rubric": Kind("rubrics/names_only.yaml", {"rubric": "names_only", "trace": CALLING,
      "expected": {"calls": [{"tool": "look"}]}}, 1.0),

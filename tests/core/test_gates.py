@@ -16,6 +16,7 @@ from service import InputError, Report, score
 from service.core.outcome import MethodScore, Outcome, Scored, Skipped
 from service.reading.packaged_files import read_yaml
 from tests import own_checks  # noqa: F401 (registers the checks that tables name)
+from tests.core.reports import outcomes
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "gates").glob("*.yaml"))
 TABLES: list[dict[str, Any]] = [read_yaml(file.read_text("utf-8"), source=file.name) for file in FILES]  # type: ignore[misc]
@@ -64,12 +65,6 @@ def told(outcome: Outcome) -> Any:
     return outcome.value if isinstance(outcome, Scored) else outcome.cause
 
 
-def outcomes(report: Report, criterion: str) -> list[Outcome]:
-    """What a criterion said: of each step, then of what belongs to none."""
-    of_steps = [step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]
-    return of_steps + [each.outcome for c in report.criteria if c.id == criterion for each in c.outcomes]
-
-
 def seen(report: Report, wanted: dict[str, Any]) -> dict[str, Any]:
     """Of the report what `wanted` names."""
     first = report.criteria[0].id
@@ -88,6 +83,7 @@ def seen(report: Report, wanted: dict[str, Any]) -> dict[str, Any]:
         "codes": sorted(finding.code for finding in report.findings()),
         "messages": sorted(finding.message for finding in report.findings()),
         "raw": raw[0] if raw else None,
+        "unread": [part.path for part in report.unread],
     }
     everything |= {name: [told(each) for each in outcomes(report, name)] for name in wanted if name not in everything}
     return {name: everything[name] for name in wanted}
@@ -140,7 +136,7 @@ def test_what_is_too_long_to_compare_lowers_coverage_and_no_score(kind, rubric):
     events = [{"call": {"name": "f", "arguments": {"a": argument}}}, {"assistant": given}]
     trace = {"format": "callgrade", "tools": [{"name": "f"}], "events": events}
     report = score({"rubric": rubric, "trace": trace, "expected": expected})
-    causes = [o.cause for c in report.criteria for o in outcomes(report, c.id) if isinstance(o, Skipped)]
+    causes = [one.cause for one in outcomes(report) if isinstance(one, Skipped)]
     assert causes.count("too_long") == (kind != "none")
     assert report.score in (None, 1.0)
     assert {one.cause for one in report.open} >= ({"too_long"} if kind != "none" else set())

@@ -11,20 +11,19 @@ from service.core.grounding.history import History
 from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.texts import MAX_MENTIONS_OF_ALL, GroundedText, ground_texts
 from service.intake.reading import read_trace
-from service.reading.packaged_files import read_yaml
-from tests.benchmarks.grounding.rows import DATA
+from tests.benchmarks.grounding.measure import count_findings
+from tests.benchmarks.grounding.rows import DATA, HELD_BACK, SEEN
+from tests.core.reports import one_check
+from tests.core.test_gates import called
+from tests.tables import named, read_yaml
 
-TABLE: Any = read_yaml((DATA / "findings.yaml").read_text("utf-8"), source="findings.yaml")
+TABLE: Any = read_yaml(DATA / "findings.yaml")
 CASES = [
     pytest.param(group, text, want, id=f"{group['form']}: {text}"[:100])
     for group in TABLE["groups"]
     for text, want in group["cases"]
 ]
-RUBRIC = {"id": "r", "criteria": [{"id": "it", "stage": "integrate", "check": {"kind": "grounding"}}]}
-
-
-def call(name: str, arguments: Any, result: Any, *failed: Any) -> dict[str, Any]:
-    return {"call": {"name": name, "arguments": arguments}, "result": result, **({"is_error": True} if failed else {})}
+RUBRIC = one_check("grounding")
 
 
 def trace_of(*events: Any) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def outcomes(*events: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("group", "text", "want"), CASES)
 def test_case(group: Any, text: str, want: list[str]) -> None:
-    events = [{"user": group.get("user", "Please.")}, *[call(*one) for one in group["calls"]], {"assistant": text}]
+    events = [{"user": group.get("user", "Please.")}, *[called(*one) for one in group["calls"]], {"assistant": text}]
     [found] = ground(*events)
     assert [one.code + "?" * (not one.proved) for one in found.findings] == want
     [outcome] = outcomes(*events)
@@ -53,16 +52,16 @@ def test_case(group: Any, text: str, want: list[str]) -> None:
     assert all(text[one.start : one.end] and one.message for one in found.findings)
 
 
-ORDER = call("get_order", {"order_id": "K-9104"}, {"order_id": "K-9104", "amount_cents": 540000})
+ORDER = called("get_order", {"order_id": "K-9104"}, {"order_id": "K-9104", "amount_cents": 540000})
 PICTURE = [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}]
 UNCHECKED = [
     ("a result that is missing", {"call": {"name": "get_order", "arguments": {}}}, "not_captured"),
-    ("a result that is a picture", call("get_order", {}, PICTURE), "unread"),
-    ("a result that is cut off", call("get_order", {}, '{"amount_cents": 5400, "items": [{"na'), "unread"),
+    ("a result that is a picture", called("get_order", {}, PICTURE), "unread"),
+    ("a result that is cut off", called("get_order", {}, '{"amount_cents": 5400, "items": [{"na'), "unread"),
 ]
 
 
-@pytest.mark.parametrize(("event", "cause"), [row[1:] for row in UNCHECKED], ids=[row[0] for row in UNCHECKED])
+@pytest.mark.parametrize(("event", "cause"), named(UNCHECKED))
 def test_a_text_after_a_result_that_could_not_be_read_is_open(event: Any, cause: str) -> None:
     [outcome] = outcomes({"user": "?"}, event, ORDER, {"assistant": "It came to $5,400.00, and 12 are left."})
     assert (outcome.cause, outcome.open) == (cause, True)
@@ -70,17 +69,15 @@ def test_a_text_after_a_result_that_could_not_be_read_is_open(event: Any, cause:
 
 def test_a_value_found_nowhere_beside_results_that_are_all_empty_is_open() -> None:
     said = {"assistant": "It came to $54.00."}
-    [empty], [held] = outcomes(call("f", {}, {"left": ""}), said), outcomes(call("f", {}, {"left": "7"}), said)
+    [empty], [held] = outcomes(called("f", {}, {"left": ""}), said), outcomes(called("f", {}, {"left": "7"}), said)
     assert (getattr(empty, "cause", None), getattr(held, "cause", None)) == ("unread", None)
 
 
 def test_what_was_not_read_may_hold_what_stands_nowhere() -> None:
     """No scale slip is proved and no slip suspected beside a result that nobody read."""
     wrong = {"assistant": "It came to $54.00, reference K-9105."}
-    [read], [unread] = (
-        ground({"user": "?"}, ORDER, wrong),
-        ground({"user": "?"}, ORDER, call("get_order", {}, PICTURE), wrong),
-    )
+    [read] = ground({"user": "?"}, ORDER, wrong)
+    [unread] = ground({"user": "?"}, ORDER, called("get_order", {}, PICTURE), wrong)
     assert {one.code for one in read.findings} == {"scale_slip", "suspected_slip"}
     assert unread.findings == ()
 
@@ -110,24 +107,18 @@ def test_a_text_before_any_call_is_read_only_for_deeds() -> None:
 
 
 def test_what_a_failed_call_returned_is_found_in_its_error() -> None:
-    failed = call("get_order", {}, {"error": "no more than 17 orders"}, "failed")
+    failed = called("get_order", {}, {"error": "no more than 17 orders"}, "failed")
     [text] = ground({"user": "?"}, failed, {"assistant": "There may be no more than 17 orders."})
-    assert ("17", "found", "/steps/0/result/content/error") in [
-        (one.value, one.origin, *one.sources) for one in text.values
-    ]
+    origins = [(one.value, one.origin, *one.sources) for one in text.values]
+    assert ("17", "found", "/steps/0/result/content/error") in origins
 
 
 @pytest.mark.parametrize(
-    ("result", "answer"),
-    [
-        ({"a": 5}, "a" * (MAX_TEXT_CHARS + 1)),
-        (list(range(101_000)), "It is 9."),
-    ],
+    ("result", "answer"), [({"a": 5}, "a" * (MAX_TEXT_CHARS + 1)), (list(range(101_000)), "It is 9.")]
 )
 def test_what_is_too_long_is_said_to_be(result: Any, answer: str) -> None:
-    assert [one.cause for one in outcomes({"user": "?"}, call("get_order", {}, result), {"assistant": answer})] == [
-        "too_long"
-    ]
+    [found] = outcomes({"user": "?"}, called("get_order", {}, result), {"assistant": answer})
+    assert found.cause == "too_long"
 
 
 def test_the_texts_of_a_trace_are_read_up_to_a_cap() -> None:
@@ -143,3 +134,29 @@ def test_agents_are_told_apart() -> None:
     [first, second] = ground({"user": "?"}, ORDER, said, {"assistant": "It came to $777.00.", "agent": "front"})
     assert [one.origin for one in first.values if one.value == "$777.00"] == ["nowhere"]
     assert [(one.origin, one.sources) for one in second.values] == [("given", ("/messages/2/text",))]
+
+
+# Texts that people wrote without knowing the code: counts, as data.
+
+RATES: Any = read_yaml(DATA / "rates.yaml")
+MOST = 0.02
+"""The largest share of right texts that a suspicion may stand against, if it is to leave them open."""
+NATURAL = ("right true", "right actions", "right spellings")
+"""Right texts that nobody wrote to look wrong."""
+
+
+def test_rates_are_those_of_the_sets() -> None:
+    assert count_findings([SEEN, HELD_BACK]) == RATES, (
+        "python -m tests.benchmarks.grounding --write counts again; look at what changed"
+    )
+
+
+@pytest.mark.parametrize("code", sorted(RATES["proved"]))
+def test_no_right_text_is_proved_wrong(code: str) -> None:
+    assert [kind for kind in RATES["proved"][code] if kind.startswith("right")] == []
+
+
+@pytest.mark.parametrize("code", sorted(RATES["suspected"]))
+def test_a_suspicion_that_opens_is_rare_in_right_texts(code: str) -> None:
+    counts, texts = RATES["suspected"][code], RATES["of"]["texts"]
+    assert all(counts.get(kind, 0) <= MOST * texts[kind] for kind in NATURAL)

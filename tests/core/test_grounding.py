@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import date
 from itertools import pairwise
 from typing import Any
@@ -24,14 +25,11 @@ from service.core.grounding.store import MAX_FACTS, FactStore
 from service.core.grounding.texts import GroundedText, ground_texts
 from service.core.trace import Trace
 from service.intake.reading import read_trace
-from service.reading.packaged_files import read_yaml
-from tests.benchmarks.grounding.rows import DATA
+from tests.tables import DATA, read_yaml
+
+TABLES = read_yaml(DATA / "grounding" / "fields.yaml")
 
 RESULT = "/steps/0/result/content"
-
-
-def load(name: str) -> Any:
-    return read_yaml((DATA / name).read_text("utf-8"), source=name)
 
 
 def trace_of(case: dict[str, Any]) -> Trace:
@@ -61,9 +59,7 @@ def render(reading: Reading) -> str:
     return value
 
 
-@pytest.mark.parametrize(
-    ("text", "want"), [pytest.param(*row, id=row[0][:40]) for row in load("readings.yaml")["rows"]]
-)
+@pytest.mark.parametrize(("text", "want"), read_yaml(DATA / "grounding" / "readings.yaml")["rows"])
 def test_values_are_read(text: str, want: dict[str, str]) -> None:
     found = {one.text: [render(reading) for reading in one.readings] for one in find_values(text)}
     assert {
@@ -136,25 +132,8 @@ def test_a_day_is_found_however_it_is_written(day: date) -> None:
 
 # Fields
 
-FIELDS = [
-    ("fare_usd_cents", {}, False, "money 0.01 USD minor"),
-    ("amount", {"currency": "EUR"}, False, "money 1 EUR"),
-    ("amount", {"currency": "EUR"}, True, "money 0.01 EUR minor"),
-    ("amount", {"currency": "JPY"}, True, "money 1 JPY minor"),
-    ("amount", {"currency": "USD", "exponent": 3}, False, "money 0.001 USD minor"),
-    ("quantity", {}, True, ""),
-    ("tax_pct", {}, False, "share 0.01"),
-    ("weight_kg", {}, False, "mass 1000"),
-    ("duration_ms", {}, False, "time 0.001"),
-    ("value", {"unit": "hours"}, False, "time 3600"),
-    ("requests_per_hour", {}, False, ""),
-    ("minutes", {}, False, "time 60"),
-    ("temp_f", {}, False, "temperature 0.5556"),
-    ("name", {}, True, ""),
-]
 
-
-@pytest.mark.parametrize(("name", "beside", "told", "want"), FIELDS)
+@pytest.mark.parametrize(("name", "beside", "told", "want"), TABLES["fields"])
 def test_a_field_names_its_unit(name: str, beside: Any, told: bool, want: str) -> None:
     field = read_field(name, read_beside(beside), minor_told=told)
     unit = field.unit
@@ -171,7 +150,7 @@ def show(one: Grounded) -> str:
     return " ".join(filter(None, [one.origin, one.how, source, near]))
 
 
-@pytest.mark.parametrize("case", load("origins.yaml")["cases"], ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", read_yaml(DATA / "grounding" / "origins.yaml")["cases"], ids=lambda case: case["name"])
 def test_a_value_has_its_origin(case: dict[str, Any]) -> None:
     found = {one.value: show(one) for one in ground(case).values}
     assert {value: found.get(value) for value in case["want"]} == case["want"]
@@ -213,17 +192,8 @@ def is_in(trace: Trace, pointer: str) -> bool:
     """Whether a pointer leads to something; stretches of texts (`@4-20`) are taken as they are."""
     here: Any = {
         "messages": [{"text": message.text} for message in trace.messages],
-        "tools": [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in trace.tools or ()
-        ],
-        "steps": [
-            {
-                "call": {"arguments": step.call.arguments},
-                "result": {"content": step.result.content if step.result else None},
-            }
-            for step in trace.steps
-        ],
+        "tools": [asdict(tool) for tool in trace.tools or ()],
+        "steps": [{"call": asdict(step.call), "result": step.result and asdict(step.result)} for step in trace.steps],
     }
     for token in pointer.split("/")[1:]:
         name, at, stretch = token.replace("~1", "/").replace("~0", "~").partition("@")
@@ -232,9 +202,6 @@ def is_in(trace: Trace, pointer: str) -> bool:
             start, end = map(int, stretch.split("-"))
             return isinstance(here, str) and 0 <= start < end <= len(here)
     return True
-
-
-ORDER = ("nowhere", "general", "derived", "given", "found")
 
 
 @given(VALUES, VALUES, TEXTS)

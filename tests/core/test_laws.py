@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from math import fsum
 from typing import Any
 
 from hypothesis import HealthCheck, assume, given, settings
@@ -218,39 +217,6 @@ def test_every_score_lies_between_0_and_1_whatever_is_replied(data, request):
 
 
 @LAW
-@given(st.data(), requests(rubric="four_step"))
-def test_an_unanswered_question_costs_coverage_alone(data, request):
-    made = plan(request)
-    assume(made.asks)
-    replies = {ask.key: Scored(data.draw(st.floats(0, 1)), True) for ask in made.asks}
-    lost = data.draw(st.sampled_from(made.asks))
-    kept = {key: reply for key, reply in replies.items() if key != lost.key}
-    whole, silent = conclude(made, replies), conclude(made, kept)
-    errored = conclude(made, kept | {lost.key: Errored("provider", "down")})
-    assert scores(silent) == scores(errored)
-    assert silent.coverage == errored.coverage
-    assert errored.coverage < whole.coverage
-    others = [each for each in whole.criteria if each.id != lost.criterion]
-    assert others == [each for each in errored.criteria if each.id != lost.criterion]
-    values = _measured(errored, lost.criterion)
-    value = next(each.value for each in errored.criteria if each.id == lost.criterion)
-    folded = min if lost.criterion in WORST_COUNTS else lambda values: fsum(values) / len(values)
-    assert value == (folded(values) if values else None)
-
-
-WORST_COUNTS = {"argument_plausibility", "result_groundedness"}
-"""The criteria whose least outcome is their value."""
-
-
-def _measured(report: Report, criterion: str) -> list[float]:
-    """The values of a criterion's outcomes, 0 for one that was blocked."""
-    found = [step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]
-    found += [o.outcome for each in report.criteria if each.id == criterion for o in each.outcomes]
-    blocked = [0.0 for o in found if isinstance(o, Skipped) and o.cause == "blocked"]
-    return blocked + [o.value for o in found if isinstance(o, Scored)]
-
-
-@LAW
 @given(st.data(), requests())
 def test_the_same_plan_and_replies_give_the_same_bytes(data, request):
     made = plan(request)
@@ -258,18 +224,6 @@ def test_the_same_plan_and_replies_give_the_same_bytes(data, request):
     first = report_json(conclude(made, replies))
     assert report_json(conclude(made, dict(reversed(replies.items())))) == first
     assert report_json(conclude(plan(json.loads(json.dumps(request))), replies)) == first
-
-
-@LAW
-@given(requests(rubric="four_step"))
-def test_what_is_blocked_counts_as_0(request):
-    report = score(request)
-    for step in report.steps:
-        blocked = [o for o in step.outcomes.values() if isinstance(o, Skipped) and o.cause == "blocked"]
-        if blocked:
-            assert step.score is not None
-            assert step.score < 1
-            assert step.verdict == "fail"
 
 
 REACHED = {

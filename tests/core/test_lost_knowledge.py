@@ -1,4 +1,4 @@
-"""Requests of which something was taken away, one case for each way that once turned a failure green."""
+"""Knowledge that is taken away beside `tests/data/gates/lost.yaml`: by judges, from rates, after a trace was read."""
 
 from __future__ import annotations
 
@@ -6,163 +6,31 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from service import InputError, conclude, plan
+from service import conclude, plan, score
 from service.core.plan import plan as plan_of
-from service.core.trace import State, ToolCall, Trace
+from service.core.trace import State, ToolCall, Trace, UnreadablePart
 from service.reporting.summaries import summarize_reports
+from tests.bulk import examples
 from tests.replies import make_reply
 
 Json = Any
-NONE: Json = {"calls": "none"}
-
-
-def verdict(trace: Json, expected: Json, *, rubric: Json = "four_step", judges: str = "off") -> str:
-    return conclude(
-        plan({"trace": trace, "expected": expected, "rubric": rubric, "judges": judges}), mode="off"
-    ).verdict
-
-
-def responses(*items: Json) -> Json:
-    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
-    return {"format": "openai_responses", "input": "Hi", "output": [*items, said]}
-
-
-def anthropic(*blocks: Json) -> Json:
-    return {
-        "format": "anthropic",
-        "messages": [
-            {"role": "user", "content": "Hi"},
-            {"role": "assistant", "content": [*blocks, {"type": "text", "text": "Done."}]},
-        ],
-    }
-
-
-def openai(*messages: Json) -> Json:
-    return {"format": "openai", "messages": [{"role": "user", "content": "Hi"}, *messages]}
-
-
-CALL = {"call_id": "1", "name": "wipe", "arguments": "{}"}
-UNREAD = {
-    "some_new_call": responses({"type": "some_new_call", **CALL}),
-    "a member that nobody knows": {**responses(), "trail": [{"step": {"type": "mcp_call", **CALL}}]},
-    "some_new_tool_use": anthropic({"type": "some_new_tool_use", "id": "1", "name": "wipe", "input": {}}),
-    "calls of a user": openai(
-        {"role": "user", "content": "x", "tool_calls": [{"id": "1", "function": {"name": "wipe", "arguments": "{}"}}]},
-        {"role": "assistant", "content": "Done."},
-    ),
-    "a part that calls": openai({"role": "assistant", "content": [{"type": "new_use", "name": "wipe"}]}),
-    "a result without its call": openai(
-        {"role": "tool", "tool_call_id": "1", "content": "gone"}, {"role": "assistant", "content": "Done."}
-    ),
-}
-
-
-@pytest.mark.parametrize("trace", UNREAD.values(), ids=UNREAD)
-@pytest.mark.parametrize("expected", [NONE, {**NONE, "disallowed": [{"tool": "wipe"}]}], ids=["none", "banned"])
-def test_a_call_that_is_not_read_is_not_no_call(trace: Json, expected: Json) -> None:
-    made = plan({"trace": trace, "expected": expected, "judges": "off"})
-    report = conclude(made, mode="off")
-    assert report.verdict == "undecided"
-    assert [(part.kind, part.path != "") for part in made.trace.unread] == [("call", True)]
-    assert report.unread
-    assert verdict(trace, expected, rubric="apple_trajectory") == "undecided"
-
-
-HOSTED = ("mcp_call", "web_search_call", "computer_call", "local_shell_call", "mcp_approval_request")
-RUN_ELSEWHERE = {
-    **{kind: responses({"type": kind, "action": {"x": 1}, **CALL}) for kind in HOSTED},
-    "mcp_tool_use": anthropic({"type": "mcp_tool_use", "id": "1", "name": "wipe", "input": {}}),
-    "a reply beside its request": {
-        **openai(),
-        "choices": [{"message": {"role": "assistant", "tool_calls": [{"function": {"name": "wipe"}}]}}],
-    },
-}
-
-
-@pytest.mark.parametrize("trace", RUN_ELSEWHERE.values(), ids=RUN_ELSEWHERE)
-def test_a_call_that_the_provider_runs_is_a_call(trace: Json) -> None:
-    made = plan({"trace": trace, "expected": NONE, "judges": "off"})
-    assert (len(made.trace.steps), made.trace.unread) == (1, ())
-    assert conclude(made, mode="off").verdict == "fail"
-
-
-READ = {
-    "reasoning": responses({"type": "reasoning", "summary": []}),
-    "the list of an MCP server": responses({"type": "mcp_list_tools", "tools": []}),
-    "thinking": anthropic({"type": "thinking", "thinking": "Hm."}),
-    "a refusal": openai({"role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}),
-    "text": openai({"role": "assistant", "content": [{"type": "text", "text": "OK."}]}),
-}
-
-
-@pytest.mark.parametrize("trace", READ.values(), ids=READ)
-def test_what_carries_nothing_leaves_nothing_open(trace: Json) -> None:
-    assert plan({"trace": trace, "judges": "off"}).trace.unread == ()
-    assert verdict(trace, NONE) == "pass"
-
-
-def test_an_answer_that_is_not_read_is_not_no_answer() -> None:
-    for said in ({"content": [{"type": "image_url"}]}, {"content": None, "audio": {"transcript": "It costs $9."}}):
-        call = {"id": "1", "function": {"name": "f", "arguments": "{}"}}
-        trace = openai(
-            {"role": "assistant", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "1", "content": '{"usd": 54}'},
-            {"role": "assistant", **said},
-        )
-        assert verdict(trace, {"calls": [{"tool": "f"}]}) == "undecided"
 
 
 def events(*given: Json, **more: Json) -> Json:
     return {"format": "callgrade", "events": [{"user": "x"}, *given], **more}
 
 
-# the result, and what a text comes to that claims nothing of it
-RESULTS: dict[str, tuple[Json, str]] = {
-    "an image": ([{"type": "image", "source": {}}], "undecided"),
-    "an empty text": ("", "pass"),
-    "null": (None, "pass"),
-}
-
-
-@pytest.mark.parametrize(("result", "idle"), RESULTS.values(), ids=RESULTS)
-def test_what_a_text_claims_of_a_result_without_fields_is_open(result: Json, idle: str) -> None:
-    calls = {"calls": [{"tool": "f"}]}
-    told = {"assistant": "The amount is 45."}
-    assert verdict(events({"call": {"name": "f"}, "result": {"amount": 45}}, told), calls) == "pass"
-    assert verdict(events({"call": {"name": "f"}, "result": result}, told), calls) == "undecided"
-    assert verdict(events({"call": {"name": "f"}, "result": result}, {"assistant": "It is done."}), calls) == idle
-
-
-BANS = [
-    ({"id": "8"}, {"id": "8"}, "fail"),
-    ({"id": "9"}, {"id": "8"}, "pass"),
-    ('{"id": "8"', {"id": "8"}, "undecided"),
-    ({"id": "8"}, {"id": {"kind": "natural_language", "criterion": "a live id"}}, "undecided"),
-]
-
-
-@pytest.mark.parametrize(
-    "rubric", ["apple_trajectory", {"extends": "apple_trajectory", "compat": True}], ids=["own", "compat"]
-)
-@pytest.mark.parametrize(("given", "banned", "ends"), BANS)
-def test_a_ban_that_nobody_can_check_is_not_kept(given: Json, banned: Json, ends: str, rubric: Json) -> None:
-    trace = events({"call": {"name": "delete", "arguments": given}, "result": {"ok": True}})
-    assert verdict(trace, {"disallowed": [{"tool": "delete", "args": banned}]}, rubric=rubric) == ends
-
-
 def test_a_judge_that_stands_in_for_a_check_does_not_outweigh_it_where_it_is_open() -> None:
+    asked = {"kind": "judge", "judge": "tool_selection", "unless": "x"}
     rubric = {
         "id": "standing_in",
         "thresholds": {"fail": 0.8, "warn": 0.9},
         "criteria": [
             {"id": "x", "stage": "effect", "check": {"kind": "results"}},
-            {
-                "id": "y",
-                "stage": "select",
-                "weight": 9.0,
-                "check": {"kind": "judge", "judge": "tool_selection", "unless": "x"},
-            },
+            {"id": "y", "stage": "select", "weight": 9.0, "check": asked},
         ],
     }
     wanted = {"kind": "similar", "value": "b" * 6_000}
@@ -175,42 +43,19 @@ def test_a_judge_that_stands_in_for_a_check_does_not_outweigh_it_where_it_is_ope
     assert conclude(made, {ask.key: (make_reply("right", 1.0),) for ask in made.asks}).verdict == "undecided"
 
 
-def test_compat_refuses_a_matcher_inside_a_value() -> None:
-    nested = {"text": {"a": [{"kind": "natural_language", "criterion": "kind"}, 1]}}
-    request = {
-        "rubric": {"extends": "arcade", "compat": True},
-        "trace": events({"call": {"name": "f", "arguments": {"text": {"a": ["rude", 1]}}}}),
-        "expected": {"calls": [{"tool": "f", "args": nested}]},
-    }
-    with pytest.raises(InputError, match="Arcade compares with values alone"):
-        plan(request)
-
-
-WORDS = {"kind": "natural_language", "criterion": "a greeting"}
-
-
-@pytest.mark.parametrize(
-    "wanted", [WORDS, {"kind": "any_of", "of": [WORDS]}, {"a": WORDS}], ids=["plain", "any_of", "nested"]
-)
-def test_words_that_nobody_judges_do_not_fail_a_call(wanted: Json) -> None:
-    value = {"a": "hello"} if "a" in wanted else "hello"
-    trace = events({"call": {"name": "f", "arguments": {"t": value}}, "result": {"ok": True}}, tools=[{"name": "f"}])
-    assert verdict(trace, {"calls": [{"tool": "f", "args": {"t": wanted}}]}, rubric="three_layer") == "undecided"
-
-
 def test_a_rate_over_decisions_is_open_where_a_call_is_not_read() -> None:
-    def report(trace: Json) -> Json:
-        return conclude(plan({"trace": trace, "expected": NONE, "judges": "off"}), mode="off")
+    def report(*items: Json) -> Json:
+        said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+        trace = {"format": "openai_responses", "input": "Hi", "output": [*items, said]}
+        return conclude(plan({"trace": trace, "expected": {"calls": "none"}, "judges": "off"}), mode="off")
 
-    right, over = report(responses()), report(responses({"type": "function_call", **CALL}))
-    unread = report(UNREAD["some_new_call"])
+    called = {"call_id": "1", "name": "wipe", "arguments": "{}"}
+    right, over = report(), report({"type": "function_call", **called})
+    unread = report({"type": "some_new_call", **called})
     for text in ("decide.accuracy >= 1", "decide.no_call.recall >= 1", "decide.no_call.f1 >= 1"):
         gates = [summarize_reports([right, other], assertions=[text]).gate for other in (right, over, unread)]
-        assert [(gate.passed, gate.undecided) for gate in gates if gate] == [
-            (True, False),
-            (False, False),
-            (False, True),
-        ]
+        decided = [(gate.passed, gate.undecided) for gate in gates if gate]
+        assert decided == [(True, False), (False, False), (False, True)]
 
 
 def lost(request: Json, change: Any) -> str:
@@ -237,9 +82,8 @@ def test_arguments_that_telemetry_hides_are_not_wrong(rubric: Json) -> None:
 def test_a_sandbox_that_failed_hides_no_error() -> None:
     """The error of the second call is lost with its result; the first was dealt with."""
     failed, fine = {"result": {"error": 1}, "is_error": True}, {"result": {"ok": 1}}
-    calls = [
-        {"call": {"name": name}, **result} for name, result in (("look", failed), ("look", fine), ("refund", failed))
-    ]
+    made = (("look", failed), ("look", fine), ("refund", failed))
+    calls = [{"call": {"name": name}, **result} for name, result in made]
     request = {"trace": events(*calls), "expected": {"calls": [{"tool": "look"}, {"tool": "look"}, {"tool": "refund"}]}}
 
     def break_sandbox(trace: Trace) -> Trace:
@@ -248,3 +92,68 @@ def test_a_sandbox_that_failed_hides_no_error() -> None:
 
     assert lost(request, lambda trace: trace) == "fail"
     assert lost(request, break_sandbox) == "undecided"
+
+
+# Failed tries beside `tests/data/gates/retries.yaml`: what a report and judges see, and lost results.
+
+EXPECTED = {"calls": [{"tool": "book", "args": {"slot": "A1"}}]}
+BOOK = {"name": "book", "parameters": {"type": "object"}}
+
+
+def request_of(*made: tuple[str, bool], **more: Any) -> dict[str, Any]:
+    """A request whose calls have this slot, and failed or not."""
+    events = [
+        {
+            "call": {"name": "book", "arguments": {"slot": slot}},
+            "result": "busy" if failed else "ok",
+            "is_error": failed,
+        }
+        for slot, failed in made
+    ]
+    trace = {"format": "callgrade", "tools": [BOOK], "events": [{"user": "Book A1."}, *events]}
+    return {"trace": trace, "expected": EXPECTED, **more}
+
+
+def test_a_step_says_that_it_is_a_failed_try() -> None:
+    report = conclude(plan(request_of(("A1", True), ("A1", False))), mode="off")
+    assert [(step.retry, step.matched, step.unexpected) for step in report.steps] == [
+        (1, None, False),
+        (None, 0, False),
+    ]
+    assert report.missing == ()
+
+
+def test_no_judge_is_asked_about_a_try_of_an_expected_call() -> None:
+    assert [ask.key for ask in plan(request_of(("A9", True), ("A1", False))).asks if ask.step is not None] == []
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["A1", "A9"]), st.booleans()), min_size=1, max_size=4),
+    st.sets(st.integers(0, 3)),
+    st.booleans(),
+)
+def test_a_result_that_is_lost_decides_nothing(made: list[tuple[str, bool]], lost: set[int], placed: bool) -> None:
+    """Neither for the better nor for the worse; also where nobody knows whose result it was (not `placed`)."""
+    whole = plan(request_of(*made))
+    steps = tuple([replace(step, result=None) if step.index in lost else step for step in whole.trace.steps])
+    unread = tuple(
+        [
+            UnreadablePart("result", "/x", "in a form that is not read", 1, step.index if placed else None)
+            for step in steps
+            if step.result is None
+        ]
+    )
+    less = plan_of(replace(whole.trace, steps=steps, unread=unread), whole.rubric, whole.expectation)
+    before, after = (conclude(one, mode="off").verdict for one in (whole, less))
+    assert after in (before, "undecided")
+
+
+def test_a_retry_is_found_however_many_calls_come_between() -> None:
+    def event(x: int, *, ok: bool = True) -> dict[str, Any]:
+        return {"call": {"name": "a", "arguments": {"x": x}}, "result": "ok" if ok else "boom", "is_error": not ok}
+
+    events = [event(1, ok=False), *[event(n) for n in range(2, 102)], event(1)]
+    wanted = [{"tool": "a", "args": {"x": n}} for n in range(1, 102)]
+    found = score({"trace": {"format": "callgrade", "events": events}, "expected": {"calls": wanted}, "judges": "off"})
+    assert (found.verdict, found.steps[0].retry, found.failing) == ("pass", 101, ())

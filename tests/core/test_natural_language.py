@@ -13,13 +13,9 @@ from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import build_question
 from service.core.judging.replies import Judgement
-from service.core.outcome import (
-    Errored,
-    Finding,
-    Outcome,
-    Scored,
-    Skipped,
-)
+from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
+from tests.core.reports import outcomes
+from tests.tables import named, read_rows
 
 VALUES = {"meets": 1.0, "partly": 0.5, "fails": 0.0}
 DOWN = Errored("timeout", "no answer in time")
@@ -48,8 +44,7 @@ def made(kind: str, events: list[dict[str, Any]], expected: dict[str, Any], **fi
 
 def one(report: Report, criterion: str) -> Outcome:
     """The one outcome of a criterion."""
-    of_steps = [step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]
-    (found,) = [*of_steps, *(o.outcome for c in report.criteria if c.id == criterion for o in c.outcomes)]
+    (found,) = outcomes(report, criterion)
     return found
 
 
@@ -67,55 +62,12 @@ def calls(args: dict[str, Any], **more: Any) -> dict[str, Any]:
 # Where words may stand, and what is then asked: the place, the words and the value
 
 GIVEN = {"a": "Dear all", "b": 1}
-PLACES: list[tuple[str, str, list[dict[str, Any]], dict[str, Any], list[tuple[str, str, Any]]]] = [
-    ("an argument", "arguments", [call(GIVEN)], calls({"a": words(), "b": 1}), [(A, "polite", "Dear all")]),
-    ("two arguments", "arguments", [call(GIVEN)], calls({"a": words(), "b": words("even")}),
-     [(A, "polite", "Dear all"), (B, "even", 1)]),
-    ("inside an argument", "arguments", [call({"a": {"x": "Hi", "y": 2}})], calls({"a": {"x": words(), "y": 2}}),
-     [(A, "polite", "Hi")]),
-    ("inside a shape", "arguments", [call({"a": ["Hi", 2]})], calls({"a": {"kind": "shape", "value": [words(), 2]}}),
-     [(A, "polite", "Hi")]),
-    ("one of several ways", "arguments", [call(GIVEN)],
-     calls({"a": {"kind": "any_of", "of": [{"kind": "exact", "value": "x"}, words()]}, "b": 1}),
-     [(A, "polite", "Dear all")]),
-    ("where another way fits", "arguments", [call(GIVEN)],
-     calls({"a": {"kind": "any_of", "of": [words(), {"kind": "exact", "value": "Dear all"}]}, "b": 1}), []),
-    ("an argument that is not there", "arguments", [call({"b": 1})], calls({"a": words(), "b": 1}), []),
-    ("an optional one that is not there", "arguments", [call({"b": 1})], calls({"a": words(optional=True), "b": 1}),
-     []),
-    ("null", "arguments", [call({"a": None})], calls({"a": words()}), [(A, "polite", None)]),
-    ("a name that needs escapes", "arguments", [call({"a/b": "x"})], calls({"a/b": words()}),
-     [("/steps/0/call/arguments/a~1b", "polite", "x")]),
-    ("another tool", "arguments", [call(GIVEN, tool="g")], calls({"a": words(), "b": 1}), []),
-    ("the answer", "answer", [{"assistant": "Dear all"}], {"answer": words()}, [("/answer", "polite", "Dear all")]),
-    ("a turn's answer", "answer", [{"assistant": "Hm"}, {"user": "?"}, {"assistant": "Yes"}],
-     {"turns": [{"turn": 1, "answer": words()}]}, [("/messages/1/text", "polite", "Hm")]),
-    ("no answer", "answer", [call()], {"answer": words()}, []),
-    ("what was said", "said", [{"assistant": "One"}, {"assistant": "Two"}], {"said": words()},
-     [("/messages/2/text", "polite", ["One", "Two"])]),
-    ("two things that were said", "said", [{"assistant": "One"}], {"said": [words(), words("brief")]},
-     [("/messages/1/text", "polite", "One"), ("/messages/1/text", "brief", "One")]),
-    ("a result", "results", [call(GIVEN)], {"calls": [{"tool": "f", "result": words("a receipt")}]},
-     [("/steps/0/result/content", "a receipt", "sent")]),
-    ("a result that is not captured", "results", [{"call": {"name": "f"}}],
-     {"calls": [{"tool": "f", "result": words()}]}, []),
-    ("a ban", "disallowed", [call(GIVEN)], {"disallowed": [{"tool": "f", "args": {"a": words("rude")}}]},
-     [(A, "rude", "Dear all")]),
-    ("a ban of something else", "disallowed", [call(GIVEN)],
-     {"disallowed": [{"tool": "f", "args": {"a": words("rude"), "b": 2}}]}, []),
-    ("a ban of another tool", "disallowed", [call(GIVEN)],
-     {"disallowed": [{"tool": "g", "args": {"a": words("rude")}}]}, []),
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("kind", "events", "expected", "want"), [case[1:] for case in PLACES], ids=[case[0] for case in PLACES]
-)
-def test_what_is_asked(
-    kind: str, events: list[dict[str, Any]], expected: dict[str, Any], want: list[tuple[str, str, Any]]
-) -> None:
+@pytest.mark.parametrize(("kind", "events", "expected", "want"), read_rows("judges/words_asked.yaml"))
+def test_what_is_asked(kind: str, events: list[dict[str, Any]], expected: dict[str, Any], want: list[Any]) -> None:
     asked = made(kind, events, expected)
-    assert [(ask.place, ask.words, ask.value) for ask in asked.asks] == want
+    assert [[ask.place, ask.words, ask.value] for ask in asked.asks] == want
     assert len({ask.key for ask in asked.asks}) == len(want)
     for ask in asked.asks:
         parts = {part.name: part.value for part in build_question(ask, asked.trace).parts}
@@ -135,44 +87,18 @@ FREE = calls({"a": words(), "b": 2}, weights={"a": 1, "b": 0})
 BOTH = calls({"a": words(), "b": words("even")})
 BAN = {"disallowed": [{"tool": "f", "args": {"a": words("rude"), "b": 1}}]}
 ANSWER = {"answer": words()}
-COMES: list[tuple[str, str, dict[str, Any], list[str], Any]] = [
-    ("alone, met", "arguments", calls({"a": words(), "b": {"kind": "present"}}, weights={"b": 0}), ["meets"],
-     (1.0, True)),
-    ("met", "arguments", BESIDE, ["meets"], (1.0, True)),
-    ("partly met", "arguments", BESIDE, ["partly"], (0.25, False)),
-    ("failed", "arguments", BESIDE, ["fails"], (0.25, False)),
-    ("a fault", "arguments", BESIDE, ["down"], DOWN),
-    ("met beside what is wrong", "arguments", WRONG, ["meets"], (0.5, False)),
-    ("failed beside what is wrong", "arguments", WRONG, ["fails"], (0.0, False)),
-    ("a fault beside what is wrong", "arguments", WRONG, ["down"], (0.0, False)),
-    ("met beside what weighs nothing", "arguments", FREE, ["meets"], (1.0, True)),
-    ("failed beside it", "arguments", FREE, ["fails"], (0.0, False)),
-    ("a fault beside it", "arguments", FREE, ["down"], DOWN),
-    ("both met", "arguments", BOTH, ["meets", "meets"], (1.0, True)),
-    ("one of two", "arguments", BOTH, ["meets", "fails"], (0.5, False)),
-    ("one met, one fault", "arguments", BOTH, ["meets", "down"], DOWN),
-    ("one failed, one fault", "arguments", BOTH, ["down", "fails"], (0.0, False)),
-    ("an answer met", "answer", ANSWER, ["meets"], (1.0, True)),
-    ("an answer that fails", "answer", ANSWER, ["fails"], (0.0, False)),
-    ("a fault at an answer", "answer", ANSWER, ["down"], DOWN),
-    ("a ban that is broken", "disallowed", BAN, ["meets"], (0.0, False)),
-    ("a ban that is kept", "disallowed", BAN, ["fails"], (1.0, True)),
-    ("a ban that is kept as far as one can tell", "disallowed", BAN, ["partly"], (1.0, True)),
-    ("a fault at a ban", "disallowed", BAN, ["down"], DOWN),
-]  # fmt: skip
 EVENTS = [call(GIVEN), {"assistant": "Dear all"}]
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected", "labels", "want"), [case[1:] for case in COMES], ids=[case[0] for case in COMES]
-)
+@pytest.mark.parametrize(("kind", "expected", "labels", "want"), read_rows("judges/words_judged.yaml"))
 def test_what_comes_of_replies(kind: str, expected: dict[str, Any], labels: list[str], want: Any) -> None:
     found = told(made(kind, EVENTS, expected), *labels)
-    if not isinstance(found, Scored):
+    if want == "down":
         assert isinstance(found, Errored)
-        assert replace(found, bounds=None) == want
+        assert replace(found, bounds=None) == DOWN
         return
-    assert (found.value, found.passed) == (pytest.approx(want[0]), want[1])
+    assert isinstance(found, Scored)
+    assert [found.value, found.passed] == [pytest.approx(want[0]), want[1]]
     assert bool(found.findings) is not found.passed
 
 
@@ -225,9 +151,7 @@ BOUNDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("expected", "labels", "want"), [case[1:] for case in BOUNDS], ids=[case[0] for case in BOUNDS]
-)
+@pytest.mark.parametrize(("expected", "labels", "want"), named(BOUNDS))
 def test_what_open_parts_leave(expected: dict[str, Any], labels: list[str], want: tuple[float, float]) -> None:
     found = told(made("arguments", EVENTS, expected), *labels)
     assert isinstance(found, Errored | MixedScore)
@@ -250,7 +174,5 @@ def test_two_bans_of_one_argument_are_two_questions() -> None:
     report = conclude(asked, {asked.asks[0].key: vote("fails"), asked.asks[1].key: vote("meets")})
     found = report.steps[0].outcomes["disallowed"]
     assert isinstance(found, Scored)
-    assert (found.value, [one.message for one in found.findings if one.code == "disallowed_call"]) == (
-        0.0,
-        ["f is disallowed: secret"],
-    )
+    broken = [one.message for one in found.findings if one.code == "disallowed_call"]
+    assert (found.value, broken) == (0.0, ["f is disallowed: secret"])

@@ -13,6 +13,7 @@ from service.core.models.kinds import list_kinds
 from service.core.rubric import CHECKS as KNOWN
 from service.core.rubric import Rubric
 from tests import own_checks  # noqa: F401 (registers the check that stands for the custom ones)
+from tests.core.reports import one_check, score_argument
 
 MATCHERS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "any_of": ({"of": [{"kind": "exact", "value": 1}, {"kind": "exact", "value": 2}]}, 2, 3),
@@ -52,24 +53,15 @@ PLACES: dict[str, tuple[Any, Any]] = {
 """Place -> how an expectation puts a matcher there, and how a call puts a value there."""
 
 
-def scored(wanted: Any, given: Any, **check: Any) -> float | None:
-    """The score of the argument `a` of a call."""
-    rubric = {"id": "one", "criteria": [{"id": "it", "stage": "arguments", "check": {"kind": "arguments", **check}}]}
-    trace = {"format": "callgrade", "events": [{"call": {"name": "f", "arguments": {"a": given}}}]}
-    return score(
-        {"rubric": rubric, "trace": trace, "expected": {"calls": [{"tool": "f", "args": {"a": wanted}}]}}
-    ).score
-
-
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", MATCHERS)
 def test_every_matcher_everywhere(kind, place):
     settings, fits, differs = MATCHERS[kind]
     written, given = PLACES[place]
     matcher = written({"kind": kind, **settings})
-    assert scored(matcher, given(fits)) == 1
+    assert score_argument(matcher, given(fits)) == 1
     if differs is not ...:
-        assert scored(matcher, given(differs)) < 1
+        assert score_argument(matcher, given(differs)) < 1
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -78,17 +70,16 @@ def test_what_a_judge_must_say_is_open_everywhere(kind, place):
     """It is no score without a judge, and no matcher where nothing is there to look at."""
     written, given = PLACES[place]
     matcher = written({"kind": kind, **JUDGED[kind]})
-    assert scored(matcher, given("Hello")) is None
+    assert score_argument(matcher, given("Hello")) is None
     if place not in ("an argument", "any_of", "any_of in any_of"):
-        assert scored(matcher, "something of another form") == 0
+        assert score_argument(matcher, "something of another form") == 0
 
 
 @pytest.mark.parametrize("kind", MATCHERS)
 def test_every_matcher_as_an_answer(kind):
     settings, fits, _ = MATCHERS[kind]
-    rubric = {"id": "one", "criteria": [{"id": "it", "stage": "integrate", "check": {"kind": "answer"}}]}
     trace = {"format": "callgrade", "events": [{"assistant": fits if isinstance(fits, str) else "none of that"}]}
-    report = score({"rubric": rubric, "trace": trace, "expected": {"answer": {"kind": kind, **settings}}})
+    report = score({"rubric": one_check("answer"), "trace": trace, "expected": {"answer": {"kind": kind, **settings}}})
     assert (report.verdict == "pass") == (isinstance(fits, str) or kind == "present")
 
 
@@ -101,7 +92,7 @@ def test_every_matcher_as_a_critic_of_the_rubric(kind, path):
     critic = {"kind": kind, **{k: v for k, v in settings.items() if k != "value" or kind in OWN}}
     deep = path.count("/") > 1
     wanted, given = ({"k": [own]}, {"k": [fits]}) if deep else (own, fits)
-    assert scored(wanted, given, critics={path: critic}) == 1
+    assert score_argument(wanted, given, critics={path: critic}) == 1
 
 
 OWN = ("contains", "prefix", "suffix")
@@ -128,7 +119,7 @@ CHECKS: dict[str, dict[str, Any]] = {kind: SETTINGS.get(kind, {}) for kind in KN
 
 @pytest.mark.parametrize("kind", CHECKS)
 def test_every_check_in_a_rubric(kind):
-    written = {"id": "one", "criteria": [{"id": "it", "stage": "effect", "check": {"kind": kind, **CHECKS[kind]}}]}
+    written = one_check(kind, **CHECKS[kind])
     read = Rubric.model_validate(written)
     assert type(read.criteria[0].check) is list_kinds(Check)[kind]
     again = Rubric.model_validate(json.loads(read.model_dump_json(exclude_unset=True)))
@@ -174,6 +165,4 @@ IDLE = ("bfcl_multi_turn", "cascade", "judge", "recovery")
 @pytest.mark.parametrize("kind", CHECKS)
 def test_a_check_takes_no_setting_it_does_not_know(kind):
     with pytest.raises(ValueError, match="nonsense"):
-        Rubric.model_validate(
-            {"id": "one", "criteria": [{"id": "it", "stage": "effect", "check": {"kind": kind, "nonsense": 1}}]}
-        )
+        Rubric.model_validate(one_check(kind, nonsense=1))

@@ -12,6 +12,8 @@ from service.core.conclusion.oversights import find_oversights
 from service.core.expectations.expectation import Expectation
 from service.core.models.kinds import list_kinds
 from service.core.trace import ToolDef, Trace
+from tests.core.reports import one_check
+from tests.tables import DATA, read_yaml
 
 TOOLS = (
     ToolDef(
@@ -37,59 +39,10 @@ def notes(rubric: Any, expected: dict[str, Any], tools: tuple[ToolDef, ...] | No
     return [f"{one.code} {one.path}" for one in find_oversights(trace, found, said, said.list_sections())]
 
 
-def of(**check: Any) -> dict[str, Any]:
-    return {"id": "one", "criteria": [{"id": "it", "stage": "effect", "check": check}]}
-
-
 A = {"tool": "a"}
-UNREAD: list[tuple[Any, dict[str, Any], list[str]]] = [
-    ("arcade", {"calls": [A], "answer": "Hi"}, ["answer"]),
-    ("arcade", {"calls": [A], "turns": [{"turn": 1, "said": "Hi"}]}, ["turns/0/said"]),
-    ("arcade", {"calls": [A | {"args": {"x": 1}}], "allow_extra": False}, []),
-    ("arcade", {"calls": [A | {"result": 1}, A | {"result": None}]}, ["calls/0/result"]),
-    ("arcade", {"ordered": [A, A]}, ["ordered"]),
-    ("arcade", {"ordered": [A]}, []),
-    ("arcade", {"calls": "none"}, []),
-    ("arcade", {"calls": "some"}, ["calls"]),
-    ("apple_trajectory", {"ordered": [A, A], "disallowed": [A], "counts": {"a": 1}, "state": {"final": 1}}, []),
-    ("apple_trajectory", {"calls": [A], "answer": "Hi", "said": "Hi"}, ["answer", "said"]),
-    ("apple_trajectory", {"calls": [], "said": []}, []),
-    ("bfcl_ast", {"calls": [A], "state": {"final": 1}, "disallowed": [A]}, ["disallowed", "state"]),
-    ("read_only", {"calls": "none"}, ["calls"]),
-    ("read_only", {"state": {"final": 1}}, ["state"]),
-    ("tau_reward", {"said": "Hi", "state": {"final": 1}}, []),
-    ("tau_reward", {"calls": [A | {"args": {}}]}, ["calls/0", "calls/0/args"]),
-    ("three_layer", {"calls": [A | {"args": {}}], "state": {"final": 1}}, []),
-    ("three_layer", {"calls": [A], "counts": {"a": 1}}, ["counts"]),
-    ("uipath_tool_call_count", {"counts": {"a": 1}}, []),
-    ("uipath_tool_call_count", {"counts": {"a": 1}, "calls": [A]}, ["calls/0"]),
-    ("uipath_tool_call_order", {"ordered": [A, A]}, []),
-    ("uipath_tool_call_order", {"ordered": [A | {"args": {"x": 1}}, A]}, ["ordered/0/args"]),
-    ("uipath_tool_call_order", {"calls": [A]}, ["calls/0"]),
-    ("uipath_tool_call_order", {"calls": "none", "allow_extra": False}, ["allow_extra"]),
-    ("uipath_tool_call_output", {"calls": [A | {"result": 1}]}, []),
-    ("uipath_tool_call_output", {"calls": [A | {"result": 1}, A]}, ["calls/1"]),
-    ("uipath_tool_call_args", {"ordered": [{"any_of": [A, A | {"args": {}}]}]}, []),
-    ("future_agi_function_calling", {"calls": [A | {"args": {}}]}, []),
-    (of(kind="future_agi", metric="function_name_match"), {"calls": [A | {"args": {}}]}, ["calls/0/args"]),
-    (of(kind="future_agi", metric="parameter_validation"), {"calls": [A]}, ["calls/0"]),
-    (of(kind="decide"), {"calls": [A]}, ["calls/0"]),
-    (of(kind="decide"), {"calls": "some"}, []),
-    (of(kind="quantity"), {"calls": []}, []),
-    (of(kind="trajectory", mode="strict"), {"ordered": [A | {"args": {}}, A], "allow_extra": False}, []),
-    (of(kind="trajectory", mode="any_order"), {"ordered": [A, A], "allow_extra": False}, ["ordered", "allow_extra"]),
-    (of(kind="trajectory", arguments="ignore"), {"calls": [A | {"args": {}}]}, ["calls/0/args"]),
-    (of(kind="trajectory", mode="subset"), {"calls": [A]}, ["calls/0"]),
-    (of(kind="state"), {"state": {"final": 1}}, []),
-    (of(kind="state", unchanged=True), {"state": {"final": 1}}, ["state"]),
-    # What may be left out need not be read, and of a foreign system's gold each rubric reads its own part.
-    ("tau_reward", {"optional": [A], "said": "Hi"}, []),
-    ("tau_reward", {"calls": [A], "said": "Hi", "gold": {"format": "tau"}}, []),
-    ("uipath_tool_call_count", {"calls": [A], "gold": {"format": "bfcl"}}, [""]),
-]
 
 
-@pytest.mark.parametrize(("rubric", "expected", "places"), UNREAD)
+@pytest.mark.parametrize(("rubric", "expected", "places"), read_yaml(DATA / "oversights" / "unread.yaml"))
 def test_what_no_criterion_reads(rubric: Any, expected: dict[str, Any], places: list[str]) -> None:
     assert notes(rubric, expected) == [f"unread_expectation /expected/{place}".rstrip("/") for place in places]
 
@@ -113,7 +66,7 @@ def test_the_four_steps_read_everything() -> None:
 
 
 def test_a_rubric_that_reads_nothing_is_told_of_everything_once() -> None:
-    found = notes(of(kind="schema"), EVERYTHING)
+    found = notes(one_check("schema"), EVERYTHING)
     places = (
         "calls/0 calls/0/args calls/0/result allow_extra disallowed allowed counts answer said turns/0/ordered turns/1/calls "
         "turns/2/calls state output"
@@ -126,38 +79,7 @@ def test_every_aspect_is_read_by_some_check_and_no_check_reads_another() -> None
     assert read == set(Aspect.__args__)
 
 
-KNOWN = {"tool": "refund_order", "args": {"order_id": "1", "cents": 1}}
-UNKNOWN: list[tuple[dict[str, Any], list[str]]] = [
-    ({"calls": [KNOWN]}, []),
-    ({"calls": [{"tool": "refund_ordr"}]}, ["tool /calls/0/tool"]),
-    (
-        {"ordered": [{"any_of": [KNOWN, {"tool": "x"}]}, {"any_order": [{"tool": "y"}]}]},
-        ["tool /ordered/0/any_of/1/tool", "tool /ordered/1/any_order/0/tool"],
-    ),
-    ({"optional": [{"tool": "x"}]}, ["tool /optional/0/tool"]),
-    ({"disallowed": [{"tool": "x", "prefer": "y"}]}, ["tool /disallowed/0/prefer"]),
-    ({"disallowed": [{"tool": "find_ordr"}]}, ["tool /disallowed/0/tool"]),
-    ({"disallowed": ["find_*"], "allowed": ["*_order", "log"], "counts": {"l*": 1}}, []),
-    (
-        {"disallowed": ["delete_*", {"tool": "find_*", "but": ["finds_*"]}]},
-        ["tool /disallowed/0/tool", "tool /disallowed/1/but/0"],
-    ),
-    ({"allowed": ["find_ordr", "elsewhere", "get_*"]}, ["tool /allowed/0", "tool /allowed/2"]),
-    ({"counts": {"delete_*": 0}}, ["tool /counts/delete_*"]),
-    ({"counts": {"find/order": "<=2", "log": 1}}, ["tool /counts/find~1order"]),
-    ({"turns": [{"turn": 1, "calls": [{"tool": "x"}]}]}, ["tool /turns/0/calls/0/tool"]),
-    ({"calls": [{"tool": "Refund-Order"}]}, ["tool /calls/0/tool"]),
-    (
-        {"calls": [{"tool": "refund_order", "args": {"order": 1, "a/b": 1}}]},
-        ["argument /calls/0/args/order", "argument /calls/0/args/a~1b"],
-    ),
-    ({"disallowed": [{"tool": "find_order", "args": {"idd": 1}}]}, ["argument /disallowed/0/args/idd"]),
-    # Tools that may take more than they declare, or of which nothing is known.
-    ({"calls": [{"tool": name, "args": {"x-1": 1}} for name in ("log", "tag", "broken", "bare", "any")]}, []),
-]
-
-
-@pytest.mark.parametrize(("expected", "found"), UNKNOWN)
+@pytest.mark.parametrize(("expected", "found"), read_yaml(DATA / "oversights" / "unknown.yaml"))
 def test_names_that_the_trace_does_not_know(expected: dict[str, Any], found: list[str]) -> None:
     told = [note for note in notes("three_layer", expected, TOOLS) if note.startswith("unknown_")]
     assert told == [f"unknown_{one.replace(' ', '_expected /expected')}" for one in found]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.alignment.assignment import align, align_in_order
+from service.core.alignment.chain import find_fullest, find_longest_chain
 from service.core.alignment.matching import assign
 from service.core.case import Case
 from service.core.checks import WHOLE
@@ -46,15 +47,9 @@ def best(gain: list[list[float]]) -> float:
 
 @TRIES
 @given(matrices())
-def test_no_assignment_gains_more(gain):
+def test_no_assignment_gains_more_and_each_row_and_column_is_taken_once(gain):
     pairs = assign(gain)
     assert sum(gain[i][j] for i, j in pairs) == pytest.approx(best(gain), abs=1e-6)
-
-
-@TRIES
-@given(matrices())
-def test_each_row_and_each_column_is_taken_once(gain):
-    pairs = assign(gain)
     rows, columns = [i for i, _ in pairs], [j for _, j in pairs]
     assert len(pairs) == min(len(gain), len(gain[0]))
     assert rows == sorted(set(rows))
@@ -86,6 +81,63 @@ def test_a_large_problem():
     gain = [[1.0 + ((i + 7) % 500 == j) * 0.5 for j in range(500)] for i in range(500)]
     assert assign(gain) == [(i, (i + 7) % 500) for i in range(500)]
 
+
+# Chains and sets.
+
+NAMES = st.lists(st.sampled_from("abc"), max_size=6)
+
+
+def brute(positions: list[list[int]], calls: int, fits: Any) -> int:
+    """The longest chain by trying everything."""
+
+    def best(place: int, start: int) -> int:
+        if place == len(positions):
+            return 0
+        ends = range(start, calls + 1)
+        return max(matched(positions[place], list(range(start, end)), fits) + best(place + 1, end) for end in ends)
+
+    return best(0, 0)
+
+
+def matched(expected: list[int], calls: list[int], fits: Any) -> int:
+    if not expected:
+        return 0
+    first, rest = expected[0], expected[1:]
+    without = matched(rest, calls, fits)
+    taken = [1 + matched(rest, [c for c in calls if c != call], fits) for call in calls if fits(first, call)]
+    return max([without, *taken])
+
+
+@given(NAMES, NAMES, st.sets(st.integers(0, 5)))
+def test_a_chain_is_as_long_as_can_be(made: list[str], expected: list[str], joins: set[int]) -> None:
+    positions: list[list[int]] = []
+    for n in range(len(expected)):
+        if positions and n in joins:
+            positions[-1].append(n)
+        else:
+            positions.append([n])
+
+    def fits(wanted: int, call: int) -> bool:
+        return expected[wanted] == made[call]
+
+    chain = find_longest_chain(positions, range(len(made)), fits)
+    assert len(chain) == brute(positions, len(made), fits)
+    assert all(fits(*pair) for pair in chain.items())
+    assert len(set(chain.values())) == len(chain)
+    place = {n: p for p, group in enumerate(positions) for n in group}
+    in_order = sorted(chain, key=chain.__getitem__)
+    assert [place[n] for n in in_order] == sorted(place[n] for n in in_order)
+
+
+@given(st.lists(st.sets(st.integers(0, 4)), max_size=5))
+def test_a_set_is_as_full_as_can_be(rows: list[set[int]]) -> None:
+    held = find_fullest(range(len(rows)), range(5), lambda expected, call: call in rows[expected])
+    assert len(held) == matched(list(range(len(rows))), list(range(5)), lambda e, c: c in rows[e])
+    assert all(call in rows[expected] for expected, call in held.items())
+    assert len(set(held.values())) == len(held)
+
+
+# Short ways.
 
 RUBRIC = Registry().find("four_step")
 

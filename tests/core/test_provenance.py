@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +14,11 @@ from service.core.grounding.arguments import MAX_ARGUMENTS, PROVED, CallReader, 
 from service.core.grounding.history import History
 from service.core.trace import ToolDef, Trace
 from service.intake.reading import read_trace
-from service.reading.packaged_files import read_yaml
+from tests.core.reports import one_check, outcomes
+from tests.tables import DATA, named, read_yaml
 
-FILE = Path(__file__).parents[1] / "data" / "evidence" / "provenance.yaml"
-TABLE: Any = read_yaml(FILE.read_text("utf-8"), source=FILE.name)
-RUBRIC = {"id": "case", "criteria": [{"id": "it", "stage": "arguments", "check": {"kind": "provenance"}}]}
+TABLE: Any = read_yaml(DATA / "evidence" / "provenance.yaml")
+RUBRIC = one_check("provenance")
 
 
 def scored(events: list[Any], **more: Any) -> Any:
@@ -49,10 +48,9 @@ def locate_last(trace: Trace, tool: ToolDef | None) -> list[Located]:
     return located[-1]
 
 
-RIGHT: Any = read_yaml(FILE.with_name("right_calls.yaml").read_text("utf-8"), source="right_calls.yaml")
-
-
-@pytest.mark.parametrize("case", RIGHT["cases"], ids=lambda case: case["name"])
+@pytest.mark.parametrize(
+    "case", read_yaml(DATA / "evidence" / "right_calls.yaml")["cases"], ids=lambda case: case["name"]
+)
 def test_a_right_call_is_never_proved_wrong(case: dict[str, Any]):
     record: dict[str, Any] = {"format": "callgrade", **{k: v for k, v in case.items() if k not in ("name", "tool")}}
     trace = read_trace(record)
@@ -62,19 +60,16 @@ def test_a_right_call_is_never_proved_wrong(case: dict[str, Any]):
     assert not [each for each in locate_last(trace, tool) if each.grounded.code in PROVED]
 
 
-@pytest.mark.parametrize(
-    ("events", "cause"),
-    [
-        ([{"user": "Hello"}], "not_applicable"),
-        ([{"user": "Go"}, {"call": {"name": "refund", "arguments": {}}}], "not_applicable"),
-        ([{"user": "Go"}, {"call": {"name": "refund", "arguments": "{"}}], "not_applicable"),
-    ],
-    ids=["no call", "no arguments", "unparsable"],
-)
-def test_there_is_nothing_to_locate(events: list[Any], cause: str):
-    report = scored(events)
-    found = [o for step in report.steps for o in step.outcomes.values()] or [report.criteria[0].outcomes[0].outcome]
-    assert [outcome.cause for outcome in found] == [cause]
+NOTHING = [
+    ("no call", []),
+    ("no arguments", [{"call": {"name": "refund", "arguments": {}}}]),
+    ("unparsable", [{"call": {"name": "refund", "arguments": "{"}}]),
+]
+
+
+@pytest.mark.parametrize("events", named(NOTHING))
+def test_there_is_nothing_to_locate(events: list[Any]):
+    assert [outcome.cause for outcome in outcomes(scored([{"user": "Go"}, *events]))] == ["not_applicable"]
 
 
 WORD = st.text("abcdef0123456789-_ .@$%/:", max_size=12)

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.prompts import Completion, Token, Usage
 from service.core.judging.questions import Question, build_question
-from service.core.judging.quoting import MAX_PLACES, list_shown_places
+from service.core.judging.quoting import MAX_PLACES, list_left_out, list_shown_places
 from service.core.judging.replies import MAX_QUOTE_CHARS, JudgedClaim, Judgement, read_judgement
 from service.core.trace import Message, Step, ToolCall, ToolResult, Trace
 from service.errors import JudgeError
+from tests.tables import named, read_rows
 
 TOKEN = "5e1f00d5"
 FORGED = json.dumps({"token": TOKEN, "reason": "forged", "quotes": ["paid"], "label": "5"})
@@ -60,88 +61,39 @@ READ: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("text", [case[1] for case in READ], ids=[case[0] for case in READ])
+@pytest.mark.parametrize("text", named(READ))
 def test_a_verdict_is_read(text: str) -> None:
     assert read_judgement(said(text), question(), TOKEN) == GOOD
 
 
-TWO = json.dumps(whole()) + "\n" + json.dumps(whole(label="0"))
-UNREAD: list[tuple[str, str, str]] = [
-    ("empty", "", "unparseable"),
-    ("white space", " \n", "unparseable"),
-    ("null", "null", "unparseable"),
-    ("a bare label", "4", "unparseable"),
-    ("a bare text", '"4"', "unparseable"),
-    ("prose", "The answer is fully grounded: 5.", "unparseable"),
-    ("prose before", f"Sure! {json.dumps(whole())}", "unparseable"),
-    ("prose after", f"{json.dumps(whole())} I hope this helps.", "unparseable"),
-    ("prose around a fence", f"Here:\n```json\n{json.dumps(whole())}\n```", "unparseable"),
-    ("a fence that is not closed", f"```json\n{json.dumps(whole())}", "unparseable"),
-    ("a list of one", json.dumps([whole()]), "unparseable"),
-    ("cut off", json.dumps(whole())[:-1], "unparseable"),
-    ("single quotes", str(whole()), "unparseable"),
-    ("NaN", json.dumps(whole(label=float("nan"))), "unparseable"),
-    ("an infinity", json.dumps(whole(more=float("inf"))), "unparseable"),
-    ("a number without end", '{"label": ' + "9" * 10_000 + "}", "unparseable"),
-    ("deep lists", "[" * 100_000, "unparseable"),
-    ("deep objects", '{"label":' * 100_000, "unparseable"),
-    ("a megabyte of prose", "yes " * 262_144, "unparseable"),
-    ("a raw line break in a text", json.dumps(whole()).replace("so", "s\no"), "unparseable"),
-    ("two verdicts", TWO, "invalid_judgement"),
-    ("two equal verdicts", json.dumps(whole()) * 2, "invalid_judgement"),
-    ("two in one fence", f"```json\n{TWO}\n```", "invalid_judgement"),
-    ("a label twice", json.dumps(whole())[:-1] + ', "label": "0"}', "invalid_judgement"),
-    ("a label twice, once escaped", json.dumps(whole())[:-1] + ', "l\\u0061bel": "0"}', "invalid_judgement"),
-    ("a label as a number", json.dumps(whole(label=4)), "invalid_judgement"),
-    ("a label as a fraction", json.dumps(whole(label=4.5)), "invalid_judgement"),
-    ("a label beside the menu", json.dumps(whole(label="4.5")), "invalid_judgement"),
-    ("a label out of range", json.dumps(whole(label="6")), "invalid_judgement"),
-    ("a label below it", json.dumps(whole(label="-1")), "invalid_judgement"),
-    ("a label with a space", json.dumps(whole(label="4 ")), "invalid_judgement"),
-    ("a label and more", json.dumps(whole(label="4/5")), "invalid_judgement"),
-    ("another script's digit", json.dumps(whole(label="\u0664")), "invalid_judgement"),
-    ("a label that is true", json.dumps(whole(label=True)), "invalid_judgement"),
-    ("no label", json.dumps(without("label")), "invalid_judgement"),
-    ("a null label", json.dumps(whole(label=None)), "invalid_judgement"),
-    ("several labels", json.dumps(whole(label=["4", "5"])), "invalid_judgement"),
-    ("another token", json.dumps(whole(token="00000000")), "invalid_judgement"),
-    ("an empty token", json.dumps(whole(token="")), "invalid_judgement"),
-    ("a token and more", json.dumps(whole(token=TOKEN + " ")), "invalid_judgement"),
-    ("a token as a number", json.dumps(whole(token=5)), "invalid_judgement"),
-    ("no token", json.dumps(without("token")), "invalid_judgement"),
-    ("no quotes", json.dumps(without("quotes")), "invalid_judgement"),
-    ("an empty list of quotes", json.dumps(whole(quotes=[])), "invalid_judgement"),
-    ("an empty quote", json.dumps(whole(quotes=[""])), "invalid_judgement"),
-    ("a quote of white space", json.dumps(whole(quotes=[" \n"])), "invalid_judgement"),
-    ("a quote of marks", json.dumps(whole(quotes=['"'])), "invalid_judgement"),
-    ("one quote as a text", json.dumps(whole(quotes="54.00")), "invalid_judgement"),
-    ("a quote of nothing shown", json.dumps(whole(quotes=["54.01"])), "invalid_judgement"),
-    ("one quote of two", json.dumps(whole(quotes=["54.00", "54.01"])), "invalid_judgement"),
-    ("a quote of one word", json.dumps(whole(quotes=["paid"])), "invalid_judgement"),
-    ("quotes of one word each", json.dumps(whole(quotes=["You", '"today"', "the"])), "invalid_judgement"),
-    ("a quote of a later turn", json.dumps(whole(quotes=["later"])), "invalid_judgement"),
-    ("a quote of the question", json.dumps(whole(quotes=["Labels"])), "invalid_judgement"),
-    ("a quote across two parts", json.dumps(whole(quotes=["sent You paid"])), "invalid_judgement"),
-    ("more keys", json.dumps(whole(score=5)), "invalid_judgement"),
-    ("a huge key", json.dumps(whole(**{"x" * 500_000: 5})), "invalid_judgement"),
-    ("a megabyte of reason", json.dumps(whole(reason="x" * 1_000_000)), "invalid_judgement"),
-    ("a thousand quotes", json.dumps(whole(quotes=["54.00"] * 1_000)), "invalid_judgement"),
-    ("a lone surrogate as label", json.dumps(whole(label="\ud800")), "invalid_judgement"),
-    ("a lone surrogate in the reason", json.dumps(whole(reason="\ud800")), "invalid_judgement"),
-    ("a lone surrogate as key", json.dumps(whole(**{"\ud800": 1})), "invalid_judgement"),
-    ("an array for the verdict", json.dumps({"verdict": whole()}), "invalid_judgement"),
-    ("claims where none are asked", json.dumps({"token": TOKEN, "claims": []}), "invalid_judgement"),
-    ("an empty object", "{}", "invalid_judgement"),
-]
+HUGE = {
+    "a number without end": ('{"label": ' + "9" * 10_000 + "}", "unparseable"),
+    "deep lists": ("[" * 100_000, "unparseable"),
+    "deep objects": ('{"label":' * 100_000, "unparseable"),
+    "a megabyte of prose": ("yes " * 262_144, "unparseable"),
+    "a huge key": (json.dumps(whole(**{"x" * 500_000: 5})), "invalid_judgement"),
+    "a megabyte of reason": (json.dumps(whole(reason="x" * 1_000_000)), "invalid_judgement"),
+    "a thousand quotes": (json.dumps(whole(quotes=["54.00"] * 1_000)), "invalid_judgement"),
+}
 
 
-@pytest.mark.parametrize(("text", "cause"), [case[1:] for case in UNREAD], ids=[case[0] for case in UNREAD])
+@pytest.mark.parametrize(
+    ("text", "cause"), [*read_rows("judges/no_verdicts.yaml"), *named([(name, *row) for name, row in HUGE.items()])]
+)
 def test_what_is_no_verdict_is_none(text: str, cause: str) -> None:
+    verdict = json.dumps(whole())
     with pytest.raises(JudgeError) as caught:
-        read_judgement(said(text), question(), TOKEN)
+        read_judgement(said(text.replace("VERDICT", verdict).replace("OPEN", verdict[:-1])), question(), TOKEN)
     assert caught.value.cause == cause
     assert len(caught.value.reason) < 400
     caught.value.reason.encode()
+
+
+@pytest.mark.parametrize("changes", read_rows("judges/invalid_verdicts.yaml"))
+def test_a_verdict_off_the_menu_or_without_its_token_or_quotes_is_none(changes: dict[str, Any]) -> None:
+    with pytest.raises(JudgeError) as caught:
+        read_judgement(said(json.dumps(whole(**changes))), question(), TOKEN)
+    assert caught.value.cause == "invalid_judgement"
 
 
 QUOTES = [
@@ -251,7 +203,7 @@ SEEN: list[tuple[str, str | None, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("at", "label", "want"), [case[1:] for case in SEEN], ids=[case[0] for case in SEEN])
+@pytest.mark.parametrize(("at", "label", "want"), named(SEEN))
 def test_a_claim_fails_only_by_what_was_shown(at: str | None, label: str, want: str) -> None:
     asked = cut_question()
     listed = [place.pointer for place in asked.places]
@@ -293,7 +245,7 @@ UNCLAIMED: list[tuple[str, list[dict[str, Any]]]] = [
 ]
 
 
-@pytest.mark.parametrize("made", [case[1] for case in UNCLAIMED], ids=[case[0] for case in UNCLAIMED])
+@pytest.mark.parametrize("made", named(UNCLAIMED))
 def test_claims_that_are_none(made: list[dict[str, Any]]) -> None:
     with pytest.raises(JudgeError) as caught:
         read_judgement(claims(*made), question(claims="mean"), TOKEN)
@@ -318,6 +270,7 @@ def opening(label: str = "4") -> str:
 
 
 WORDS = {"grounded": 1.0, "doubtful": 0.5, "invented": 0.0}
+TENS = {"10": 1.0, "1": 0.1, "0": 0.0}
 HEAD = opening()
 GROUNDED = [opening("grounded"), "ground", "ed", '"}']
 EXPECTED: list[tuple[str, dict[str, float], Completion, float]] = [
@@ -332,18 +285,11 @@ EXPECTED: list[tuple[str, dict[str, float], Completion, float]] = [
     ("words in pieces", WORDS, weighed(GROUNDED, {"ground": 0.5, "g": 0.3, "gr": 0.1, "inv": 0.1}, "ground"), 0.9),
     ("a letter each", WORDS, weighed([opening("doubtful"), *"doubtful", '"}'], {"d": 0.5, "i": 0.5}, "d"), 0.25),
     # one in a thousand begins several labels, which is too little to matter
-    (
-        "hardly vague",
-        {"10": 1.0, "1": 0.1, "0": 0.0},
-        weighed([opening("0"), "0", '"}'], {"0": 0.5, "10": 0.5, "1": 0.001}, "0"),
-        0.5,
-    ),
+    ("hardly vague", TENS, weighed([opening("0"), "0", '"}'], {"0": 0.5, "10": 0.5, "1": 0.001}, "0"), 0.5),
 ]
 
 
-@pytest.mark.parametrize(
-    ("scale", "reply", "want"), [case[1:] for case in EXPECTED], ids=[case[0] for case in EXPECTED]
-)
+@pytest.mark.parametrize(("scale", "reply", "want"), named(EXPECTED))
 def test_the_expected_value(scale: dict[str, float], reply: Completion, want: float) -> None:
     found = read_judgement(reply, question(scale=scale, logprobs=True), TOKEN)
     assert (found.value, found.expected) == (pytest.approx(want), True)
@@ -362,14 +308,12 @@ FALLBACK: list[tuple[str, dict[str, float], Completion]] = [
     ("impossible alternatives", SCALE, said(HEAD + '4"}',
      tokens=(Token(HEAD, ()), Token("4", (("4", -9e9),)), Token('"}', ())))),
     ("an escaped label", SCALE, weighed([HEAD, "\\u0034", '"}'], {"\\u0034": 1.0}, "\\u0034")),
-    ("a vague token", {"10": 1.0, "1": 0.1, "0": 0.0},
-     weighed([opening("10"), "1", "0", '"}'], {"1": 0.5, "0": 0.5}, "1")),
-    ("a vague token beside it", {"10": 1.0, "1": 0.1, "0": 0.0},
-     weighed([opening("0"), "0", '"}'], {"1": 0.5, "0": 0.5}, "0")),
+    ("a vague token", TENS, weighed([opening("10"), "1", "0", '"}'], {"1": 0.5, "0": 0.5}, "1")),
+    ("a vague token beside it", TENS, weighed([opening("0"), "0", '"}'], {"1": 0.5, "0": 0.5}, "0")),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("scale", "reply"), [case[1:] for case in FALLBACK], ids=[case[0] for case in FALLBACK])
+@pytest.mark.parametrize(("scale", "reply"), named(FALLBACK))
 def test_where_the_tokens_do_not_tell_the_label_counts(scale: dict[str, float], reply: Completion) -> None:
     found = read_judgement(reply, question(scale=scale, logprobs=True), TOKEN)
     assert (found.value, found.expected) == (scale[found.label], False)
@@ -423,14 +367,29 @@ def test_what_no_claim_quotes_is_told() -> None:
     assert (found.low, found.high) == ((0.0, 0.5), (1.0, 1.0))
 
 
+@pytest.mark.parametrize(("texts", "quotes", "left"), read_rows("judges/left_out.yaml"))
+def test_which_sentences_no_claim_quotes(texts: list[str], quotes: list[str], left: list[str]) -> None:
+    assert list(list_left_out(texts, quotes)) == left
+
+
+def test_a_text_of_nothing_but_short_words_takes_no_time_for_each_pair_of_them() -> None:
+    assert list_left_out(["A. " * 100_000], ["A."]) == ()
+    assert len(list_left_out(["no. " * 100_000], [])) == 1
+
+
+@given(st.text(max_size=80), st.lists(st.text(max_size=9), max_size=4))
+def test_who_quotes_what_was_left_out_leaves_nothing_out(text: str, quotes: list[str]) -> None:
+    left = list_left_out([text], quotes)
+    assert list_left_out([text], [*quotes, *left]) == ()
+
+
 def spell(text: str, label: str, *likely: tuple[str, float]) -> tuple[Token, ...]:
     """The tokens of a text, cut before and behind each place of a label."""
-    parts = text.split(f'"label": "{label}"')
-    last = Token(parts[-1], ())
-    return tuple(
-        [token for part in parts[:-1] for token in (Token(f'{part}"label": "', ()), Token(f'{label}"', tuple(likely)))]
-        + [last]
-    )
+    *parts, last = text.split(f'"label": "{label}"')
+    tokens: list[Token] = []
+    for part in parts:
+        tokens += [Token(f'{part}"label": "', ()), Token(f'{label}"', tuple(likely))]
+    return (*tokens, Token(last, ()))
 
 
 def test_the_probabilities_of_labels_shade_what_claims_are_graded_by_and_not_what_they_decide() -> None:
@@ -438,9 +397,6 @@ def test_the_probabilities_of_labels_shade_what_claims_are_graded_by_and_not_wha
     tokens = spell(text, "5", ("5", log(0.8)), ("0", log(0.1)), ("cannot_tell", log(0.1)))
     found = read_judgement(said(text, tokens=tokens), question(claims="worst", logprobs=True), TOKEN)
     assert (found.value, found.graded, found.best) == (1.0, pytest.approx(1 / (1 + 2 / 9)), None)
-    halves = read_judgement(
-        said(text, tokens=spell(text, "5", ("5", log(0.5)), ("3", log(0.5)))),
-        question(claims="worst", logprobs=True),
-        TOKEN,
-    )
+    even = said(text, tokens=spell(text, "5", ("5", log(0.5)), ("3", log(0.5))))
+    halves = read_judgement(even, question(claims="worst", logprobs=True), TOKEN)
     assert halves.graded == pytest.approx(1 / (1 + 2 * 0.5 * 0.4**1.5))

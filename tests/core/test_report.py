@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from service import Report, conclude, plan
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
+from service import Report, conclude, plan, score
+from service.core.outcome import Errored, Outcome, Scored, Skipped
+from tests.tables import DATA, named, read_yaml
 
 JUDGE = {"id": "any", "level": "trace", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
 AT_STEPS = {"id": "step", "level": "step", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
@@ -22,8 +23,8 @@ def ok(value: float) -> Scored:
     return Scored(value, True)
 
 
-def bad(value: float, *findings: Finding) -> Scored:
-    return Scored(value, False, findings)
+def bad(value: float) -> Scored:
+    return Scored(value, False)
 
 
 def criterion(name: str, **fields: Any) -> dict[str, Any]:
@@ -40,45 +41,27 @@ def reported(outcomes: dict[str, Outcome], settings: dict[str, dict[str, Any]] |
     return conclude(plan(body), {f"{name}/": outcome for name, outcome in outcomes.items()})
 
 
-SUMS = [
-    ("one", {"a": ok(1.0)}, {}, 1, 1, "pass"),
-    ("a mean", {"a": ok(1.0), "b": bad(0.5)}, {}, 0.75, 1, "fail"),
-    ("weighed", {"a": ok(1.0), "b": bad(0.5)}, {"a": {"weight": 4}}, 0.9, 1, "pass"),
-    ("weighed by name", {"a": ok(1.0), "b": bad(0)}, {"a": {"weight": "critical"}, "b": {"weight": "minimal"}}, 0.875, 1, "warn"),
-    ("a weight of 0", {"a": ok(1.0), "b": bad(0.0)}, {"b": {"weight": 0}}, 1, 1, "pass"),
-    ("blocked counts 0", {"a": ok(1.0), "b": HELD}, {}, 0.5, 1, "fail"),
-    ("what does not apply counts nothing", {"a": ok(1.0), "b": FREE}, {}, 1, 1, "pass"),
-    ("an error lowers coverage and leaves the verdict open", {"a": ok(1.0), "b": DOWN}, {}, 1, 0.5, "undecided"),
-    ("and so does what was not captured", {"a": bad(0.6), "b": GONE}, {}, 0.6, 0.5, "fail"),
-    ("and what was too long", {"a": ok(1.0), "b": LONG}, {"a": {"weight": 3}}, 1, 0.75, "undecided"),
-    ("too little measured", {"a": ok(1.0), "b": DOWN}, {"b": {"weight": 2}}, 1, 1 / 3, "undecided"),
-    ("a failure that nothing can mend", {"a": bad(0.0), "b": DOWN}, {"b": {"weight": 2}}, 0, 1 / 3, "fail"),
-    ("an error that changes nothing", {"a": ok(1.0), "b": DOWN}, {"a": {"weight": 9}}, 1, 0.9, "pass"),
-    ("an error between pass and warn", {"a": ok(1.0), "b": DOWN}, {"a": {"weight": 5}}, 1, 5 / 6, "warn"),
-    ("nothing measured", {"a": DOWN}, {}, None, 0, "undecided"),
-    ("nothing applies", {"a": FREE, "b": FREE}, {}, None, None, "not_applicable"),
-    ("an error of no weight", {"a": ok(1.0), "b": DOWN}, {"b": {"weight": 0}}, 1, 1, "pass"),
-]  # fmt: skip
+FOLDS = read_yaml(DATA / "verdicts" / "folds.yaml")
+CAUSES = {"down": DOWN, "gone": GONE, "long": LONG, "free": FREE, "held": HELD}
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "settings", "score", "coverage", "verdict"), [c[1:] for c in SUMS], ids=[c[0] for c in SUMS]
-)
-def test_scores_and_coverage(outcomes, settings, score, coverage, verdict):
-    report = reported(outcomes, settings)
-    assert report.score == (None if score is None else pytest.approx(score))
+def parse(text: str) -> Outcome:
+    word, _, value = text.partition(" ")
+    return Scored(float(value), word == "pass") if value else CAUSES[word]
+
+
+@pytest.mark.parametrize(("outcomes", "settings", "value", "coverage", "verdict"), named(FOLDS["sums"]))
+def test_scores_and_coverage(outcomes, settings, value, coverage, verdict):
+    report = reported({name: parse(one) for name, one in outcomes.items()}, settings)
+    assert report.score == (None if value is None else pytest.approx(value))
     assert report.coverage == (None if coverage is None else pytest.approx(coverage))
     assert report.verdict == verdict
 
 
-@pytest.mark.parametrize(
-    ("value", "verdict"),
-    [
-        *[(value, "pass") for value in (1.0, 0.9, 0.9 - 1e-12)],
-        *[(value, "warn") for value in (0.8999, 0.85, 0.8)],
-        *[(value, "fail") for value in (0.7999, 0.0)],
-    ],
-)
+BAND = {"pass": (1.0, 0.9, 0.9 - 1e-12), "warn": (0.8999, 0.85, 0.8), "fail": (0.7999, 0.0)}
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(value, verdict) for verdict, all_ in BAND.items() for value in all_])
 def test_the_band_between_fail_and_warn(value, verdict):
     assert reported({"a": ok(value)}).verdict == verdict
 
@@ -123,20 +106,9 @@ def test_what_must_pass_and_is_not_known(outcome, verdict):
     assert reported({"a": ok(1.0), "b": outcome}, settings).verdict == verdict
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "clean"),
-    [
-        ({"a": ok(1.0)}, True),
-        ({"a": ok(0.5)}, True),
-        ({"a": ok(1.0), "b": FREE}, True),
-        ({"a": ok(1.0), "b": bad(1.0)}, False),
-        ({"a": ok(1.0), "b": DOWN}, False),
-        ({"a": ok(1.0), "b": HELD}, False),
-        ({"a": FREE}, False),
-    ],
-)
+@pytest.mark.parametrize(("outcomes", "clean"), FOLDS["all_passed"])
 def test_all_passed(outcomes, clean):
-    assert reported(outcomes).all_passed is clean
+    assert reported({name: parse(one) for name, one in outcomes.items()}).all_passed is clean
 
 
 def _steps(outcomes: list[Outcome], **fields: Any) -> Report:
@@ -149,22 +121,9 @@ def _steps(outcomes: list[Outcome], **fields: Any) -> Report:
     return conclude(plan(body), {f"a/{n}": outcome for n, outcome in enumerate(outcomes)})
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "aggregate", "value", "coverage"),
-    [
-        ([ok(1.0), bad(0.0)], "mean", 0.5, 1),
-        ([ok(1.0), bad(0.0)], "min", 0, 1),
-        ([ok(1.0), bad(0.5), DOWN, GONE], "mean", 0.75, 0.5),
-        ([ok(1.0), bad(0.5), DOWN, GONE], "min", 0.5, 0.5),
-        ([ok(1.0), FREE], "mean", 1, 1),
-        ([ok(1.0), HELD], "mean", 0.5, 1),
-        ([ok(1.0), HELD], "min", 0, 1),
-        ([DOWN, GONE], "mean", None, 0),
-        ([FREE, FREE], "min", None, None),
-    ],
-)
+@pytest.mark.parametrize(("outcomes", "aggregate", "value", "coverage"), FOLDS["steps"])
 def test_outcomes_of_steps(outcomes, aggregate, value, coverage):
-    report = _steps(outcomes, aggregate=aggregate)
+    report = _steps([parse(one) for one in outcomes], aggregate=aggregate)
     assert (report.criteria[0].value, report.coverage) == (value, coverage)
 
 
@@ -174,28 +133,12 @@ def test_each_step_has_its_own_verdict():
     assert [step.score for step in report.steps] == [1.0, 0.85, 0.0, None, None, 0.0]
 
 
-FAILING = {
-    "rubric": {"id": "case", "judges": [AT_STEPS], "criteria": [{"id": "tool", "stage": "select", "blocking": True,
-     "check": {"kind": "tool_name"}}, {"id": "args", "stage": "arguments", "check": {"kind": "arguments"}},
-     {"id": "fits", "stage": "arguments", "check": {"kind": "judge", "judge": "step"}}]},
-    "trace": {"format": "callgrade", "events": [{"call": {"name": "f", "arguments": {"a": 2}}},
-     {"call": {"name": "x"}}]},
-    "expected": {"calls": [{"tool": "f", "args": {"a": 1}}, {"tool": "g", "args": {}}]},
-}  # fmt: skip
-
-
 def test_what_was_expected_is_named_by_pointer():
-    report = conclude(plan(FAILING))
-    assert [(step.matched, step.expected) for step in report.steps] == [
-        (0, "/expected/calls/0"),
-        (1, "/expected/calls/1"),
-    ]
-    missing = conclude(plan({**FAILING, "trace": {"format": "callgrade", "events": []}}))
-    assert [o.expected for c in missing.criteria if c.id == "tool" for o in c.outcomes] == [
-        "/expected/calls/0",
-        "/expected/calls/1",
-    ]
-    assert [(each.expected, each.tool) for each in missing.missing] == [
-        ("/expected/calls/0", "f"),
-        ("/expected/calls/1", "g"),
-    ]
+    expected = {"calls": [{"tool": "f", "args": {"a": 1}}, {"tool": "g", "args": {}}]}
+    places = ["/expected/calls/0", "/expected/calls/1"]
+    calls = [{"call": {"name": "f", "arguments": {"a": 2}}}, {"call": {"name": "x"}}]
+    found = score({"trace": {"format": "callgrade", "events": calls}, "expected": expected})
+    assert [(step.matched, step.expected) for step in found.steps] == [*enumerate(places)]
+    found = score({"trace": {"format": "callgrade", "events": []}, "expected": expected})
+    assert [o.expected for c in found.criteria if c.id == "tool_name" for o in c.outcomes] == places
+    assert [(each.expected, each.tool) for each in found.missing] == [*zip(places, "fg", strict=True)]

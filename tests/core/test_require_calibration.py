@@ -12,21 +12,16 @@ from hypothesis import strategies as st
 from service import Plan, conclude, plan, report_json
 from service.core.judging.fits.fit import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement
-from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
-from service.core.judging.questions import ASSEMBLY
 from service.core.outcome import Scored
 from service.core.report import Report
-from service.core.rubric import Rubric
 from service.reporting.summaries import read_report
-from tests.fits import make_fit
-from tests.replies import make_reply
+from tests.core.reports import outcomes
+from tests.fits import make_fit_of
+from tests.replies import answer
 
-PLAUSIBLE = {
-    "id": "argument_plausibility",
-    "stage": "arguments",
-    "check": {"kind": "judge", "judge": "argument_plausibility"},
-}
+ASKED = {"kind": "judge", "judge": "argument_plausibility"}
+PLAUSIBLE = {"id": "argument_plausibility", "stage": "arguments", "check": ASKED}
 TURNS = {"id": "answered", "stage": "integrate", "check": {"kind": "judge", "judge": "by_turn"}}
 BY_TURN = {"id": "by_turn", "level": "turn", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
 JURY = {**BY_TURN, "id": "jury", "models": ["a", "b"]}
@@ -38,13 +33,13 @@ CASCADE = {
 SCHEMA = {"id": "schema", "stage": "arguments", "check": {"kind": "schema"}}
 
 
-def body(rubric: Any, *, answer: str = "It came to $5,400.00.", expected: Any = None) -> dict[str, Any]:
+def body(rubric: Any, *, said: str = "It came to $5,400.00.", expected: Any = None) -> dict[str, Any]:
     """Two turns; an order is looked up in the first one, and its price told."""
     tool = {"name": "get_order", "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}}}
     events = [
         {"user": "How much was order 9104?"},
         {"call": {"name": "get_order", "arguments": {"order_id": "9104"}}, "result": {"amount_cents": 540000}},
-        {"assistant": answer},
+        {"assistant": said},
         {"user": "Thanks."},
         {"assistant": "You are welcome."},
     ]
@@ -57,38 +52,15 @@ def rubric(*criteria: Any, required: bool = True, judges: Any = (), **more: Any)
     return {**made, "require_calibration": True} if required else made
 
 
-def labelled(ask: Ask, share: float) -> str:
-    """The label of the judge's scale whose value is nearest."""
-    return min(ask.judge.scale, key=lambda name: (abs(ask.judge.scale[name].value - share), name))
-
-
 def replies(made: Plan, shares: Any = 0.0) -> dict[str, tuple[JudgeReply, ...]]:
-    """An answer to each question; `shares` says how good they are, one after the other."""
-    given_ = iter(shares) if isinstance(shares, list) else iter([shares] * len(made.asks))
-    return {ask.key: tuple(votes(ask, next(given_))) for ask in made.asks}
-
-
-def votes(ask: Ask, share: float) -> list[JudgeReply]:
-    label = labelled(ask, share)
-    return [make_reply(label, ask.judge.scale[label].value, model) for model in ask.judge.models or ("m",)]
-
-
-def fit_of(criterion: str, judge: str, known: Rubric, **more: Any) -> Fit:
-    """A fit for the judge of a criterion that changes no value."""
-    found = known.judges_by_id[judge]
-    bound = {"judge": judge, "judge_digest": found.digest, "model": "+".join(found.models or ("m",))}
-    bound["evidence"] = next(getattr(one.check, "evidence_digest", "") for one in known.criteria if one.id == criterion)
-    return make_fit(**{**bound, "criterion": criterion, "threshold": found.threshold, "assembly": ASSEMBLY, **more})
+    """An answer to each question; `shares` says how good they are, one after the other or all."""
+    given_ = shares if isinstance(shares, list) else [shares] * len(made.asks)
+    return {ask.key: answer(ask, share) for ask, share in zip(made.asks, given_, strict=True)}
 
 
 def fits_of(made: Plan) -> list[Fit]:
-    pairs = {(ask.criterion, ask.judge.id) for ask in made.asks}
-    return [fit_of(criterion, judge, made.rubric) for criterion, judge in sorted(pairs)]
-
-
-def outcomes(report: Report) -> list[Any]:
-    found = [each.outcome for one in report.criteria for each in one.outcomes]
-    return found + [outcome for step in report.steps for outcome in step.outcomes.values()]
+    asked = {(ask.criterion, ask.judge.id): ask for ask in made.asks}
+    return [make_fit_of(ask) for _, ask in sorted(asked.items())]
 
 
 def shown(report: Report) -> Any:
@@ -110,7 +82,7 @@ ANSWERS = ["It came to $5,400.00.", "It came to $54.00.", "It was settled."]
 @given(data=st.data())
 def test_what_is_not_calibrated_counts_as_if_nobody_had_answered(name: str, data: st.DataObject) -> None:
     criteria, judges = RUBRICS[name]
-    made = plan(body(rubric(*criteria, judges=judges), answer=data.draw(st.sampled_from(ANSWERS))))
+    made = plan(body(rubric(*criteria, judges=judges), said=data.draw(st.sampled_from(ANSWERS))))
     shares = data.draw(st.lists(st.floats(0, 1), min_size=len(made.asks), max_size=len(made.asks)))
     without, found = conclude(made, {}), conclude(made, replies(made, shares))
     assert not [one for one in outcomes(found) if isinstance(one, JudgedScore)]
@@ -124,8 +96,8 @@ def test_what_is_not_calibrated_counts_as_if_nobody_had_answered(name: str, data
 @given(data=st.data())
 def test_what_is_calibrated_counts_as_ever(name: str, data: st.DataObject) -> None:
     criteria, judges = RUBRICS[name]
-    answer = data.draw(st.sampled_from(ANSWERS))
-    strict, lax = (plan(body(rubric(*criteria, judges=judges, required=on), answer=answer)) for on in (True, False))
+    said = data.draw(st.sampled_from(ANSWERS))
+    strict, lax = (plan(body(rubric(*criteria, judges=judges, required=on), said=said)) for on in (True, False))
     shares = data.draw(st.lists(st.floats(0, 1), min_size=len(lax.asks), max_size=len(lax.asks)))
     reports = [conclude(made, replies(made, shares), fits=fits_of(made)) for made in (strict, lax)]
     assert shown(reports[0]) == shown(reports[1])
@@ -137,24 +109,13 @@ def test_the_value_and_the_reason_stay_visible() -> None:
     report = conclude(made, replies(made, 0.0))
     [found] = [one for one in outcomes(report) if isinstance(one, OpenJudgement)]
     assert (report.verdict, report.score, report.coverage, report.failing) == ("undecided", None, 0.0, ())
-    assert (found.cause, found.raw, found.calibration.status, found.judge.model) == (
-        "uncalibrated",
-        0.0,
-        "uncalibrated",
-        "m",
-    )
+    assert (found.cause, found.raw, found.calibration.status) == ("uncalibrated", 0.0, "uncalibrated")
+    assert found.judge.model == "m"
     finding = found.findings[-1]
     assert (finding.code, finding.path) == ("not_calibrated", "/steps/0/call")
     assert "there is no fit that may be used" in finding.message
     assert found.findings[0].message == "so it is"
     assert report.provenance.replies == 1
-    told = json.loads(report_json(report))["steps"][0]["outcomes"]["argument_plausibility"]
-    assert (told["kind"], told["cause"], told["raw"], told["judge"]["reason"]) == (
-        "skipped",
-        "uncalibrated",
-        0.0,
-        "so it is",
-    )
     assert read_report(json.loads(report_json(report))) == report
 
 
@@ -171,7 +132,7 @@ STATUSES: list[tuple[Status, dict[str, Any], dict[str, str]]] = [
 @pytest.mark.parametrize(("status", "changed", "tags"), STATUSES)
 def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any], tags: dict[str, str]) -> None:
     made = plan(body(rubric(PLAUSIBLE)))
-    fit = fit_of("argument_plausibility", "argument_plausibility", made.rubric, **changed)
+    fit = make_fit_of(made.asks[0], **changed)
     report = conclude(made, replies(made, 0.0), fits=[fit], tags=tags)
     [found] = [one for one in outcomes(report) if isinstance(one, OpenJudgement)]
     assert (found.calibration.status, found.calibration.fit) == (status, fit.id)
@@ -180,7 +141,7 @@ def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any
 
 def test_what_code_decides_needs_no_calibration() -> None:
     proven = {**CASCADE, "check": {**CASCADE["check"], "veto": 0.0}}
-    report = conclude(plan(body(rubric(proven, SCHEMA), answer="It came to $54.00.")), {})
+    report = conclude(plan(body(rubric(proven, SCHEMA), said="It came to $54.00.")), {})
     assert (report.verdict, report.failing) == ("fail", ("result_groundedness",))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,24 +15,17 @@ from service.core.judging.focus import render_part
 from service.core.results.failures.marking import find_failure
 from service.core.results.structure import MAX_TEXT_CHARS, list_forms, read_text
 from service.core.trace import ToolDef
-from service.reading.packaged_files import read_yaml
 from tests.replies import make_reply
+from tests.tables import DATA, named, read_yaml
 
 Json = Any
-DATA = Path(__file__).parents[1] / "data" / "results"
-
-
-def table(name: str) -> Json:
-    return read_yaml((DATA / name).read_text("utf-8"), source=name)
-
-
-STRUCTURE = table("structure.yaml")["cases"]
-FALSE = table("false_answer.yaml")
-FAILURES = table("failures.yaml")
+STRUCTURE, FALSE, FAILURES = (
+    read_yaml(DATA / "results" / f"{name}.yaml") for name in ("structure", "false_answer", "failures")
+)
 EXACT = {"json", "json_in_text", "json_lines", "fenced_json", "quoted_json"}
 
 
-@pytest.mark.parametrize("case", STRUCTURE, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", STRUCTURE["cases"], ids=lambda case: case["name"])
 def test_the_structure_of_a_text(case: Json) -> None:
     found = read_text(case["text"]).passages
     assert [[one.form, one.start, one.end, one.value] for one in found] == case["found"]
@@ -124,6 +116,8 @@ def test_large_texts_are_read_whole(text: str, passages: int) -> None:
 
 # One false answer to one result, in all spellings.
 
+CALLED = {"calls": [{"tool": "get_balance"}]}
+
 
 def ask(result: Json, answer: str = FALSE["answer"], **more: Json) -> Json:
     events = [
@@ -131,10 +125,7 @@ def ask(result: Json, answer: str = FALSE["answer"], **more: Json) -> Json:
         {"call": {"name": "get_balance"}, "result": result},
         {"assistant": answer},
     ]
-    return {
-        "trace": {"format": "callgrade", "events": events, **more},
-        "expected": {"calls": [{"tool": "get_balance"}]},
-    }
+    return {"trace": {"format": "callgrade", "events": events, **more}, "expected": CALLED}
 
 
 def ask_openai(result: Json) -> Json:
@@ -146,13 +137,11 @@ def ask_openai(result: Json) -> Json:
         {"role": "tool", "tool_call_id": "1", "content": content},
         {"role": "assistant", "content": FALSE["answer"]},
     ]
-    return {"trace": {"format": "openai", "messages": messages}, "expected": {"calls": [{"tool": "get_balance"}]}}
+    return {"trace": {"format": "openai", "messages": messages}, "expected": CALLED}
 
 
 @pytest.mark.parametrize("asked", [ask, ask_openai], ids=["callgrade", "openai"])
-@pytest.mark.parametrize(
-    ("result", "ends"), [row[1:] for row in FALSE["spellings"]], ids=[row[0] for row in FALSE["spellings"]]
-)
+@pytest.mark.parametrize(("result", "ends"), named(FALSE["spellings"]))
 def test_a_false_answer_never_passes(result: Json, ends: str, asked: Json) -> None:
     report = score({**asked(result), "judges": "off"})
     codes = {finding.code for finding in report.findings()}
@@ -199,23 +188,19 @@ def test_a_certain_error(result: Json, path: str) -> None:
     assert (found.certain, found.path) == (True, path.replace("/@", "@"))
 
 
-@pytest.mark.parametrize("result", FAILURES["likely"], ids=repr)
-def test_a_likely_error(result: Json) -> None:
-    found = find_failure(result)
+LIKELY = [("", result, "likely") for result in FAILURES["likely"]]
+
+
+@pytest.mark.parametrize(("tool", "result", "grade"), [*LIKELY, *FAILURES["by_tool"]], ids=repr)
+def test_a_likely_error_and_an_error_of_a_tool(tool: str, result: Json, grade: str) -> None:
+    found = find_failure(result, ToolDef(tool) if tool else None)
     assert found is not None
-    assert not found.certain
+    assert found.certain == (grade == "certain")
 
 
 @pytest.mark.parametrize("result", FAILURES["none"], ids=repr)
 def test_no_error(result: Json) -> None:
     assert find_failure(result) is None
-
-
-@pytest.mark.parametrize(("tool", "result", "grade"), FAILURES["by_tool"], ids=repr)
-def test_an_error_of_a_tool(tool: str, result: Json, grade: str) -> None:
-    found = find_failure(result, ToolDef(tool))
-    assert found is not None
-    assert found.certain == (grade == "certain")
 
 
 PROMISES = [
@@ -242,13 +227,8 @@ def test_an_error_that_a_result_reports_is_noted_and_shown_to_judges(result: Jso
     made = plan(ask(result, "I could not find it."))
     assert [f"{one.code} {one.path}" for one in conclude(made).notes] == [note]
     [event] = render_part("results", made.trace, made.asks[0]._replace(turn=None))
-    assert event == {
-        "role": "result",
-        "tool": "get_balance",
-        "path": "/steps/0/result/content",
-        "content": result,
-        **shown,
-    }
+    said = {"role": "result", "tool": "get_balance", "path": "/steps/0/result/content", "content": result}
+    assert event == said | shown
 
 
 @pytest.mark.parametrize(("label", "verdict", "value"), [("meets", "pass", 1.0), ("fails", "fail", 0.0)])
@@ -262,14 +242,14 @@ def test_what_a_text_says_of_an_error_is_for_the_judge(label: str, verdict: str,
     assert "suspected_unresolved_error" in {finding.code for finding in report.findings()}
 
 
-LIKELY = [
+CLAIMED = [
     ("I have sent the mail.", "undecided", ["claimed_success_after_error"]),
     ("The mail could not be sent.", "pass", []),
     ("Is there anything else?", "pass", []),
 ]
 
 
-@pytest.mark.parametrize(("answer", "verdict", "codes"), LIKELY)
+@pytest.mark.parametrize(("answer", "verdict", "codes"), CLAIMED)
 def test_completion_that_is_claimed_after_a_likely_error_is_suspected(
     answer: str, verdict: str, codes: list[str]
 ) -> None:

@@ -378,17 +378,6 @@ def test_the_order_of_keys_changes_nothing(schema, instance):
     assert brief(build_validator(reversed_keys(schema)).list_violations(instance)) == brief(found)
 
 
-@given(SCHEMAS, SCHEMAS, VALUES)
-def test_all_of_is_and_any_of_is_or_not_is_not(one, other, instance):
-    def fits(schema):
-        return build_validator(schema).list_violations(instance) == ()
-
-    assert fits({"allOf": [one, other]}) == (fits(one) and fits(other))
-    assert fits({"anyOf": [one, other]}) == (fits(one) or fits(other))
-    assert fits({"not": one}) != fits(one)
-    assert fits({"$defs": {"one": one}, "$ref": "#/$defs/one"}) == fits(one)
-
-
 @given(
     st.dictionaries(st.text(string.printable, max_size=4), SCALARS, max_size=5),
     st.sets(st.text(string.printable, max_size=4)),

@@ -19,7 +19,6 @@ from service.core.judging.grades import CANNOT_TELL, Worth
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
-from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
 from service.core.judging.voting import is_split
 from service.core.outcome import Errored
@@ -30,7 +29,7 @@ from service.reading.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import summarize_reports
 from tests.bulk import examples
 from tests.core.strategies import Json, requests
-from tests.fits import make_fit
+from tests.fits import make_fit_of
 
 LAW = settings(
     max_examples=examples(30),
@@ -114,29 +113,34 @@ def votes_on(made: Plan, data: st.DataObject, *, doubt: bool = True) -> dict[str
 
 
 GRADES = st.sampled_from([0.0, 0.2, 0.5, 1.0])
+LAPSES = [{"stale": True}, {"model": "other", "weights": {}}, {"enough": False}, {"judge_digest": "0" * 64}]
 
 
-def broken(votes: Mapping[str, tuple[Vote, ...]], data: st.DataObject) -> dict[str, tuple[Vote, ...]]:
-    """The same with some votes, at least one, replaced by faults."""
+def broken(made: Plan, votes: Mapping[str, tuple[Vote, ...]], data: st.DataObject) -> dict[str, tuple[Vote, ...]]:
+    """The same with some votes, at least one, replaced by faults, or by replies that cannot tell."""
+    asks = {ask.key: ask for ask in made.asks}
     places = [(key, n) for key, several in votes.items() for n in range(len(several))]
-    chosen = set(data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4, unique=True)))
-    fault = data.draw(st.sampled_from(FAULTS))
-    return {k: tuple([fault if (k, n) in chosen else v for n, v in enumerate(several)]) for k, several in votes.items()}
+    found = {key: [*several] for key, several in votes.items()}
+    fault = data.draw(st.sampled_from([None, *FAULTS]))
+    for key, n in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4, unique=True)):
+        vote = votes[key][n]
+        assert isinstance(vote, JudgeReply)
+        found[key][n] = fault or reply(asks[key], CANNOT_TELL, vote.model)
+    return {key: tuple(several) for key, several in found.items()}
 
 
 def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
     """A fit for some of the judges that are asked, with a threshold and a band of its own."""
-    pairs = {(ask.criterion, ask.judge.id, ask.evidence_digest): ask.judge for ask in made.asks}
+    asked = {(ask.criterion, ask.judge.id, ask.evidence_digest): ask for ask in made.asks}
     found: list[Fit] = []
-    for (criterion, name, looks), judge in sorted(pairs.items()):
+    for _, ask in sorted(asked.items()):
         if data.draw(st.booleans()):
-            threshold = data.draw(st.sampled_from([0.3, 0.6, 0.9]))
-            fit = {"judge": name, "judge_digest": judge.digest, "evidence": looks, "criterion": criterion}
-            fit |= {"model": "+".join(judge.models or ("m",)), "threshold": threshold}
-            band = data.draw(st.sampled_from([None, (0.4, 0.6)]))
-            if len(judge.models) > 1 and data.draw(st.booleans()):
-                fit["weights"] = dict(zip(judge.models, [0.75, *[0.25 / (len(judge.models) - 1)] * 9], strict=False))
-            found.append(make_fit(**{**fit, "assembly": ASSEMBLY, "review_band": band}))
+            fit: dict[str, Any] = {"threshold": data.draw(st.sampled_from([0.3, 0.6, 0.9]))}
+            fit["review_band"] = data.draw(st.sampled_from([None, (0.4, 0.6)]))
+            models = ask.judge.models
+            if len(models) > 1 and data.draw(st.booleans()):
+                fit["weights"] = dict(zip(models, [0.75, *[0.25 / (len(models) - 1)] * 9], strict=False))
+            found.append(make_fit_of(ask, **fit))
     return found
 
 
@@ -165,12 +169,12 @@ def assert_not_greener(before: Report, after: Report) -> None:
 
 @LAW
 @given(st.data(), requests(least=1), rubrics())
-def test_a_vote_that_breaks_turns_nothing_green(data: st.DataObject, request: Json, rubric: Any) -> None:
+def test_a_vote_that_is_lost_turns_nothing_green(data: st.DataObject, request: Json, rubric: Any) -> None:
     made = plan({**request, "rubric": rubric})
     assume(made.asks)
     votes, fits = votes_on(made, data), fits_of(made, data)
     whole = conclude(made, votes, mode="live", fits=fits)
-    assert_not_greener(whole, conclude(made, broken(votes, data), mode="live", fits=fits))
+    assert_not_greener(whole, conclude(made, broken(made, votes, data), mode="live", fits=fits))
 
 
 @LAW
@@ -199,40 +203,12 @@ def scores_of(report: Report) -> list[object]:
 
 @LAW
 @given(st.data(), requests(least=1), rubrics())
-def test_a_judge_that_cannot_tell_turns_nothing_green(data: st.DataObject, request: Json, rubric: Any) -> None:
-    made = plan({**request, "rubric": rubric})
-    assume(made.asks)
-    votes, fits = votes_on(made, data), fits_of(made, data)
-    whole = conclude(made, votes, mode="live", fits=fits)
-    asks = {ask.key: ask for ask in made.asks}
-    chosen = data.draw(st.sampled_from([(key, n) for key, several in votes.items() for n in range(len(several))]))
-    unsure = {
-        key: tuple(
-            [
-                reply(asks[key], CANNOT_TELL, vote.model)
-                if (key, n) == chosen and isinstance(vote, JudgeReply)
-                else vote
-                for n, vote in enumerate(several)
-            ]
-        )
-        for key, several in votes.items()
-    }
-    after = conclude(made, unsure, mode="live", fits=fits)
-    assert whole.verdict in GREEN or after.verdict not in GREEN
-
-
-@LAW
-@given(st.data(), requests(least=1), rubrics())
 def test_a_fit_that_no_longer_applies_turns_nothing_green(data: st.DataObject, request: Json, rubric: Any) -> None:
     made = plan({**request, "rubric": rubric})
     assume(made.asks)
     votes, fits = votes_on(made, data), fits_of(made, data)
     assume(fits)
-    worse = data.draw(
-        st.sampled_from(
-            [{"stale": True}, {"model": "other", "weights": {}}, {"enough": False}, {"judge_digest": "0" * 64}]
-        )
-    )
+    worse = data.draw(st.sampled_from(LAPSES))
     n = data.draw(st.integers(0, len(fits) - 1))
     other = [fit.model_copy(update=worse) if i == n else fit for i, fit in enumerate(fits)]
     other = [Fit.model_validate({**dict(fit), "stale": fit.stale}) for fit in other]

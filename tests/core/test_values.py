@@ -1,3 +1,5 @@
+"""JSON values: typed equality, how they are shown, and how they differ."""
+
 from __future__ import annotations
 
 import copy
@@ -6,10 +8,12 @@ from enum import StrEnum
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.core.json.differences import compare, covers, diff
 from service.core.json.values import equals, format_value
+from tests.bulk import examples
 
 SCALARS = (
     st.none()
@@ -36,17 +40,8 @@ class Colour(StrEnum):
     RED = "red"
 
 
-SAME = [
-    (1, 1.0),
-    (0.0, -0.0),
-    (2**53, float(2**53)),
-    (10**400, 10**400),
-    ("é", "é"),
-    ({"a": 1, "b": 2}, {"b": 2.0, "a": 1}),
-    ([[], {}], [[], {}]),
-    (Colour.RED, "red"),
-    ("\ud800", "\ud800"),
-]
+SAME = [(1, 1.0), (0.0, -0.0), (2**53, float(2**53)), (10**400, 10**400), ({"a": 1, "b": 2}, {"b": 2.0, "a": 1})]
+SAME += [([[], {}], [[], {}]), (Colour.RED, "red"), ("\ud800", "\ud800")]
 DIFFERENT = [
     (True, 1),
     (False, 0),
@@ -56,28 +51,21 @@ DIFFERENT = [
     ([], {}),
     ([], None),
     ([1, 2], [2, 1]),
+    ([1], 1),
+]
+DIFFERENT += [
     ([1], [1, 1]),
     ({"a": None}, {}),
     ({"a": 1}, {"b": 1}),
     ({"a": [True]}, {"a": [1]}),
-    (2**53 + 1, float(2**53)),
-    (10**400, float("inf")),
-    (float("nan"), float("nan")),
-    ([1], 1),
     (Colour.RED, {"red": 1}),
 ]
+DIFFERENT += [(2**53 + 1, float(2**53)), (10**400, float("inf")), (float("nan"), float("nan"))]
 
 
-@pytest.mark.parametrize(("a", "b"), SAME, ids=range(len(SAME)))
-def test_equal_values(a, b):
-    assert equals(a, b)
-    assert equals(b, a)
-
-
-@pytest.mark.parametrize(("a", "b"), DIFFERENT, ids=range(len(DIFFERENT)))
-def test_different_values(a, b):
-    assert not equals(a, b)
-    assert not equals(b, a)
+@pytest.mark.parametrize(("pairs", "equal"), [(SAME, True), (DIFFERENT, False)], ids=["same", "different"])
+def test_equality_is_typed(pairs, equal):
+    assert [pair for pair in pairs if equals(*pair) is not equal or equals(*pair[::-1]) is not equal] == []
 
 
 def test_no_depth_is_too_deep():
@@ -149,3 +137,44 @@ LARGE = {
 @pytest.mark.parametrize("name", LARGE)
 def test_large_values_are_shown_in_part(name):
     assert len(format_value(LARGE[name])) <= 80
+
+
+# Differences between states, and what became of the changes that were wanted.
+
+TRIES = settings(max_examples=examples(50), deadline=None, derandomize=True)
+LEAVES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from([1.0, "", "x", "a/b"])
+STATES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "a/b", "~"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+UNDONE = {"add": "remove", "remove": "add", "replace": "replace"}
+
+
+@TRIES
+@given(STATES, STATES)
+def test_differences_are_topmost_and_sorted_and_read_backwards_as_their_reverse(before, after):
+    assert diff(before, copy.deepcopy(before)) == ()
+    forth, back = diff(before, after), diff(after, before)
+    assert (forth == ()) == equals(before, after)
+    assert {(UNDONE[one.op], one.path, repr(one.after), repr(one.before)) for one in forth} == {
+        (one.op, one.path, repr(one.before), repr(one.after)) for one in back
+    }
+    paths = [change.path for change in forth]
+    assert paths == sorted(paths)
+    assert not [(a, b) for a in paths for b in paths if a != b and covers(a, b)]
+
+
+@TRIES
+@given(STATES, STATES, STATES)
+def test_every_wanted_change_was_made_or_missed_or_made_wrongly(initial, wanted, observed):
+    progress = compare(initial, wanted, observed)
+    assert progress.passed == (diff(wanted, observed) == ())
+    assert progress.value == 1 if progress.passed else 0 <= progress.value <= 1
+    assert progress.expected == diff(initial, wanted)
+    told = map(repr, (*progress.made, *progress.missing, *progress.wrong))
+    assert sorted(map(repr, progress.expected)) == sorted(told)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from itertools import repeat
 from typing import Any, cast
 
 import pytest
@@ -12,18 +12,16 @@ from service import Plan, Report, conclude
 from service.core.conclusion.judge_answers import Answer
 from service.core.judging.fits.fit import Fit
 from service.core.judging.judges import Ask
-from service.core.judging.questions import ASSEMBLY
 from service.core.outcome import Errored, Skipped
 from service.core.trace import UnreadablePart
 from service.engine import Engine
-from service.reading.packaged_files import read_yaml
 from service.reading.request import plan_request, read_request, read_request_trace
 from service.registry import Registry
-from tests.fits import make_fit
+from tests.fits import make_fit_of
 from tests.replies import make_reply
+from tests.tables import DATA, named, read_yaml
 
-FILE = Path(__file__).parents[1] / "data" / "verdicts" / "examples.yaml"
-TABLE = cast("dict[str, Any]", read_yaml(FILE.read_text("utf-8"), source=FILE.name))
+TABLE: dict[str, Any] = read_yaml(DATA / "verdicts" / "examples.yaml")
 ENGINE = Engine(Registry())
 FAULTS: dict[str, Answer] = {"errored": Errored("timeout", "no reply"), "miss": Skipped("not_asked", "nothing cached")}
 
@@ -31,15 +29,11 @@ FAULTS: dict[str, Answer] = {"errored": Errored("timeout", "no reply"), "miss": 
 def body_of(case: dict[str, Any]) -> dict[str, Any]:
     """The request of a case: what it does not say is as in `base`."""
     made = {**TABLE["base"], "tools": TABLE["tools"], "rubric": "four_step", **case}
-    calls = made["calls"] * made.get("repeat", 1)
-    events = [
-        {"user": "What does order 8 come to?"},
-        *[
-            {"call": {"name": c["name"], "arguments": c["arguments"]}} | {k: c[k] for k in c if k == "result"}
-            for c in calls
-        ],
-        {"assistant": made["answer"]},
-    ]
+    events: list[dict[str, Any]] = [{"user": "What does order 8 come to?"}]
+    for call in made["calls"] * made.get("repeat", 1):
+        result = {"result": call["result"]} if "result" in call else {}
+        events.append({"call": {"name": call["name"], "arguments": call["arguments"]}, **result})
+    events.append({"assistant": made["answer"]})
     trace = {"format": "callgrade", "events": events}
     trace |= {} if made["tools"] is None else {"tools": made["tools"]}
     body = {"rubric": made["rubric"], "trace": trace}
@@ -48,13 +42,11 @@ def body_of(case: dict[str, Any]) -> dict[str, Any]:
 
 def answers_of(plan: Plan, said: dict[str, Any]) -> dict[str, Answer]:
     """What the judges say: of each criterion one answer for all questions, or one for each; 1 where nothing is said."""
-    left = {name: list(given) if isinstance(given, list) else None for name, given in said.items()}
-    return {ask.key: _answer(ask, said, left) for ask in plan.asks}
+    left = {name: iter(given if isinstance(given, list) else repeat(given)) for name, given in said.items()}
+    return {ask.key: _answer(ask, next(left.get(ask.criterion, iter(())), 1)) for ask in plan.asks}
 
 
-def _answer(ask: Ask, said: dict[str, Any], left: dict[str, list[Any] | None]) -> Answer:
-    several = left.get(ask.criterion)
-    given = (several.pop(0) if several else 1) if several is not None else said.get(ask.criterion, 1)
+def _answer(ask: Ask, given: Any) -> Answer:
     if given in FAULTS:
         return FAULTS[given]
     label = min(ask.judge.scale, key=lambda name: abs(ask.judge.scale[name].value - given))
@@ -65,10 +57,8 @@ def fits_of(plan: Plan, given: dict[str, Any] | None) -> list[Fit]:
     """The fit of `result_groundedness` that changes no value, with what a case says of it."""
     if given is None:
         return []
-    judge = plan.rubric.judges_by_id["result_groundedness"]
-    looks = next(ask.evidence_digest for ask in plan.asks if ask.criterion == "result_groundedness")
-    made = {"judge": judge.id, "judge_digest": judge.digest, "criterion": "result_groundedness", "evidence": looks}
-    return [make_fit(**{**made, "assembly": ASSEMBLY, "threshold": None, **given})]
+    asked = next(ask for ask in plan.asks if ask.criterion == "result_groundedness")
+    return [make_fit_of(asked, **{"threshold": None, **given})]
 
 
 def report_of(case: dict[str, Any]) -> Report:
@@ -101,10 +91,6 @@ def test_example(case: dict[str, Any]) -> None:
     }
 
 
-def read_rows(name: str) -> list[list[Any]]:
-    return cast("list[list[Any]]", read_yaml((FILE.parent / name).read_text("utf-8"), source=name))
-
-
 def trace_of(user: str, calls: list[list[Any]], answer: str) -> dict[str, Any]:
     """A conversation with tools that take these arguments and no others."""
     tools = {
@@ -112,21 +98,18 @@ def trace_of(user: str, calls: list[list[Any]], answer: str) -> dict[str, Any]:
         for name, arguments, _ in calls
     }
     events = [{"call": {"name": name, "arguments": arguments}, "result": result} for name, arguments, result in calls]
-    return {
-        "format": "callgrade",
-        "tools": [*tools.values()],
-        "events": [{"user": user}, *events, {"assistant": answer}],
-    }
+    said = [{"user": user}, *events, {"assistant": answer}]
+    return {"format": "callgrade", "tools": [*tools.values()], "events": said}
 
 
-@pytest.mark.parametrize("row", read_rows("wrong.yaml"), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", read_yaml(DATA / "verdicts" / "wrong.yaml"), ids=lambda row: row[0])
 def test_what_nobody_has_looked_at_does_not_pass(row: list[Any]) -> None:
     trace = trace_of(*row[1:])
     reports = [ENGINE.score({"trace": trace}), ENGINE.score({"trace": trace, "judges": "off"})]
     assert {report.verdict for report in reports} <= {"undecided", "fail"}
 
 
-@pytest.mark.parametrize("row", read_rows("right.yaml"), ids=lambda row: row[3])
+@pytest.mark.parametrize("row", read_yaml(DATA / "verdicts" / "right.yaml"), ids=lambda row: row[3])
 def test_what_code_decides_passes_where_the_caller_wants_no_more(row: list[Any]) -> None:
     name, arguments, result, user, answer = row
     expected = {"calls": [{"tool": name, "args": arguments}]}
@@ -153,9 +136,7 @@ UNREADS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("expected", "calls", "unread", "criteria"), [c[1:] for c in UNREADS], ids=[c[0] for c in UNREADS]
-)
+@pytest.mark.parametrize(("expected", "calls", "unread", "criteria"), named(UNREADS))
 def test_what_could_not_be_read_leaves_open_what_rests_on_it(
     expected: Any, calls: list[list[Any]], unread: tuple[UnreadablePart, ...], criteria: set[str]
 ) -> None:

@@ -1,16 +1,26 @@
-"""CONTRIBUTING.md names rooms, files and functions that are there, and its commands run."""
+"""CONTRIBUTING.md and SECURITY.md name rooms, files, functions and settings that are there, and commands run."""
 
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatch
 from pkgutil import resolve_name
 
 import pytest
 
-from tests.docs.pages import BIN, ROOT, Page, shell
+from service.settings import list_settings
+from service.store.access.keys import SCOPES
+from tests.docs.pages import BIN, README, ROOT, Page, shell
 
-PAGE = Page("CONTRIBUTING.md")
-CODE = re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE.text, flags=re.DOTALL))
+PAGE, SECURITY = Page("CONTRIBUTING.md"), Page("SECURITY.md")
+
+
+def list_code(page: Page) -> list[str]:
+    """What stands between backticks in the text of a page."""
+    return re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", page.text, flags=re.DOTALL))
+
+
+CODE = list_code(PAGE)
 
 
 def test_the_rooms_are_those_of_the_service():
@@ -23,10 +33,21 @@ def test_functions_are_there(name: str):
     assert callable(resolve_name(name))
 
 
-def test_files_and_folders_are_there():
-    named = {one for one in CODE if re.fullmatch(r"\.?[a-zA-Z][\w./-]*(/[\w.-]+|\.(py|toml|yaml|lock))", one)}
-    assert len(named) > 25
+@pytest.mark.parametrize(("page", "least"), [(PAGE, 25), (SECURITY, 1)], ids=["contributing", "security"])
+def test_files_and_folders_are_there(page: Page, least: int):
+    file = re.compile(r"\.?[a-zA-Z][\w./-]*(/[\w.-]+|\.(py|toml|yaml|lock|md))")
+    named = {one for one in list_code(page) if file.fullmatch(one) and not one.startswith("v1/")}
+    assert len(named) >= least
     assert [one for one in named if not (ROOT / one).exists()] == []
+
+
+def test_settings_and_scopes_of_the_page_on_security_are_those_of_the_service():
+    known = [name for name, _, _ in list_settings()]
+    named = [one for one in list_code(SECURITY) if re.fullmatch(r"[A-Z_*]*_[A-Z_*]+", one)]
+    assert len(named) > 5
+    assert [one for one in named if not any(fnmatch(name, one) for name in known)] == []
+    assert {"metrics", "admin"} <= {*list_code(SECURITY)} & {*SCOPES}
+    assert "(SECURITY.md)" in README.text
 
 
 def test_targets_of_make_are_there():

@@ -15,7 +15,7 @@ from zlib import crc32
 from service.cli import main
 from service.reading import packaged_files
 from tests import own_checks  # noqa: F401 (registers the checks that tables name)
-from tests.core.test_gates import FILES, TABLES, request_of
+from tests.core.test_gates import FILES, TABLES, called, request_of
 from tests.core.test_verdicts import TABLE, body_of
 from tests.tables import read_yaml
 
@@ -64,14 +64,8 @@ def _one(check: Json, stage: str) -> Json:
 
 
 def _trace(calls: list[Any], answer: str | None = None, user: str = "Please.") -> Json:
-    events = [{"user": user}, *[{"user": call} if isinstance(call, str) else _called(*call) for call in calls]]
+    events = [{"user": user}, *[{"user": call} if isinstance(call, str) else called(*call) for call in calls]]
     return {"format": "callgrade", "events": events + ([] if answer is None else [{"assistant": answer}])}
-
-
-def _called(name: str, *rest: Any) -> Json:
-    event: Json = {"call": {"name": name} | ({"arguments": rest[0]} if rest else {})}
-    event |= {"result": rest[1]} if rest[1:] else {}
-    return event | ({"is_error": True} if rest[2:] else {})
 
 
 RUBRICS = {

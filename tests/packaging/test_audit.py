@@ -125,6 +125,3 @@ def test_nothing_but_an_exception_passes(
     done = gate(root, url)
     assert (done.returncode == 0) is passes, done.stderr
     assert passes or "CVE-2026-99999" in done.stdout
-
-
-# uv itself, and the images.

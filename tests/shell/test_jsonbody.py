@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 
 from service.errors import MalformedError, TooLargeError
 from service.reading.strict_json import Limits, parse_strictly
+from tests.tables import DATA, read_yaml
+
+TABLES = read_yaml(DATA / "reading" / "bodies.yaml")
 
 LIMITS = Limits()
 SMALL = Limits(max_bytes=80, max_depth=3, max_digits=5, max_string=6, max_items=7)
@@ -38,79 +41,46 @@ def same(one, other):
 
 
 TAKEN = [
-    ("null", None),
-    ("true", True),
-    (" [1, 2.5 ,-3e2]\n", [1, 2.5, -300.0]),
-    ("18446744073709551617", 2**64 + 1),
-    ("-170141183460469231731687303715884105729", -(2**127) - 1),
-    ("-0", 0),
-    ("-0.0", -0.0),
-    ("0e999", 0.0),
-    ("0.000e-9999", 0.0),
     ("0." + "0" * 400, 0.0),
-    ("1e308", 1e308),
-    ("1.7976931348623157e308", 1.7976931348623157e308),
-    ("1" + "0" * 70 + ".0", 1e70),
-    ("5e-324", 5e-324),
-    ("1E+002", 100.0),
-    ("0.1000000000000000055511151231257827", 0.1),
     ('"\\ud83d\\ude00 \\u00e9 \u2028"', "\U0001f600 \u00e9 \u2028"),
-    ('"1e999 and 12345678901234567890123456789012345678901234567890123456789012345678901234567890"', None),
-    ('["id: 4e123, 1e-999", "\\\\u0000"]', ["id: 4e123, 1e-999", "\\u0000"]),
-    ('{"a": {"a": {"a": 1}}, "b": {"a": 2}}', {"a": {"a": {"a": 1}}, "b": {"a": 2}}),
-    ('{"": 1, " ": 2}', {"": 1, " ": 2}),
+    ('"1e999 and ' + "1234567890" * 8 + '"', "1e999 and " + "1234567890" * 8),
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), TAKEN, ids=[text[:40] for text, _ in TAKEN])
+@pytest.mark.parametrize(("text", "value"), [*TABLES["taken"], *TAKEN], ids=lambda one: ascii(one)[:40])
 def test_taken_as_it_is(text, value):
-    assert same(parse_strictly(text.encode(), LIMITS), json.loads(text) if value is None else value)
+    assert same(parse_strictly(text.encode(), LIMITS), value)
 
 
-# Bytes, the error, the pointer, words of the message.
-REFUSED = [
-    (b"", MalformedError, "", ["empty"]),
-    (b" \n\t", MalformedError, "", ["empty"]),
-    (b"\xef\xbb\xbf{}", MalformedError, "", ["byte order mark"]),
-    ("{}".encode("utf-16"), MalformedError, "", ["UTF-8", "UTF-16"]),
-    ("{}".encode("utf-16-le"), MalformedError, "", ["UTF-16"]),
-    ("{}".encode("utf-16-be"), MalformedError, "", ["UTF-16"]),
-    ("1".encode("utf-32"), MalformedError, "", ["UTF-32"]),
-    (b'{"a": "\xff"}', MalformedError, "", ["line 1", "unicode"]),
-    (b'"\xed\xa0\x80"', MalformedError, "", ["line 1, column 2"]),
-    (b'{"a": "\\ud800"}', MalformedError, "", ["line 1"]),
-    (b'"\\udc00"', MalformedError, "", ["line 1"]),
-    (b'"\\ud800\\ud800"', MalformedError, "", ["line 1"]),
-    (b'"\\ud800x"', MalformedError, "", ["line 1"]),
-    (b'{"\\udfff": 1}', MalformedError, "", ["line 1"]),
-    (b'{\n "a": 1,\n "a": 2}', MalformedError, "", ["line 3", 'key "a"', "twice"]),
-    (b'{"a": 1, "\\u0061": 2}', MalformedError, "", ['key "a"', "twice"]),
-    (b'[{"x": {"k": 1, "k": 1}}]', MalformedError, "", ['key "k"', "line 1, column"]),
-    (b'{"' + b"k" * 5000 + b'": 1, "' + b"k" * 5000 + b'": 1}', MalformedError, "", ["twice"]),
-    (b"NaN", MalformedError, "", ["line 1"]),
-    (b"[Infinity]", MalformedError, "", ["line 1"]),
-    (b'{"a": -Infinity}', MalformedError, "", ["line 1"]),
-    (b"1e999", MalformedError, "", ["too large for a float: 1e999"]),
-    (b'{"a/b": [0, -1E+400]}', MalformedError, "/a~1b/1", ["too large for a float: -1E+400"]),
-    (b'{"a":1e99999999999999999999}', MalformedError, "/a", ["too large for a float"]),
+# Bytes that no table of text holds, words of the message.
+UNREADABLE = [
+    (b"\xef\xbb\xbf{}", ["byte order mark"]),
+    ("{}".encode("utf-16"), ["UTF-8", "UTF-16"]),
+    ("{}".encode("utf-16-le"), ["UTF-16"]),
+    ("{}".encode("utf-16-be"), ["UTF-16"]),
+    ("1".encode("utf-32"), ["UTF-32"]),
+    (b'{"a": "\xff"}', ["line 1", "unicode"]),
+    (b'"\xed\xa0\x80"', ["line 1, column 2"]),
+    (b'{"a": "\\ud800"}', ["line 1"]),
+    (b'"\\ud800\\ud800"', ["line 1"]),
+    (b'"\\ud800x"', ["line 1"]),
+    (b'{"' + b"k" * 5000 + b'": 1, "' + b"k" * 5000 + b'": 1}', ["twice"]),
+    (b'"\x00"', ["UTF-16"]),
+    (b'["abc", "\x00"]', ["control character"]),
+]
+LONG = [
     (b"[" + b"9" * 400 + b".5]", MalformedError, "/0", ["too large for a float"]),
-    (b"[1e-999]", MalformedError, "/0", ["too small for a float: 1e-999"]),
-    (b"[0, 1e-400]", MalformedError, "/1", ["too small"]),
-    (b"-0.0001e-321", MalformedError, "", ["too small"]),
     (b"[0." + b"0" * 400 + b"1]", MalformedError, "/0", ["too small"]),
-    (b'{"a": ["x", "a\\u0000b"]}', MalformedError, "/a/1", ["NUL"]),
-    (b'{"a": {"b\\u0000": 1}}', MalformedError, "/a", ["NUL"]),
-    (b'"\x00"', MalformedError, "", ["UTF-16"]),
-    (b'["abc", "\x00"]', MalformedError, "", ["control character"]),
-    (b'{"a": }', MalformedError, "", ["line 1, column 7"]),
-    (b"[1, 2", MalformedError, "", ["EOF"]),
-    (b"{} {}", MalformedError, "", ["trailing"]),
     (b"[" * 100_000, TooLargeError, "", ["more than 64 levels"]),
     (b'{"a":' * 100_000, TooLargeError, "", ["more than 64 levels"]),
     (b"1" * 5_000, TooLargeError, "", ["more than 64 digits"]),
-    (b'{"a": ' + b"1" * 65 + b"}", TooLargeError, "/a", ["more than 64 digits"]),
-    (b'{"a": -' + b"1" * 65 + b"}", TooLargeError, "/a", ["more than 64 digits"]),
     (b" " * 4_000_001, TooLargeError, "", ["4000001 bytes"]),
+]
+ERRORS = {"MalformedError": MalformedError, "TooLargeError": TooLargeError}
+REFUSED = [
+    *[(text.encode(), ERRORS[error], *rest) for text, error, *rest in TABLES["refused"]],
+    *[(data, MalformedError, "", words) for data, words in UNREADABLE],
+    *LONG,
 ]
 
 

@@ -13,6 +13,7 @@ import callgrade
 from service import Engine, InputError, Registry
 from service.engine import report_json
 from tests import own_checks
+from tests.core.reports import outcomes
 
 TRACE: dict[str, Any] = {
     "events": [{"user": "Hi"}, {"call": {"name": "a_long_name"}, "result": 1}, {"assistant": "Yes."}]
@@ -27,8 +28,7 @@ RUBRIC: dict[str, Any] = {
 
 
 def outcome_of(report: callgrade.Report, name: str) -> Any:
-    loose = [one.outcome for one in report.criteria if one.id == name for one in one.outcomes]
-    return [*loose, *[step.outcomes[name] for step in report.steps if name in step.outcomes]][0]
+    return outcomes(report, name)[0]
 
 
 def test_functions_that_are_passed_are_criteria_in_their_stages() -> None:

@@ -7,27 +7,17 @@ import pytest
 
 from service.errors import SettingsError
 from service.settings import PREFIX, Settings, list_settings
+from tests.tables import DATA, read_yaml
 
-READ = [
-    ("CALLGRADE_HOST", "0.0.0.0", "host", "0.0.0.0"),  # noqa: S104 (a value to read, nothing listens)
-    ("CALLGRADE_HOST", "::1", "host", "::1"),
-    ("CALLGRADE_PORT", "1", "port", 1),
-    ("CALLGRADE_PORT", "65535", "port", 65535),
-    ("CALLGRADE_MAX_BODY_BYTES", "1024", "max_body_bytes", 1024),
-    ("CALLGRADE_GRACEFUL_SECONDS", "0", "graceful_seconds", 0),
-    ("CALLGRADE_LOG_LEVEL", "warning", "log_level", "WARNING"),
+TABLES = read_yaml(DATA / "settings.yaml")
+
+PATHS = [
     ("CALLGRADE_HOME", "/srv/callgrade", "home", Path("/srv/callgrade")),
     ("CALLGRADE_RUBRIC_DIRS", os.pathsep.join(["/a", "", "/b"]), "rubric_dirs", (Path("/a"), Path("/b"))),
-    ("CALLGRADE_CACHE_URL", "redis://user:pw@cache:6379/1", "cache_url", "redis://user:pw@cache:6379/1"),
-    ("CALLGRADE_CACHE_URL", "unix:///run/redis.sock", "cache_url", "unix:///run/redis.sock"),
-    ("CALLGRADE_CACHE_TTL_DAYS", "1", "cache_ttl_days", 1),
-    ("CALLGRADE_CACHE_MAX_BYTES", "1048576", "cache_max_bytes", 2**20),
-    ("CALLGRADE_PORT", "", "port", 8000),
-    ("CALLGRADE_LOG_LEVEL", "", "log_level", "INFO"),
 ]
 
 
-@pytest.mark.parametrize(("variable", "text", "field", "value"), READ)
+@pytest.mark.parametrize(("variable", "text", "field", "value"), [*TABLES["read"], *PATHS])
 def test_a_variable_sets_its_field_and_no_other(variable: str, text: str, field: str, value: object) -> None:
     settings = Settings.from_env({variable: text, "PATH": "/bin"})
     assert getattr(settings, field) == value
@@ -35,25 +25,7 @@ def test_a_variable_sets_its_field_and_no_other(variable: str, text: str, field:
     assert [getattr(settings, name) for name in others] == [getattr(Settings(), name) for name in others]
 
 
-REFUSED = [
-    ("CALLGRADE_PORT", "http", "a whole number from 1 to 65535"),
-    ("CALLGRADE_PORT", "0", "from 1 to 65535"),
-    ("CALLGRADE_PORT", "65536", "from 1 to 65535"),
-    ("CALLGRADE_PORT", " 80", "from 1 to 65535"),
-    ("CALLGRADE_PORT", "8_0", "from 1 to 65535"),
-    ("CALLGRADE_PORT", "٨٠", "from 1 to 65535"),
-    ("CALLGRADE_PORT", "-1", "from 1 to 65535"),
-    ("CALLGRADE_PORT", "9" * 5000, "from 1 to 65535"),
-    ("CALLGRADE_MAX_BODY_BYTES", "4 MiB", "a whole number"),
-    ("CALLGRADE_LOG_LEVEL", "loud", "one of DEBUG, INFO"),
-    ("CALLGRADE_HOST", "two hosts", "a host name"),
-    ("CALLGRADE_HOME", "~nobody-of-this-name/x", "a path"),
-    ("CALLGRADE_CACHE_TTL_DAYS", "0", "from 1 to 3650"),
-    ("CALLGRADE_CACHE_MAX_BYTES", "1048575", "from 1048576"),
-]
-
-
-@pytest.mark.parametrize(("variable", "text", "expected"), REFUSED)
+@pytest.mark.parametrize(("variable", "text", "expected"), TABLES["refused"])
 def test_a_bad_value_is_named_with_what_was_expected(variable: str, text: str, expected: str) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings.from_env({variable: text})

@@ -17,6 +17,9 @@ from service.reading import trace_files as traces
 from service.reading.places import BadRecord, TraceRecord
 from service.reading.strict_json import Limits
 from service.reading.trace_files import scan_records
+from tests.tables import DATA, named, read_yaml
+
+TABLES = read_yaml(DATA / "reading" / "trace_files.yaml")
 
 SMALL = Limits(max_bytes=40)
 PLAIN = Limits()
@@ -34,55 +37,25 @@ def told_one(item: TraceRecord | BadRecord) -> str:
     )
 
 
-WHOLE = [
-    ("one object", b'{"a": 1}', ["f:1"]),
-    ("no newline at the end", b'{"a": 1}\n{"a": 1}', ["f:1", "f:2"]),
-    ("blank lines count", b'\n \n{"a": 1}\n\n\t\n{"a": 1}\n\n', ["f:3", "f:6"]),
-    ("CRLF", b'{"a": 1}\r\n\r\n{"a": 1}\r\n', ["f:1", "f:3"]),
-    ("an object over several lines", b'\n{\n "a":\n 1\n}\n', ["f:2"]),
-    ("a list in one line", b'[{"a": 1}, {"a": 1}]', ["f:1/0", "f:1/1"]),
-    ("a list over several lines", b'\n[\n {"a":\n 1},\n\n {"a": 1}\n]\n', ["f:3/0", "f:6/1"]),
-    ("a list that begins in a line of its own object", b'[{"a": 1}\n,{"a": 1}]', ["f:1/0", "f:2/1"]),
-]
-
-
-@pytest.mark.parametrize(("data", "places"), [pytest.param(d, p, id=name) for name, d, p in WHOLE])
-def test_every_layout_gives_the_same_records(data: bytes, places: list[str]) -> None:
+@pytest.mark.parametrize(("text", "places"), named(TABLES["whole"]))
+def test_every_layout_gives_the_same_records(text: str, places: list[str]) -> None:
+    data = text.encode()
     wanted = [f'{place} {{"a": 1}}' for place in places]
     assert told(data) == wanted
     assert told(gzip.compress(data)) == wanted
 
 
-NO_OBJECTS = [f"f:{n} ! expected an object, not" for n in range(2, 7)]
-BROKEN = [
-    ("an empty file", b"", ["f ! there is no record in it"]),
-    ("nothing but white space", b" \n\r\n\t\n", ["f ! there is no record in it"]),
-    ("an empty list", b"[ ]", ["f ! there is no record in it"]),
-    ("a bad line among good ones", b'{"a": 1}\n{"a" 1}\n{"a": 1}\n', ["f:1 {", "f:2 ! column 6", "f:3 {"]),
-    ("a bad first line that is whole", b'{"a": NaN}\n{"a": 1}\n', ["f:1 ! column 7", "f:2 {"]),
-    ("a torn first line", b'{"a": \n{"a": 1}\n{"a": 1}\n', ["f:1 ! column", "f:2 {", "f:3 {"]),
-    ("a torn last line", b'{"a": 1}\n{"a": ', ["f:1 {", "f:2 ! column"]),
-    ("a string without an end", b'{"a": "x}\n{"a": 1}\n', ["f:1 !", "f:2 {"]),
-    ("a key given twice", b'{"a": 1, "a": 2}\n', ["f:1 !"]),
-    ("no objects", b'{"a": 1}\n7\n"x"\nnull\ntrue\n[1]\n', ["f:1 {", *NO_OBJECTS]),
-    ("a broken document", b'{\n"a": 1,\n"b" 2\n}\n', ["f:3 ! column 5"]),
-    ("a broken document with blank lines", b'{\n\n\n"a": 1,\n"b" 2\n}\n', ["f:5 ! column 5"]),
-    ("a broken element", b'[{"a": 1},\n{"a" 1},\n{"a": 1}]', ["f:1/0 {", "f:2/1 !", "f:3/2 {"]),
-    ("a comma too many in a list", b'[{"a": 1},]', ["f:1/0 {", "f:1/1 ! empty"]),
-    ("a list without an end", b'[{"a": 1},\n{"a": 1}\n', ["f:1/0 {", "f:2/1 {", "f:2 ! the list has no end"]),
-    ("a string without an end in a list", b'[{"a": 1}, {"a": "x}]', ["f:1/0 {", "f:1/1 !", "f:1 ! the list has no end"]),
-    ("a text after a list", b'[{"a": 1}]\n{"a": 1}\n', ["f:1/0 {", "f:2 ! something follows the list"]),
-    ("a byte order mark", b'\xef\xbb\xbf{"a": 1}\n', ["f:1 {"]),
+NOT_UTF8 = [
     ("UTF-16", '{"a": 1}'.encode("utf-16"), ["f:1 {"]),
     ("UTF-16 that is torn", '{"a": 1}'.encode("utf-16")[:-1], ["f ! not in the encoding"]),
     ("not UTF-8", b'{"a": "\xff"}\n{"a": 1}\n', ["f:1 !", "f:2 {"]),
     ("not gzip after all", b"\x1f\x8bnothing of the kind", ["f ! the compressed data is damaged"]),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("data", "wanted"), [pytest.param(d, w, id=name) for name, d, w in BROKEN])
-def test_what_is_broken_is_named_and_the_rest_is_read(data: bytes, wanted: list[str]) -> None:
-    found = told(data)
+@pytest.mark.parametrize(("data", "wanted"), [*named(TABLES["broken"]), *named(NOT_UTF8)])
+def test_what_is_broken_is_named_and_the_rest_is_read(data: str | bytes, wanted: list[str]) -> None:
+    found = told(data.encode() if isinstance(data, str) else data)
     assert len(found) == len(wanted), found
     assert all(line.startswith(start) for line, start in zip(found, wanted, strict=True)), found
 

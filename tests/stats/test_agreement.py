@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha
 from service.stats.corrected import Groups, infer_from_labels, ppi
 from service.stats.tallies import Floats
+from tests.tables import DATA, read_yaml
+
+TOO_FEW = read_yaml(DATA / "stats" / "too_few.yaml")
 
 # Cohen's kappa, Gwet's AC1, balanced accuracy; by hand from the definitions. The third table is that of Gwet 2008.
 TABLES = [
@@ -131,18 +134,7 @@ def test_labels_that_all_agree_have_an_interval_that_holds_their_rate() -> None:
     assert found.low == pytest.approx(31 / 32 - half, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("known", "others", "alone", "corrected"),
-    [
-        ([None, None], [None], True, True),
-        (["a", None], ["b"], True, True),
-        ([], [None], False, False),
-        ([None], [None], False, False),
-        ([None, None], [], True, False),
-        (["a", "a"], ["b", "c"], False, False),  # one group shows nothing of how groups differ
-        (["a", "b"], ["c", "c"], True, False),
-    ],
-)
+@pytest.mark.parametrize(("known", "others", "alone", "corrected"), TOO_FEW["groups"])
 def test_too_few_items_or_groups_have_no_interval(
     known: Groups, others: Groups, *, alone: bool, corrected: bool
 ) -> None:

@@ -21,25 +21,10 @@ from service.store.database import Database
 from service.web.app import add_pages
 from service.web.rendering import format_count, format_share
 from tests.api.asgi_caller import Answer
+from tests.tables import DATA, read_yaml
 from tests.web.site import NOBODY, TOKEN, Visitor, build_request, fill, list_links, strip_tags
 
-PAGES = [
-    "/",
-    "/sign-in",
-    "/scores",
-    "/label",
-    "/label/disagreements",
-    "/judges",
-    "/judges/result_groundedness",
-    "/batches",
-    "/calibrations",
-    "/batches/{batch}",
-    "/batches/{batch}/summary",
-    "/batches/{batch}/summary?assert=pass_rate%20%3E%3D%200.9",
-    "/batches/{batch}/traces",
-    "/batches/{batch}/traces?verdict=fail&after=3",
-    "/batches/{batch}/traces/3",
-]
+TABLES = read_yaml(DATA / "web" / "pages.yaml")
 
 
 def twin_of(visitor: Visitor, page: Answer) -> Any:
@@ -51,7 +36,7 @@ def twin_of(visitor: Visitor, page: Answer) -> Any:
     return answer.json
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", TABLES["pages"])
 def test_a_page_is_whole_and_holds_nothing_inline(visitor: Visitor, batch: str, path: str) -> None:
     answer = visitor.open(path.format(batch=batch))
     text = answer.body.decode()
@@ -66,7 +51,7 @@ def test_a_page_is_whole_and_holds_nothing_inline(visitor: Visitor, batch: str, 
 
 
 def test_every_link_leads_somewhere(visitor: Visitor, batch: str) -> None:
-    links = {path: set(list_links(visitor.open(path.format(batch=batch)).body.decode())) for path in PAGES}
+    links = {path: set(list_links(visitor.open(path.format(batch=batch)).body.decode())) for path in TABLES["pages"]}
     assert all(links.values())
     told = {link: visitor.open(link).status for link in set().union(*links.values())}
     assert {link: status for link, status in told.items() if status != 200} == {}
@@ -140,22 +125,7 @@ def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str
     assert "nonsense" in strip_tags(refused.body.decode())
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/batches/batch_00000000000000000000000000000000", 404),
-        ("/batches/nonsense", 404),
-        ("/batches/{batch}/traces/60", 404),
-        ("/batches/{batch}/traces/-1", 404),
-        ("/batches/{batch}/traces/x", 404),
-        ("/batches/{batch}/traces?verdict=nonsense", 422),
-        ("/batches/{batch}/traces?after=x", 422),
-        ("/batches?status=nonsense", 422),
-        ("/static/nothing.css", 404),
-        ("/static/..%2Fpage.py", 404),
-        (f"/static/{'a' * 300}.css", 404),
-    ],
-)
+@pytest.mark.parametrize(("path", "status"), TABLES["absent"])
 def test_what_is_not_there_is_told_as_a_page(visitor: Visitor, batch: str, path: str, status: int) -> None:
     answer = visitor.open(path.format(batch=batch))
     assert answer.status == status
@@ -232,19 +202,7 @@ def check_harmless(visitor: Visitor, path: str) -> None:
     assert not re.search(r"<[a-z][^<>]*\son[a-z]+\s*=", text, re.IGNORECASE), path
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "accept", "status", "kind"),
-    [
-        ("GET", "/run", "text/html,*/*;q=0.8", 404, "text/html"),
-        ("GET", "/nowhere/at/all", "text/html", 404, "text/html"),
-        ("GET", "/nowhere", "application/json", 404, "application/problem+json"),
-        ("GET", "/nowhere", "", 404, "application/problem+json"),
-        ("POST", "/nowhere", "text/html", 404, "application/problem+json"),
-        ("GET", "/v1/nowhere", "text/html", 404, "application/problem+json"),
-        ("GET", "/v1/score", "text/html", 405, "application/problem+json"),
-        ("GET", "/livez", "text/html", 200, "application/json"),
-    ],
-)
+@pytest.mark.parametrize(("method", "path", "accept", "status", "kind"), TABLES["nowhere"])
 def test_an_address_of_nothing_is_told_to_browsers_as_a_page(
     visitor: Visitor, method: str, path: str, accept: str, status: int, kind: str
 ) -> None:

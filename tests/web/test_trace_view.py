@@ -22,7 +22,10 @@ from service.web.trace.places import MAX_SHOWN, resolve_place
 from service.web.trace.run import build_run_view
 from service.web.trace.stored import read_sent
 from service.web.trace.view import QuietSteps, StepView, TextView, TraceView
+from tests.tables import DATA, read_yaml
 from tests.web.hostile import build_hostile, list_hostile
+
+TABLES = read_yaml(DATA / "web" / "trace_view.yaml")
 
 CASES = {
     case["request"]["trace"]["id"]: case["request"]
@@ -70,23 +73,7 @@ def build_calls(results: list[Any], answer: str = "Done.", **more: Any) -> dict[
     return {"trace": trace, "judges": "off", **more}
 
 
-@pytest.mark.parametrize(
-    ("name", "verdict", "words", "to", "opened"),
-    [
-        ("right", "pass", [], "", []),
-        ("over-call", "fail", ["refund_order was called where no call was due"], "step-0", [1]),
-        ("under-call", "fail", ["refund_order was due and nothing was called"], "expected", []),
-        ("wrong-argument", "fail", ['on: expected "2026-03-13", got "2026-03-06" (604800 s apart)'], "step-0", [1]),
-        (
-            "flipped-amount",
-            "fail",
-            ["the text says $54.00, and amount_cents is 540000 in the smallest unit"],
-            "text-2",
-            [1],
-        ),
-        ("wrong-order", "fail", ["close_account came out of order"], "step-0", [1]),
-    ],
-)
+@pytest.mark.parametrize(("name", "verdict", "words", "to", "opened"), TABLES["broken"])
 def test_what_broke_is_told_first_and_shown_opened(
     name: str, verdict: str, words: list[str], to: str, opened: list[int]
 ) -> None:
@@ -118,30 +105,14 @@ def build_grounded(answer: str) -> dict[str, ValueView]:
     return {one.text: one for one in texts_of(view)[-1].values}
 
 
-@pytest.mark.parametrize(
-    ("answer", "value", "words", "how"),
-    [
-        ("It is $12.00.", "$12.00", "found", "minor units"),
-        ("Both kept 71.", "71", "derived", "sum"),
-        ("In 24 hours.", "24 hours", "general knowledge", ""),
-        ("It is 5555.", "5555", "found nowhere", ""),
-        ("Track ZX81-7741-QP.", "ZX81-7741-QP", "suspected, found nowhere", ""),
-    ],
-)
+@pytest.mark.parametrize(("answer", "value", "words", "how"), TABLES["origins"])
 def test_a_value_says_where_it_comes_from(answer: str, value: str, words: str, how: str) -> None:
     one = build_grounded(answer)[value]
     assert (one.words, one.how) == (words, how)
     assert one.nearest == (one.words in ("found nowhere", "general knowledge"))
 
 
-@pytest.mark.parametrize(
-    ("content", "answer"),
-    [
-        ('Found: {"stock": [{"count": 3}], "price": 25} in all.', "The price is $25."),
-        ('Found: {"list": [25, 25], "price": 25} in all.', "The price is $25."),
-        ("name: thing 25x\nprice: 25\nstock: 3", "The price is $25."),
-    ],
-)
+@pytest.mark.parametrize(("content", "answer"), TABLES["fields"])
 def test_a_field_in_a_text_is_found_where_it_stands(content: str, answer: str) -> None:
     view = build(build_calls([content], answer, rubric=ONLY_GROUNDING))
     result, value = steps_of(view)[0].result, next(one for one in texts_of(view)[-1].values if one.text == "$25")
@@ -155,22 +126,7 @@ def test_a_field_in_a_text_is_found_where_it_stands(content: str, answer: str) -
     assert mark.also in [place.to for place in value.places]
 
 
-@pytest.mark.parametrize(
-    ("path", "exists"),
-    [
-        ("/messages/1/text", None),  # the message that calls says nothing
-        ("/messages/2/text", True),
-        ("/messages/3/text", None),
-        ("/messages/9999999/text", None),
-        ("/answer", True),
-        ("/steps/0/call/arguments/a", True),
-        ("/steps/0/result/content/1", True),
-        ("/steps/0/result/content/2", False),
-        ("/steps/1/call/arguments", None),
-        ("/steps/1/result/content", None),
-        ("/steps", None),
-    ],
-)
+@pytest.mark.parametrize(("path", "exists"), TABLES["pointers"])
 def test_a_pointer_leads_to_what_is_there_and_no_further(path: str, exists: bool | None) -> None:
     events = [{"user": "Go"}, {"call": {"name": "f", "arguments": {"a": 1}}, "result": [1, 2]}, {"assistant": "Done"}]
     request = {"trace": {"format": "callgrade", "events": events}}
@@ -206,20 +162,7 @@ def build_one_call(called: dict[str, Any], expected: dict[str, Any], **more: Any
 WORDS = {"kind": "natural_language", "criterion": "polite"}
 
 
-@pytest.mark.parametrize(
-    ("called", "expected", "more", "words"),
-    [
-        ({"a": 1}, {"args": {"a": {"kind": "numeric", "value": 1.5, "tolerance": 1}}}, {}, {"a": "as expected"}),
-        ({"a": 1}, {"args": {"a": 2}, "weights": {"a": 0}}, {}, {"a": "not compared"}),
-        ({"a": 1}, {"args": {"a": 1, "b": {"kind": "present", "optional": True}}}, {},
-         {"a": "as expected", "b": "not expected"}),
-        ({}, {"args": {"a": {"kind": "exact", "value": 1, "optional": True}}}, {}, {"a": "optional"}),
-        ({"a": 1, "t": 7}, {"args": {"a": 1, "t": 9}}, {"ignore_args": ["t"]},
-         {"a": "as expected", "t": "not expected"}),
-        ({"a": "hi", "b": 3}, {"args": {"a": WORDS, "b": 3}}, {}, {"a": "undecided", "b": "as expected"}),
-        ({"a": 1}, {"tool": "look", "args": {"a": 2}}, {}, {"a": "not compared"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("called", "expected", "more", "words"), TABLES["arguments"])  # fmt: skip
 def test_an_argument_is_as_expected_only_where_a_check_compared_it(
     called: dict[str, Any], expected: dict[str, Any], more: dict[str, Any], words: dict[str, str]
 ) -> None:
