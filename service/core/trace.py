@@ -74,7 +74,8 @@ class ToolCall:
     """One call as the model made it.
 
     If the arguments are no JSON object, `arguments` is None, `problem` says why and `raw` has them. If `captured`
-    is false, the trace does not record the arguments, which is not the model's fault. `tool_id` is the id of the tool itself,
+    is false, the trace does not record the arguments, which is not the model's fault; `problem` says so if it has a part of
+    them alone. `tool_id` is the id of the tool itself,
     which some spans give beside its name.
     """
 

@@ -253,8 +253,10 @@ class _Aligner:
 
     def _build_pair(self, i: int, j: int) -> Pair:
         options, step = self.expected_calls[i].options, self.steps[j]
-        best = max(options, key=lambda option: self._rank_option(option[1], step)) if options[1:] else options[0]
-        return Pair(i, j, *best)
+        if not options[1:]:
+            return Pair(i, j, *options[0])
+        sorted_options = sorted(options, key=lambda option: _render_pattern(option[1]))
+        return Pair(i, j, *max(sorted_options, key=lambda option: self._rank_option(option[1], step)))
 
     def _rank_option(self, pattern: CallPattern, step: Step) -> tuple[bool, bool, float]:
         if not self.case.is_same_name(pattern.tool, step.call.name) or pattern.turn not in (None, step.turn):
@@ -320,8 +322,10 @@ def _find_place(expected_call: ExpectedCall) -> tuple[int, int]:
 UNPLACED = 2**31
 
 
-def _render_options(expected_call: ExpectedCall) -> list[tuple[str, str]]:
-    return sorted(
-        (pattern.tool, json.dumps(pattern.model_dump(mode="json"), sort_keys=True, separators=(",", ":")))
-        for _, pattern in expected_call.options
-    )
+def _render_options(expected_call: ExpectedCall) -> list[str]:
+    return sorted([_render_pattern(pattern) for _, pattern in expected_call.options])
+
+
+def _render_pattern(pattern: CallPattern) -> str:
+    """Render a pattern as text, by which ties are broken: the order of writing means nothing."""
+    return pattern.tool + json.dumps(pattern.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))

@@ -25,13 +25,18 @@ _COMPANIES = frozenset({"inc", "incorporated", "corp", "corporation", "ltd", "li
 _PIECE = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/-]\d+)*|[^\W\d_]+|\d+|[^\w\s]")
 _IGNORED_MARKS = frozenset(".,;:!?()[]-\N{EN DASH}\N{EM DASH}")
 """Punctuation that does not matter. All other marks count: `C++` is not `C`, nor is `'C'`."""
+_TELLING = re.compile(r"!(?=[\w=(])|(?<!\S)-(?=\w)")
+"""Marks among them that deny or exclude what follows: `!=`, `-draft`."""
+_BRACKETS = frozenset("()[]")
+_OPERATOR = re.compile(r"[=<>+*^|~]|\w\(|\b(?:AND|OR|NOT)\b")
+"""What groups what stands around it, so that brackets matter."""
 _APOSTROPHE = re.compile(r"(?<=\w)['\u2019](?=\w)")
 _CODE = re.compile(r"(?=\S*\d)\S+|\S*[./\\@:=]\S+|[A-Z]{1,5}")
 """A single word with a digit, a path, an address, or short capitals: an identifier or a code, where each character counts."""
 _POWERS = {ord(c): f"^{n}" for n, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
 _TERM = re.compile(r"[0-9.,()+*/^= -]|(?<![a-z])(?:[a-z]|sin|cos|tan|log|ln|exp|sqrt|pi)(?![a-z])")
-_TIMES = re.compile(r"\*(?!\d)")
-"""A multiplication sign that may be left out: one that does not precede a digit."""
+_TIMES = re.compile(r"\*(?=[a-z(])")
+"""A multiplication sign that may be left out: one before a letter or a bracket."""
 
 
 class SameText(ValueCritic):
@@ -74,7 +79,8 @@ def _is_same(one: str, other: str) -> bool:
         return formulas[0] == formulas[1]
     if _CODE.fullmatch(one.strip()) or _CODE.fullmatch(other.strip()):
         return False
-    return any(c.isalpha() for c in one) and _read_words(one) == _read_words(other)
+    grouped = any(formulas) or any(_OPERATOR.search(text) for text in (one, other))
+    return any(c.isalpha() for c in one) and _read_words(one, grouped=grouped) == _read_words(other, grouped=grouped)
 
 
 @lru_cache(maxsize=4096)
@@ -83,7 +89,7 @@ def _read_formula(text: str) -> str:
     plain = text.translate(_POWERS).casefold().replace("**", "^")
     if (
         not any(c.isalpha() for c in plain)
-        or not any(c.isdigit() or c in "+*^=" for c in plain)
+        or not any(c.isdigit() or c in "(+*^=" for c in plain)
         or _TERM.sub("", plain)
     ):
         return ""
@@ -91,17 +97,19 @@ def _read_formula(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _read_words(text: str) -> str:
+def _read_words(text: str, *, grouped: bool) -> str:
     """Return the words joined, without articles and idle punctuation; numbers keep spaces around them."""
     plain = unicodedata.normalize("NFKC", _APOSTROPHE.sub("", text).replace("_", " ")).casefold()
-    pieces: list[str] = _PIECE.findall(plain)
-    pieces = [piece for piece in pieces if piece not in _IGNORED_MARKS]
-    found: list[str] = []
-    for n, piece in enumerate(pieces):
-        if piece in _ARTICLES and n + 1 < len(pieces):  # a last `A` is no article: `vitamin A`
+    idle = _IGNORED_MARKS - _BRACKETS if grouped else _IGNORED_MARKS
+    found = _PIECE.finditer(plain)
+    pieces = ["", *[one[0] for one in found if one[0] not in idle or _TELLING.match(plain, one.start())], ""]
+    words: list[str] = []
+    for before, piece, after in zip(pieces, pieces[1:], pieces[2:], strict=False):
+        if piece in _ARTICLES and after:  # a last `A` is no article: `vitamin A`
             continue
-        word = "and" if piece == "&" else _NUMBERS.get(piece, piece)
-        found.append(f" {word} " if word[-1].isdigit() else word)
-    if len(found) > 1 and found[-1] in _COMPANIES:
-        found.pop()
-    return "".join(found)
+        alone = not any(one in _NUMBERS or one[-1:].isdigit() for one in (before, after))  # `twenty five` is not 20
+        word = "and" if piece == "&" else _NUMBERS.get(piece, piece) if alone else piece
+        words.append(f" {word} " if word[-1].isdigit() else word)
+    if len(words) > 1 and words[-1] in _COMPANIES:
+        words.pop()
+    return "".join(words)

@@ -17,7 +17,7 @@ from service.core.critics import Exact, Match, OpenComparison
 from service.core.expectations.expectation import CallPattern
 from service.core.expectations.templates import Template, has_matcher
 from service.core.gates.decide import score_idle
-from service.core.gates.schema import ARGUMENTS_NOT_CAPTURED, build_unparsable
+from service.core.gates.schema import build_unparsable, explain_gap
 from service.core.gates.state import StateGate
 from service.core.gates.tool_name import NO_CALLS, score_name
 from service.core.json.pointers import escape_token
@@ -128,7 +128,7 @@ def _find_faults(case: Case, pattern: CallPattern, step: Step, *, extra: bool) -
     if pattern.args is None:
         return
     if actual is None:
-        yield build_unparsable(step) if step.call.captured else ARGUMENTS_NOT_CAPTURED
+        yield build_unparsable(step) if step.call.captured else explain_gap(step)
         return
     for one, match in match_arguments(case, pattern, actual):
         if isinstance(match, OpenComparison):
@@ -249,7 +249,7 @@ def list_properties(schema: object) -> Mapping[str, JsonValue]:
 
 def explain_hidden_arguments(case: Case) -> Skipped | None:
     """Return why a system that compares all arguments cannot score the trace: it lacks those of a call. None: it lacks none."""
-    return None if all(step.call.captured for step in case.trace.steps) else ARGUMENTS_NOT_CAPTURED
+    return next((explain_gap(step) for step in case.trace.steps if not step.call.captured), None)
 
 
 def spend_on_pairs(case: Case, *, each: int) -> None:

@@ -94,9 +94,12 @@ def build_unknown_tool(case: Case, step: Step) -> Finding:
 
 def score_unread(step: Step) -> Outcome:
     """Score a call whose arguments are not an object: a failure, unless the trace just does not record them."""
-    if not step.call.captured:
-        return ARGUMENTS_NOT_CAPTURED
-    return build_failure(0.0, build_unparsable(step))
+    return build_failure(0.0, build_unparsable(step)) if step.call.captured else explain_gap(step)
+
+
+def explain_gap(step: Step) -> Skipped:
+    """Return why a call has no arguments that were captured: the trace leaves them out, or has a part of them."""
+    return Skipped("unread", step.call.problem) if step.call.problem else ARGUMENTS_NOT_CAPTURED
 
 
 ARGUMENTS_NOT_CAPTURED = Skipped("not_captured", "the trace does not record the arguments of the call")

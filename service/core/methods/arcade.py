@@ -24,7 +24,7 @@ from service.core.gates import published
 from service.core.gates.arguments import find_fill_ins
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.quantity import QuantityGate
-from service.core.gates.schema import ARGUMENTS_NOT_CAPTURED, build_unparsable
+from service.core.gates.schema import build_unparsable, explain_gap
 from service.core.gates.tool_name import score_name, score_pairs, score_unmatched
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals, format_value
@@ -120,7 +120,7 @@ class ArcadeGate(published.PublishedCheck):
     def _score_call(self, case: Case, pattern: CallPattern, step: Step, selection: Scored) -> Outcome:
         if step.call.arguments is None and pattern.args is not None:
             if selection.passed and not step.call.captured:
-                return ARGUMENTS_NOT_CAPTURED
+                return explain_gap(step)
             return build_failure(0.0, *selection.findings, build_unparsable(step))
         bound, schema = self._get_bound(case, pattern, right_tool=selection.passed), case.find_validator(step)
         actual = {**(find_fill_ins(schema, bound) if schema else {}), **(step.call.arguments or {})}

@@ -23,7 +23,7 @@ from service.core.expectations.expectation import CallPattern
 from service.core.expectations.templates import has_matcher
 from service.core.gates import published
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.schema import ARGUMENTS_NOT_CAPTURED, NO_TOOLS, SchemaGate, build_unparsable
+from service.core.gates.schema import NO_TOOLS, SchemaGate, build_unparsable, explain_gap
 from service.core.gates.tool_name import score_missing, score_name, score_pairs, score_unmatched
 from service.core.json.members import list_elements
 from service.core.json.pointers import split_pointer
@@ -123,7 +123,7 @@ class FutureAgiGate(published.PublishedCheck):
         actual = step.call.arguments
         if pattern.args is None or actual is None:
             if pattern.args is not None and name.passed and not step.call.captured:
-                return ARGUMENTS_NOT_CAPTURED
+                return explain_gap(step)
             findings = [] if pattern.args is None else [build_unparsable(step)]
             return self._weigh(name, float(not findings), float(not findings), findings)
         found: list[tuple[str, Match]] = []

@@ -26,6 +26,7 @@ from service.intake.parts import CALLS, RESULTS, TEXTS, THOUGHTS
 from service.intake.spans.exports import Span, look_up, read_items, unflatten
 from service.intake.texts import read_result_content, to_snake
 from service.intake.tools import read_tools
+from service.intake.unread_parts.endings import ARGUMENTS_CUT
 from service.intake.unread_parts.leftovers import Leftover, Rest
 from service.intake.unread_parts.suspects import list_possible_calls
 
@@ -174,7 +175,8 @@ def drop_hidden(call: ToolCall) -> ToolCall:
     """Return the call without arguments that the exporter left out or hid, or that its limit cut."""
     raw = call.raw
     cut = bool(call.problem) and isinstance(raw, str) and raw.lstrip().startswith('{"') and raw.rstrip()[-1:] != "}"
-    return replace(call, arguments=None, raw=None, problem=None, captured=False) if cut or raw == HIDDEN else call
+    problem = ARGUMENTS_CUT if cut else None
+    return replace(call, arguments=None, raw=None, problem=problem, captured=False) if cut or raw == HIDDEN else call
 
 
 def read_content(raw: JsonValue) -> JsonValue:

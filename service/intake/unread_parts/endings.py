@@ -111,21 +111,28 @@ def is_cut(text: str) -> bool:
     return _CUT_TEXT.search(text) is not None
 
 
+ARGUMENTS_CUT = "the arguments were cut"
+
+
 def drop_lost_arguments(call: ToolCall) -> ToolCall:
     """Return the call without arguments that were cut or hidden: nobody knows what the model wrote.
 
-    >>> drop_lost_arguments(ToolCall(None, "f", {"city": "[REDACTED]"})).captured
-    False
+    >>> [
+    ...     (call.captured, call.problem)
+    ...     for city in ("[REDACTED]", "Os...[truncated]")
+    ...     for call in [drop_lost_arguments(ToolCall(None, "f", {"city": city}))]
+    ... ]
+    [(False, None), (False, 'the arguments were cut')]
     """
-    if call.arguments is None:
-        raw = call.raw
-        lost = isinstance(raw, str) and (is_hidden(raw) or is_cut(raw) or _ELLIPSIS.search(raw) is not None)
-    else:
-        lost = bool(call.arguments) and any(
-            isinstance(leaf.value, str) and (is_hidden(leaf.value) or is_cut(leaf.value))
-            for leaf in list_leaves(dict(call.arguments), limit=200)
-        )
-    return ToolCall(call.id, call.name, None, captured=False, tool_id=call.tool_id) if lost else call
+    texts = [call.raw] if call.arguments is None else []
+    if call.arguments:
+        texts = [leaf.value for leaf in list_leaves(dict(call.arguments), limit=200)]
+    texts = [text for text in texts if isinstance(text, str)]
+    cut = any(map(is_cut, texts)) or (call.arguments is None and any(map(_ELLIPSIS.search, texts)))
+    if not cut and not any(map(is_hidden, texts)):
+        return call
+    problem = ARGUMENTS_CUT if cut else None
+    return ToolCall(call.id, call.name, None, problem=problem, captured=False, tool_id=call.tool_id)
 
 
 def is_lost(text: str) -> bool:
