@@ -22,9 +22,9 @@ NOTHING_DISALLOWED = Skipped("not_applicable", "nothing is disallowed")
 class DisallowedGate(Check):
     """Check each ban of `disallowed`, and `allowed`: 1.0 where it was kept, 0.0 for each call that breaks it.
 
-    Only a call that matches all `args` of a ban breaks it. Where the ban names a tool to `prefer`, the finding says so: a
-    cheaper tool would have done. A ban that no tool on offer could break does not apply. Findings: `disallowed_call`, and
-    `ban_matches`, which lists the tools that a pattern matches.
+    Only a call that matches all `args` of a ban breaks it; an absent argument has the default of the tool's schema. Where the
+    ban names a tool to `prefer`, the finding says so: a cheaper tool would have done. A ban that no tool on offer could break
+    does not apply. Findings: `disallowed_call`, and `ban_matches`, which lists the tools that a pattern matches.
     """
 
     kind: Literal["disallowed"] = "disallowed"
@@ -109,10 +109,10 @@ def _match_arguments(case: Case, ban: Ban, step: Step) -> list[tuple[str, Match 
     case.meter.spend("comparisons", 12 + 2 * len(ban.args or ()))
     if ban.args is None:
         return []
-    actual = step.call.arguments
-    if actual is None or not ban.args.keys() <= actual.keys():
+    args, schema = ban.args, case.find_validator(step)
+    actual = {**(schema.defaults if schema else {}), **(step.call.arguments or {})}
+    if step.call.arguments is None or not args.keys() <= actual.keys():
         return None
-    args = ban.args
     bound = case.once(("ban", id(ban)), lambda: [bind(name, value, critics={}) for name, value in args.items()])
     if case.once(("matchers", id(ban)), lambda: has_matcher(args)):
         case.meter.spend("comparisons", COST_OF_A_MATCHER * find_cost(args) * len(args))
