@@ -162,7 +162,7 @@ def build_one_call(called: dict[str, Any], expected: dict[str, Any], **more: Any
 WORDS = {"kind": "natural_language", "criterion": "polite"}
 
 
-@pytest.mark.parametrize(("called", "expected", "more", "words"), TABLES["arguments"])  # fmt: skip
+@pytest.mark.parametrize(("called", "expected", "more", "words"), TABLES["arguments"])
 def test_an_argument_is_as_expected_only_where_a_check_compared_it(
     called: dict[str, Any], expected: dict[str, Any], more: dict[str, Any], words: dict[str, str]
 ) -> None:
