@@ -112,11 +112,15 @@ def name_checks(functions: Iterable[Callable[..., object]]) -> list[str]:
     return names
 
 
-def load_plugin(file: Path) -> list[str]:
-    """Import a Python file and return the names of the checks that it registers; SettingsError if it cannot be used.
+def load_plugins(files: Iterable[Path] | None) -> frozenset[str]:
+    """Import Python files and return the names of the checks that they register; SettingsError if one cannot be used.
 
-    It may register judges too (`service.asking.own_judges`), or only judges.
+    They may register judges too (`service.asking.own_judges`), or only judges.
     """
+    return frozenset(name for file in files or () for name in _load_plugin(file))
+
+
+def _load_plugin(file: Path) -> set[str]:
     before, judges = set(OWN_CHECKS), dict(OWN_JUDGES)
     spec = spec_from_file_location(f"callgrade_plugin_{file.stem}", file)
     if spec is None or spec.loader is None:
@@ -126,7 +130,7 @@ def load_plugin(file: Path) -> list[str]:
     except Exception as error:
         LOG.debug("the plugin failed", exc_info=error)
         raise SettingsError.at("--plugin", f"{file}: {type(error).__name__}: {error}") from None
-    added = sorted(set(OWN_CHECKS) - before)
+    added = set(OWN_CHECKS) - before
     if not added and judges == OWN_JUDGES:
         message = f"{file}: it registers no check and no judge; decorate one with @callgrade.check or @callgrade.judge"
         raise SettingsError.at("--plugin", message)

@@ -33,6 +33,8 @@ from service.problems import ProblemDetails
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
+UNKNOWN_PARAMETER = "no parameter of that name is known here"
+
 PROBLEMS: Mapping[int, str] = {
     status: " Or: ".join(one.cause for one in TYPES if one.status == status) for status in BY_STATUS
 }
@@ -96,7 +98,7 @@ class JsonRoute(APIRoute):
         """Answer a request. What is wrong with it is raised."""
         request = Request(scope, receive)
         if scope["query_string"] and scope["method"] in self.methods:
-            refuse_doubtful_query(request, takes_none=not (self.is_direct or self.dependant.query_params))
+            refuse_doubtful_query(request, takes_none=not self.dependant.query_params)
         if not self.is_direct or scope["method"] not in self.methods:
             await super().handle(scope, receive, send)
             return
@@ -143,14 +145,17 @@ def describe_lines(lines: str, examples: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def refuse_doubtful_query(request: Request, *, takes_none: bool) -> None:
-    """Refuse what FastAPI would take: a parameter given twice, one with NUL, and any where the route `takes_none`."""
+    """Refuse what FastAPI would take: a parameter given twice, one with NUL, and any where the route `takes_none`.
+
+    Where it takes some, its `QueryModel` refuses all others.
+    """
     query = request.query_params
     names = [name for name, _ in query.multi_items()]
-    problems = [Problem(f"/{name[:100]}", "given twice (in the query)") for name in query if names.count(name) > 1]
-    problems += [Problem(f"/{name[:100]}", "holds NUL (in the query)") for name, text in query.items() if "\0" in text]
-    problems += [Problem(f"/{name[:100]}", "no query is known here") for name in query if takes_none]
-    if problems:
-        raise InputError(problems)
+    found = [(name, "given twice") for name in query if names.count(name) > 1]
+    found += [(name, "holds NUL") for name, text in query.items() if "\0" in text]
+    found += [(name, UNKNOWN_PARAMETER) for name in query if takes_none]
+    if found:
+        raise InputError(Problem(f"/{name[:100]}", f"{what} (in the query)") for name, what in found)
 
 
 def read_error(error: RequestValidationError) -> InputError:
@@ -165,7 +170,7 @@ def read_error(error: RequestValidationError) -> InputError:
 
 def _describe(error: Mapping[str, Any]) -> str:
     if error["type"] == "extra_forbidden":
-        return "no parameter of that name is known here"
+        return UNKNOWN_PARAMETER
     message = MESSAGES.get(error["type"])
     return error["msg"].removeprefix("Value error, ") if message is None else message.format_map(error.get("ctx", {}))
 

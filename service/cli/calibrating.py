@@ -29,7 +29,7 @@ from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.fits.files import build_file_name
 from service.labelling.predictions import AskSettings, collect_predictions
-from service.own_checks import load_plugin
+from service.own_checks import load_plugins
 from service.wiring import build_engine
 
 REPORT = "report.json"
@@ -119,8 +119,7 @@ def write_report(report: CalibrationReport, out: Path) -> None:
 
 def build_judging_engine(plugins: Sequence[Path] | None) -> tuple[Engine, Judges]:
     """Build the engine, with judges of the user's own, and return it with its judges; SettingsError if no model is set."""
-    for file in plugins or ():
-        load_plugin(file)
+    load_plugins(plugins)
     engine = build_engine(read_settings())
     if engine.judging is None:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)

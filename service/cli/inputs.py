@@ -29,7 +29,7 @@ from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, Problem, SettingsError
 from service.intake.tools import read_tools
-from service.own_checks import add_checks, load_plugin
+from service.own_checks import add_checks, load_plugins
 from service.reading.bare_traces import build_body, is_bare
 from service.reading.blocks import Block
 from service.reading.packaged_files import read_yaml
@@ -197,7 +197,7 @@ def read_inputs(  # noqa: PLR0913 (the options of several commands)
     rubric: str | None = None,
     expected: Path | None = None,
     judges: JudgeMode | None = None,
-    plugins: Sequence[Path] = (),
+    plugins: Sequence[Path] | None = None,
     tools: Path | None = None,
     layout: Layout = PLAIN,
 ) -> Inputs:
@@ -207,7 +207,7 @@ def read_inputs(  # noqa: PLR0913 (the options of several commands)
     own, which are added to every rubric. `tools`: a file of those for traces that name none.
     """
     settings = read_settings()
-    checks = frozenset(name for plugin in plugins for name in load_plugin(plugin))
+    checks = load_plugins(plugins)
     if judges not in (None, "off") and not settings.judge_model and not OWN_JUDGES:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     engine = build_engine(settings)

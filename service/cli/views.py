@@ -127,14 +127,13 @@ def show_calls(console: Console, report: Report, trace: Trace) -> None:
         gaps, passed = _list_gaps([one for one in told if one.step == step.index])
         own = [remark for at, remark in remarks if step.index in (at, statements.find_step_index(remark.path))]
         found = _render_lines(list(dict.fromkeys(remark.text for remark in own)))
-        score = Text("" if verdict.score is None else render_number(verdict.score))
-        said = Text(" ").join([_render_verdict(verdict.verdict), score])
         result = step.result
         kind = "result" if result is None or not result.is_error else "error"
         content = Text("not in the trace", "dim") if result is None else cut(render_content(result.content))
         rows = [(f"step {step.index + 1}", cut(render_call(step))), (Text(f"  {kind}", "dim"), content)]
+        said = [_render_verdict(verdict.verdict), *found, *gaps, *passed]
         console.print()
-        console.print(build_grid([*rows, (Text("  verdict", "dim"), Text("\n").join([said, *found, *gaps, *passed]))]))
+        console.print(build_grid([*rows, (Text("  verdict", "dim"), Text("\n").join(said))]))
 
 
 def show_judged(console: Console, report: Report) -> None:

@@ -16,6 +16,7 @@ from starlette.requests import Request
 
 from service.api.app import create_app
 from service.api.body import read_body, receive
+from service.api.contract import JsonRoute
 from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import Engine, build_default_engine, report_json
@@ -100,6 +101,17 @@ def test_a_hundred_places_are_named_and_the_others_counted(ask: Ask) -> None:
     found = ask("POST", "/v1/score", body).problem
     assert len(found["errors"]) == 100
     assert "and 249 more" in found["detail"]
+
+
+def test_every_route_refuses_a_parameter_that_it_does_not_declare(ask: Ask, app: FastAPI) -> None:
+    routes = [one for one in app.routes if isinstance(one, JsonRoute)]
+    assert {"/v1/score", "/v1/usage", "/v1/batches", "/livez"} <= {one.path for one in routes}
+    for route in routes:
+        [method] = route.methods
+        unknown = {"pointer": "/judgs", "detail": "no parameter of that name is known here (in the query)"}
+        answer = ask(method, route.path, encoded(GOOD), query=b"judgs=off")
+        assert answer.status == 422, route.path
+        assert unknown in answer.problem["errors"], route.path
 
 
 @pytest.mark.parametrize(("method", "path", "status", "allow"), TABLES["astray"])

@@ -208,8 +208,9 @@ def test_an_idle_connection_does_not_hold_the_process(tmp_path: Path) -> None:
 
 def test_what_the_process_logs_is_json_without_secrets(tmp_path: Path) -> None:
     with serving(tmp_path) as running:
-        running.ask("GET", "/livez?key=canary", b"", "authorization: Bearer canary", "cookie: canary")
-        running.ask("POST", "/v1/score?key=canary", GOOD.replace(b"Hi", b"canary"))
+        running.ask("GET", "/docs?key=canary", b"", "authorization: Bearer canary", "cookie: canary")
+        running.ask("POST", "/v1/score?key=canary", GOOD)
+        running.ask("POST", "/v1/score", GOOD.replace(b"Hi", b"canary"))
         running.ask("POST", "/v1/score", b'{"canary": ')
         running.ask("GET", "/canary")
         broken = running.connect()
@@ -217,7 +218,7 @@ def test_what_the_process_logs_is_json_without_secrets(tmp_path: Path) -> None:
         broken.answer()
         assert running.stop() == 0
     lines = [json.loads(line) for line in running.log]
-    assert [line["status"] for line in lines if line["message"] == "request"] == [200, 200, 400, 404]
+    assert [line["status"] for line in lines if line["message"] == "request"] == [200, 422, 200, 400, 404]
     assert "canary" not in "".join(running.log)
 
 

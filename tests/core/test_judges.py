@@ -502,6 +502,9 @@ def test_a_failed_gate_leaves_the_question_unasked_and_the_report_says_so() -> N
     ]
     assert report.steps[0].outcomes["it"] == Skipped("blocked", "blocked by code")
     assert report.verdict == "fail"
+    off = conclude(made, mode="off")
+    assert [(one.step, one.why) for one in off.not_asked] == [(0, "judges are off"), (1, "judges are off")]
+    assert off.steps[0].outcomes["it"] == Skipped("out_of_scope", "judges are off")
 
 
 ELSEWHERE = {"natural_language", "next_action", "step_quality"}

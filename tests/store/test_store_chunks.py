@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import sqlalchemy as sa
@@ -21,7 +21,7 @@ from service.store.jobs.workers import WorkerRecord, Workers, WorkerWatch
 from service.store.tables import CHUNKS, RESULTS
 from service.store.times import DAY_S
 from tests.jobs.process import chunks, request
-from tests.store.played import ends
+from tests.store.played import ended, ends, overdue
 
 
 class Stage:
@@ -271,6 +271,36 @@ def test_a_cancelled_batch_waits_for_nothing_that_was_put_off(stage: Stage, unde
     stage.worker().put_off(waits, delay=3_600.0, pause="paused_provider", reason="it is down")
     found = stage.batches.cancel("t", batch)
     assert (found.status, found.reason, found.resume_at) == ("cancelling" if under_way else "finalizing", None, None)
+
+
+@pytest.mark.parametrize("over_first", [True, False])
+@pytest.mark.parametrize("dies", [True, False])
+@pytest.mark.parametrize(
+    ("ending", "paused"), [("cancelled", False), ("cancelled", True), ("expired", False), ("expired", True)]
+)
+def test_a_batch_that_is_over_ends_whenever_its_worker_goes(
+    stage: Stage, ending: Literal["cancelled", "expired"], paused: bool, dies: bool, over_first: bool
+) -> None:
+    def go() -> None:
+        stage.dies("w") if dies else Workers(stage.database).leave("w")
+
+    batch = stage.submit(12)
+    assert stage.record(stage.claim("w").lease, 0)
+    stage.claim("w")
+    if paused:
+        stage.batches.pause("t", batch)
+    if not over_first:
+        go()
+    if ending == "cancelled":
+        stage.batches.cancel("t", batch)
+    else:
+        overdue(stage.database, batch)
+        assert stage.batches.expire_due() == [batch]
+    if over_first:
+        go()
+    ended(stage.database, batch)
+    found = stage.find(batch)
+    assert (found.status, found.request_counts.completed, getattr(found.request_counts, ending)) == (ending, 1, 11)
 
 
 # Deaths.

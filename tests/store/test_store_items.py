@@ -12,7 +12,7 @@ from service.store.access.keys import Keys
 from service.store.access.sessions import Sessions
 from service.store.database import Database
 from service.store.jobs.calibrations import Calibrations, FitOutcome, find_pending_fit
-from service.store.jobs.chunks import FINISH
+from service.store.jobs.closing import FINISH
 from service.store.jobs.duties import end_job
 from service.store.jobs.items import ItemChoice, count_items, count_outcomes, find_item, group_failures, list_items
 from service.store.jobs.jobs import Batches

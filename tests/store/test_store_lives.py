@@ -15,13 +15,14 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from service.errors import JobStateError
 from service.store.database import open_database
-from service.store.jobs.job import ENDED_STATUSES, PAUSED_STATUSES
+from service.store.jobs.job import ENDED_STATUSES, PAUSED_STATUSES, STOPPABLE_STATUSES
 from service.store.jobs.jobs import Batch, Batches
 from service.store.jobs.leases import Pause
 from service.store.jobs.results import find_window, read_result_pages
+from service.store.jobs.workers import Workers
 from service.store.tables import BATCHES, CHUNKS, METADATA, RESULTS
 from tests.bulk import examples
-from tests.store.played import closed, ended, overdue, paused, recorded
+from tests.store.played import PLAYER, closed, ended, opened, overdue, paused, ready, recorded
 from tests.store.test_store_batches import chunks, submission, told
 
 
@@ -51,6 +52,18 @@ class Lives(RuleBasedStateMachine):
         batch = self.batches.submit(submission(budget_usd=9.0 if capped else None), chunks(*sizes)).id
         self.alive.add(batch)
         return batch
+
+    @rule(batch=made, number=st.integers(0, 2))
+    def begin(self, batch: str, number: int) -> None:
+        if batch in self.alive and self.batches.find("t", batch).status == "in_progress":
+            opened(self.database, batch, number)
+
+    @rule(dies=st.booleans())
+    def go(self, dies: bool) -> None:
+        workers = Workers(self.database)
+        workers.beat(PLAYER)
+        [worker] = workers.list_workers()
+        assert workers.reclaim(worker) is not None if dies else workers.leave(PLAYER) >= 0
 
     @rule(batch=made, position=st.integers(0, 8), ok=st.booleans())
     def record(self, batch: str, position: int, ok: bool) -> None:
@@ -142,6 +155,7 @@ class Lives(RuleBasedStateMachine):
         assert set(rows) == self.alive
         for name, row in rows.items():
             assert row.open_chunks == open_chunks.get(name, 0)
+            assert row.status in STOPPABLE_STATUSES or not ready(self.database, name)  # nobody would claim it
             self.check(self.batches.find("t", name))
 
     def check(self, batch: Batch) -> None:

@@ -31,7 +31,7 @@ from service.core.judging.questions import build_question
 from service.core.money import NOTHING, Cost
 from service.engine import plan
 from service.errors import NO_JUDGE_MODEL, SETUP_CAUSES, SettingsError
-from service.own_checks import load_plugin
+from service.own_checks import load_plugins
 from service.reading.packaged_files import read_explanations
 from service.wiring import build_judging, load_judges
 
@@ -91,8 +91,7 @@ def check(plugin: options.Plugin = None, quiet: options.Quiet = False) -> int:
     Tells within two seconds whether its server can be reached. Nothing is cached. The exit code is 0 if all replies can be used
     and are right, 2 if not, and 4 if the judge cannot be asked. Without a model, only judges in Python are asked.
     """
-    for file in plugin or ():
-        load_plugin(file)
+    load_plugins(plugin)
     settings = read_settings()
     judging, model, where = build_judging(settings, cache=Cache()), settings.judge_model, settings.judge_api_base
     known = [

@@ -31,7 +31,7 @@ def main(
     price: Annotated[bool, Option("--price", help="Show what the answers would cost at most.")] = False,
 ) -> int:
     """Show which questions judges would be asked about traces, without asking them."""
-    inputs = read_inputs(files, rubric=rubric, expected=expected, layout=Layout(input_format), plugins=plugin or ())
+    inputs = read_inputs(files, rubric=rubric, expected=expected, layout=Layout(input_format), plugins=plugin)
     judging = inputs.engine.judging if price else None
     if price and judging is None:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)

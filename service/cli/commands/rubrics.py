@@ -21,6 +21,7 @@ from service.core.judging.judges import JudgeCheck
 from service.core.rubric import Rubric
 from service.core.rubric_extension import build_rubric_schema
 from service.errors import InputError
+from service.own_checks import load_plugins
 from service.registry import Registry
 from service.wiring import build_engine
 
@@ -58,8 +59,12 @@ def print_schema() -> None:
 
 
 @commands.command("check")
-def check_rubrics(files: Annotated[list[Path], Argument(metavar="FILE...", help="Rubric files, YAML or JSON.")]) -> int:
+def check_rubrics(
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="Rubric files, YAML or JSON.")],
+    plugin: options.Plugin = None,
+) -> int:
     """Check rubric files: print every problem with its place, or ok and the rubric's hash."""
+    load_plugins(plugin)
     registry, code = _load_registry(), ExitCode.PASSED
     for file in files:
         try:

@@ -78,7 +78,7 @@ def main(
         rubric=rubric,
         expected=expected,
         judges=judges,
-        plugins=plugin or (),
+        plugins=plugin,
         tools=tools,
         layout=Layout(input_format, encoding, options.read_columns(columns)),
     )

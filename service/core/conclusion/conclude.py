@@ -263,7 +263,8 @@ def _list_unread(trace: Trace, others: Iterable[OtherOutcome]) -> tuple[UnreadPa
 
 
 def _list_not_asked(plan: Plan, answers: JudgeAnswers, estimates: Mapping[str, AskEstimate]) -> Iterator[NotAsked]:
-    unasked = [(one.ask, one.why) for one in plan.blocked_asks]
+    unscoped = {one.criterion.id for one in plan.criteria if one.criterion.judged and answers.asking == "off"}
+    unasked = [(one.ask, answers.silence if one.ask.criterion in unscoped else one.why) for one in plan.blocked_asks]
     unasked += [(ask, answers.silence) for ask in plan.asks if ask.key not in answers.replies]
     for ask, reason in unasked:
         guess = estimates.get(ask.key)

@@ -4,8 +4,8 @@
 |---|---|---|
 | - | ready | submission; the last chunk of a batch adds the row `finish`, the end of a job with a webhook the row `notice` |
 | ready | running | `claim`, which raises `attempt` |
-| running | ready | `put_off`, by the owner; or `Workers.reclaim`, where the owner's beats stand still |
-| running | done | `record`, with the last outcome; `put_off`, in a batch that is over |
+| running | ready | `put_off`, by the owner; `Workers.leave`, where it ends; `Workers.reclaim`, where its beats stand still |
+| running | done | `record`, with the last outcome; in a batch that is over, also what else would make it ready |
 | ready | done | `Jobs.cancel` and `Jobs.expire_due` |
 | done | ready | `Jobs.retry` |
 
@@ -13,7 +13,7 @@ Every write of a worker names the attempt that it belongs to, and is refused if 
 frozen and wakes up cannot write over the one that took over its work. Locks never meet in two orders. What writes to
 running chunks locks them first, in the order of their leases, then their batch. All else locks the batch first, and then only
 chunks that do not run: a claim (the batch shared, so that claims of one batch need not wait for each other), `wake`, and what
-users do (`Jobs`).
+users do (`Jobs`). Who also writes the row of a worker, to claim or to reclaim, does that before all else.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ import sqlalchemy as sa
 from service.core.money import UsageAmount
 from service.store.access.usage import COLUMNS
 from service.store.database import Database, insert_new
+from service.store.jobs.closing import close_chunks, close_if_over
 from service.store.jobs.items import build_facts
-from service.store.jobs.job import PAUSED_STATUSES
 from service.store.jobs.leases import ChunkItem, ClaimedChunk, Lease, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.submission import DEFLATE_LEVEL
 from service.store.jobs.workers import count_beat
@@ -60,9 +60,6 @@ MAX_DELAY_S = DAY_S
 """The longest that a chunk is put off, in seconds, until a tenant's next day: one that is due even later was put off before
 the clock was set back."""
 
-FINISH, NOTICE = -1, -2
-"""The `first` of the rows that end a batch and that tell of its end."""
-
 
 class Chunks:
     """The chunks in a database, as one worker sees them. Every method blocks on the database."""
@@ -89,6 +86,7 @@ class Chunks:
         if batch is None:
             return None
         with self.database.begin() as connection:
+            count_beat(connection, self.owner, self.database.now())
             return self._claim(connection, batch, idle=idle)
 
     def _build_pick(self, besides: Collection[str]) -> sa.Select[str]:
@@ -136,7 +134,6 @@ class Chunks:
         if row.deaths >= SPLIT_DEATHS and row.size > 1:
             _split(connection, row, lines, done)
             return self._claim(connection, name, idle=idle)
-        count_beat(connection, self.owner, self.database.now())
         lease = Lease(name, row.first, row.attempt + 1)
         taken = {"state": "running", "owner": self.owner, "attempt": lease.attempt}
         connection.execute(sa.update(CHUNKS).where(*match_row(lease)).values(taken))
@@ -250,17 +247,15 @@ class Chunks:
             self._write_used(connection, lease.batch, used)
             if not owned or lease.first < 0:  # what ends a batch or tells of it is ready again, whatever its state
                 return owned > 0
-            columns = BATCHES.c.status, BATCHES.c.budget_usd, BATCHES.c.max_questions
-            locked = sa.select(*columns).where(BATCHES.c.id == lease.batch).with_for_update()
-            status, *limits = connection.execute(locked).one()
-            refused = self._refusing.get(lease.batch, tuple(limits)) == tuple(limits)
-            row = sa.update(CHUNKS).where(*match_row(lease))
-            if status not in RUNNING_STATUSES | PAUSED_STATUSES:
-                connection.execute(row.values(state="done"))
-                close_chunks(connection, lease.batch)
-            elif pause == "paused_budget" and (not refused or self._is_reserved(connection, lease.batch)):
-                connection.execute(row.values(due_at=self.database.now() + SHORTLY_S))
-            elif pause is not None and status in RUNNING_STATUSES:
+            batch = close_if_over(connection, lease.batch)
+            if pause is None or batch.status not in RUNNING_STATUSES:
+                return True
+            limits = batch.budget_usd, batch.max_questions
+            refused = self._refusing.get(lease.batch, limits) == limits
+            if pause == "paused_budget" and (not refused or self._is_reserved(connection, lease.batch)):
+                shortly = self.database.now() + SHORTLY_S
+                connection.execute(sa.update(CHUNKS).where(*match_row(lease)).values(due_at=shortly))
+            else:
                 resume_at = self.database.now() + delay if pause == "paused_provider" else None
                 values = {"status": pause, "reason": reason, "resume_at": resume_at}
                 connection.execute(sa.update(BATCHES).where(BATCHES.c.id == lease.batch).values(values))
@@ -297,15 +292,6 @@ def find_passed_limit(
     usd = there.usd + used.cost_usd + used.uncertain_usd + used.held_usd
     passed = row.budget_usd is not None and usd > row.budget_usd
     return (row.budget_usd, row.max_questions), "budget_usd" if passed else None
-
-
-def close_chunks(connection: sa.Connection, batch: str, number: int = 1, **values: object) -> None:
-    """Count chunks of a batch as done, and set columns of it; after the last one the batch is to be ended."""
-    own = BATCHES.c.id == batch
-    closed = sa.update(BATCHES).where(own).values(open_chunks=BATCHES.c.open_chunks - number, **values)
-    if not connection.execute(closed.returning(BATCHES.c.open_chunks)).scalar_one():
-        connection.execute(sa.update(BATCHES).where(own).values(status="finalizing", reason=None, resume_at=None))
-        connection.execute(CHUNKS.insert().values(batch=batch, first=FINISH, kind="finish"))
 
 
 def match_row(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:

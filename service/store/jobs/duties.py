@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from service.store.database import Database
 from service.store.jobs.calibrations import FitOutcome, store_fit_outcome
-from service.store.jobs.chunks import NOTICE, match_lease, match_row
+from service.store.jobs.chunks import match_lease, match_row
+from service.store.jobs.closing import NOTICE
 from service.store.jobs.leases import Lease
 from service.store.jobs.workers import count_beat
 from service.store.tables import BATCHES, CHUNKS

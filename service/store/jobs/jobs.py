@@ -21,7 +21,7 @@ from pydantic import JsonValue, TypeAdapter
 from service.errors import InputError, JobGoneError, JobStateError, KeyReusedError, QueueFullError, UnknownJobError
 from service.store.access.audit import SERVICE, Act, Actor, record
 from service.store.database import Database, cut_page, insert_new
-from service.store.jobs.chunks import close_chunks
+from service.store.jobs.closing import close_chunks, close_if_over
 from service.store.jobs.job import (
     ENDED_STATUSES,
     ID_PREFIXES,
@@ -365,10 +365,9 @@ _COPIED = ("tenant", "name", "budget_usd", "max_questions", "webhook")
 
 
 def _stop(connection: sa.Connection, job_id: str, *, ending: Status, meanwhile: Status) -> None:
-    """Close the chunks that nobody runs; their owners close the others."""
-    closing = CHUNKS.update().where(CHUNKS.c.batch == job_id, CHUNKS.c.state == "ready").values(state="done")
+    """Close the chunks that nobody runs; those that run are closed by whoever gives them back."""
     _update(connection, job_id, status=meanwhile, ending=ending)
-    close_chunks(connection, job_id, connection.execute(closing).rowcount)
+    close_if_over(connection, job_id)
 
 
 def _update(connection: sa.Connection, job_id: str, **values: object) -> None:

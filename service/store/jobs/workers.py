@@ -12,6 +12,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from service.store.database import Database, insert_new
+from service.store.jobs.closing import close_if_over
 from service.store.tables import BATCH_USAGE, CHUNKS, WORKERS
 
 SILENT_S = 10.0
@@ -54,7 +55,7 @@ class Workers:
         return tuple([WorkerRecord(**row) for row in self._database.read_rows(chosen)])
 
     def reclaim(self, worker: WorkerRecord) -> int | None:
-        """Make the chunks of a dead worker ready, and count what it had reserved as possibly spent; return how many.
+        """Give back the chunks of a dead worker, and count what it had reserved as possibly spent; return how many.
 
         None if it has beaten since, so that it is not dead.
         """
@@ -79,14 +80,18 @@ def count_beat(connection: sa.Connection, worker: str, now: sa.ColumnElement[flo
 
 
 def _give_back(connection: sa.Connection, worker: str, *, deaths: int) -> int:
-    owned = sa.update(CHUNKS).where(CHUNKS.c.owner == worker, CHUNKS.c.state == "running")
+    own = (CHUNKS.c.owner == worker, CHUNKS.c.state == "running")
+    in_order = sa.select(CHUNKS.c.batch, CHUNKS.c.first).order_by(CHUNKS.c.batch, CHUNKS.c.first)
+    owned = connection.execute(in_order.where(*own).with_for_update()).all()
     ready = {"state": "ready", "owner": None, "due_at": 0.0, "deaths": CHUNKS.c.deaths + deaths}
-    count = connection.execute(owned.values(ready)).rowcount
+    connection.execute(sa.update(CHUNKS).where(*own).values(ready))
+    for batch in sorted({row.batch for row in owned if row.first >= 0}):
+        close_if_over(connection, batch)
     usage = BATCH_USAGE.c
     spent = {"questions": usage.questions + usage.held_questions, "uncertain_usd": usage.uncertain_usd + usage.held_usd}
     held = (usage.owner == worker, (usage.held_questions > 0) | (usage.held_usd > 0))
     connection.execute(sa.update(BATCH_USAGE).where(*held).values(**spent, held_questions=0, held_usd=0.0))
-    return count
+    return len(owned)
 
 
 class WorkerWatch:
