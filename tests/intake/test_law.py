@@ -182,6 +182,52 @@ def test_no_call_is_lost_in_a_second_place(record: dict[str, Any], place: str, s
     assert accounts_for(load(planted), "planted")
 
 
+PRINTED = "ToolUseBlock(id='c', input={}, name='planted', type='tool_use')"
+CALLED = {"id": "c", "name": "planted", "arguments": {}}
+FLAT: list[tuple[str, str, list[Any]]] = [
+    ("openai", "messages/0/tool_calls", [f"[{PRINTED}]", f"[{CALLED}]", json.dumps([CALLED]), "planted", True, 1]),
+    ("openai", "messages/0/function_call", ["FunctionCall(arguments='{}', name='planted')", "planted"]),
+    ("langchain", "messages/0/tool_calls", [f"[{PRINTED}]", str([CALLED])]),
+    ("autogen", "messages/0/content", [f"[{PRINTED}]", "planted"]),
+    ("anthropic", "messages/0/content", [["TextBlock(text='ok')", PRINTED], [json.dumps(SHAPES[0])], [str(SHAPES[0])]]),
+    ("gemini", "contents/0/parts", [[str(SHAPES[6])], ["Part(function_call=FunctionCall(args={}, name='planted'))"]]),
+    ("bedrock", "messages/0/content", [[str(SHAPES[5])], [json.dumps(SHAPES[5])]]),
+    ("pydantic_ai", "messages/0/parts", [["ToolCallPart(tool_name='planted', args={})"]]),
+    ("llama_index", "messages/0/blocks", [["ToolCallBlock(tool_name='planted', tool_kwargs={})"]]),
+    ("claude_code", "lines/0/message/content", [[PRINTED]]),
+    ("adk", "events/0/content/parts", [[str(SHAPES[6])]]),
+]
+"""Where calls are listed, and what stands there instead of objects."""
+HOLDERS: dict[str, Any] = {
+    "openai": {"messages": [{"role": "assistant", "content": "ok"}]},
+    "langchain": {"messages": [{"type": "ai", "content": "ok"}]},
+    "autogen": {"messages": [{"type": "ToolCallRequestEvent", "source": "shop"}]},
+    "anthropic": {"messages": [{"role": "assistant"}]},
+    "gemini": {"contents": [{"role": "model"}]},
+    "bedrock": {"messages": [{"role": "assistant"}]},
+    "pydantic_ai": {"messages": [{"kind": "response"}]},
+    "llama_index": {"messages": [{"role": "assistant"}]},
+    "claude_code": {"lines": [{"type": "assistant", "sessionId": "s", "message": {"role": "assistant"}}]},
+    "adk": {"events": [{"author": "shop", "content": {"role": "model"}}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "shape"), [(name, place, shape) for name, place, shapes in FLAT for shape in shapes]
+)
+def test_no_call_is_lost_that_is_no_object(name: str, place: str, shape: Any) -> None:
+    record = copy.deepcopy({"format": name, **HOLDERS[name]})
+    *way, key = place.split("/")
+    look(record, tuple(int(token) if token.isdigit() else token for token in way))[key] = shape
+    assert any(part.kind == "call" and part.path.startswith(f"/{place}") for part in load(record).unread)
+
+
+def test_a_text_among_the_parts_of_a_message_stays_a_text() -> None:
+    for text in ('{"answer": 5}', "It rains (a bit).", "[1, 2]"):
+        trace = load({"format": "langchain", "messages": [{"type": "ai", "content": [text]}]})
+        assert (trace.answer, trace.unread) == (text, ())
+
+
 CALL = '{"name": "planted", "arguments": {}}'
 TEXTS = [
     *("<think>f(x=2)</think>[planted(x=1)]", "So:\n```python\nplanted(x=1)\n```", "Now: planted(x=1)"),
