@@ -190,18 +190,18 @@ class Cursor:
             self.member(name).leave(f"{of} that is {name_type(value)}", holds=holds)
 
     def list_nodes(self, path: str) -> list[Cursor]:
-        """Return the items of the list at a path, all open until the node closes; those that are no objects are left."""
+        """Return the items of the list at a path, open until the node closes; one that is no object may have held anything."""
         name, _, rest = path.partition("/")
         if rest:
             return self.child(name).list_nodes(rest)
         nodes: list[Cursor] = []
-        listed = self.members.get(name)
+        listed, seen = self.members.get(name), name in self._taken
         for place, value in enumerate(listed if isinstance(listed, list) else ()):
-            node = self._open(f"{name}/{place}", value, f"an item of {name!r}")
-            if isinstance(value, dict):
+            node = self._open(f"{name}/{place}", parse_text(value), f"an item of {name!r}")
+            if isinstance(node.raw, dict):
                 nodes.append(node)
-            else:
-                node.leave()
+            elif not seen:
+                self.out.miss_reply(node.path, f"an item of {name!r} that is {name_type(value)}")
         self._taken.update((name,) if isinstance(listed, list) else ())
         return nodes
 

@@ -222,6 +222,29 @@ def test_no_call_is_lost_that_is_no_object(name: str, place: str, shape: Any) ->
     assert any(part.kind == "call" and part.path.startswith(f"/{place}") for part in load(record).unread)
 
 
+@pytest.mark.parametrize("arguments", [{"to": "Eve"}, '{"to": "Eve"}'])
+def test_the_arguments_of_a_streamed_call_may_be_an_object(arguments: Any) -> None:
+    delta = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "pay", "arguments": arguments}}]}
+    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]}]
+    [step] = load({"format": "openai", "chunks": chunks}).steps
+    assert step.call.arguments == {"to": "Eve"}
+
+
+def test_no_line_is_lost_that_is_no_object() -> None:
+    said = {"timestamp": "t", "type": "response_item", "payload": {"type": "message", "role": "user", "content": "Go"}}
+    asked = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Go"}}
+    for record in ({"format": "codex", "lines": [said]}, {"format": "claude_code", "lines": [asked]}):
+        whole = load(record)
+        assert load({**record, "lines": [json.dumps(record["lines"][0])]}).messages == whole.messages
+        for line in (
+            '{"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "planted", "inp',
+            None,
+            5,
+        ):
+            unread = load({**record, "lines": [*record["lines"], line]}).unread
+            assert {("call", "/lines/1"), ("text", "/lines/1")} <= {(part.kind, part.path) for part in unread}
+
+
 def test_a_text_among_the_parts_of_a_message_stays_a_text() -> None:
     for text in ('{"answer": 5}', "It rains (a bit).", "[1, 2]"):
         trace = load({"format": "langchain", "messages": [{"type": "ai", "content": [text]}]})
