@@ -245,6 +245,54 @@ def test_no_line_is_lost_that_is_no_object() -> None:
             assert {("call", "/lines/1"), ("text", "/lines/1")} <= {(part.kind, part.path) for part in unread}
 
 
+ASKED: list[Any] = [
+    {"role": "user", "content": "Go"},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "c", "content": "done"},
+]
+OF_ANTHROPIC: list[Any] = [
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "done"}]},
+]
+OF_BEDROCK: list[Any] = [
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": {}}}]},
+    {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "done"}]}}]},
+]
+OF_GEMINI: list[Any] = [
+    {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"r": 1}}}]},
+]
+OF_RESPONSES: list[Any] = [
+    {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c", "output": "done"},
+]
+EMPTY_REPLIES: list[tuple[dict[str, Any], str, list[Any]]] = [
+    ({"format": "openai", "messages": ASKED}, "choices", [[], [{}], [{"message": {}}]]),
+    ({"format": "openai", "messages": ASKED}, "chunks", [[]]),
+    ({"format": "anthropic", "messages": OF_ANTHROPIC, "role": "assistant"}, "content", [[], ""]),
+    ({"format": "gemini", "contents": OF_GEMINI}, "candidates", [[], [{}], [{"content": {}}]]),
+    ({"format": "bedrock", "messages": OF_BEDROCK}, "output", [{}, {"message": {}}, {"message": {"content": []}}]),
+    ({"format": "openai_responses", "input": OF_RESPONSES}, "output", [[]]),
+    ({"format": "langsmith", "run_type": "llm", "inputs": {"messages": ASKED}}, "outputs", [None, {}]),
+    ({"format": "litellm", "call_type": "completion", "messages": ASKED}, "response", [None, {}]),
+    ({"format": "exchange", "request": {"messages": ASKED}}, "response", [{"choices": []}]),
+]
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "reply"), [(record, name, reply) for record, name, replies in EMPTY_REPLIES for reply in replies]
+)
+def test_of_an_empty_reply_calls_and_texts_are_unread(record: dict[str, Any], name: str, reply: Any) -> None:
+    assert [part for part in load({**record, name: reply}).unread if part.kind in ("call", "text")]
+
+
+def test_a_conversation_without_a_reply_of_its_own_lacks_none() -> None:
+    answered = [*ASKED, {"role": "assistant", "content": "It is done."}]
+    assert load({"format": "openai", "messages": ASKED}).unread == ()
+    assert load({"format": "openai", "messages": answered, "choices": []}).unread == ()
+    assert load({"format": "litellm", "call_type": "completion", "messages": answered, "response": None}).unread == ()
+
+
 def test_a_text_among_the_parts_of_a_message_stays_a_text() -> None:
     for text in ('{"answer": 5}', "It rains (a bit).", "[1, 2]"):
         trace = load({"format": "langchain", "messages": [{"type": "ai", "content": [text]}]})
