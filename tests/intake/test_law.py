@@ -286,6 +286,18 @@ def test_of_an_empty_reply_calls_and_texts_are_unread(record: dict[str, Any], na
     assert [part for part in load({**record, name: reply}).unread if part.kind in ("call", "text")]
 
 
+@pytest.mark.parametrize(
+    "said", [{"errorCode": "MAX_TOKENS"}, {"error_code": "SAFETY"}, {"partial": True}, {"finishReason": "MAX_TOKENS"}]
+)
+def test_an_event_that_is_not_whole_leaves_open_what_follows(said: dict[str, Any]) -> None:
+    parts = [("user", "user", "Go"), ("shop", "model", "One moment."), ("shop", "model", "It is")]
+    events = [{"author": who, "content": {"role": role, "parts": [{"text": text}]}} for who, role, text in parts]
+    assert load({"format": "adk", "events": events}).unread == ()
+    assert load({"format": "adk", "events": [*events[:2], {**events[2], "partial": True}, events[2]]}).unread == ()
+    unread = load({"format": "adk", "events": [*events[:2], {**events[2], **said}]}).unread
+    assert {part.kind for part in unread} == {"call", "text"}
+
+
 def test_a_conversation_without_a_reply_of_its_own_lacks_none() -> None:
     answered = [*ASKED, {"role": "assistant", "content": "It is done."}]
     assert load({"format": "openai", "messages": ASKED}).unread == ()
