@@ -27,6 +27,9 @@ Located = tuple[JsonValue, str]
 """A value and its pointer."""
 _NO_MEMBERS: JsonObject = {}
 _EMPTY: tuple[JsonValue, ...] = (None, "", False, 0, [], {})
+_TRUE: tuple[JsonValue, ...] = (True, "true", "True")
+_FLAGS = (*_TRUE, False, "false", "False")
+"""What a flag may be; 1 and 0 are equal to true and false."""
 _PRINTED = re.compile(r"\s*(?:[A-Za-z_][\w.]*\(\s*\w+=|\{\s*'\w+':).*[)}]\s*", re.DOTALL)
 """A text that spells an object as Python prints it: `ToolUseBlock(id='c', ...)`, `{'type': ...}`."""
 
@@ -102,13 +105,13 @@ class Cursor:
         return ""
 
     def flag(self, *names: str) -> bool:
-        """Whether one of these members is true. One that is neither true nor false is not taken."""
+        """Whether one of these members is true, which may be spelt as a text or as 1. Any other value is not taken."""
         found = False
         for name in names:
             value = self.members.get(name)
-            if isinstance(value, bool):
+            if name in self.members and value in _FLAGS:
                 self._taken.add(name)
-                found = found or value
+                found = found or value in _TRUE
         return found
 
     def child(self, *names: str, of: str = "") -> Cursor:

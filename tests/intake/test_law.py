@@ -222,6 +222,14 @@ def test_no_call_is_lost_that_is_no_object(name: str, place: str, shape: Any) ->
     assert any(part.kind == "call" and part.path.startswith(f"/{place}") for part in load(record).unread)
 
 
+@pytest.mark.parametrize(("flag", "failed"), [(True, True), ("true", True), (1, True), ("false", False), (0, False)])
+def test_a_flag_may_be_spelt_as_a_text_or_a_number(flag: Any, failed: bool) -> None:
+    part = {"type": "tool_result", "tool_use_id": "c", "content": "no", "is_error": flag}
+    [step] = load({"format": "anthropic", "messages": [OF_ANTHROPIC[0], {"role": "user", "content": [part]}]}).steps
+    assert step.result is not None
+    assert step.result.is_error == failed
+
+
 @pytest.mark.parametrize("arguments", [{"to": "Eve"}, '{"to": "Eve"}'])
 def test_the_arguments_of_a_streamed_call_may_be_an_object(arguments: Any) -> None:
     delta = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "pay", "arguments": arguments}}]}

@@ -49,14 +49,15 @@ _MARK = re.compile(
     r"(?P<token><[|\uff5c][^<>\n]{0,40}?(?:"
     + _WORD
     + r"|calls|python_tag|python_start|plugin|action_start|START_ACTION|constrain|call)"
-    r"[^<>\n]{0,60}?>|\[TOOL_CALLS\]|<start_function_call>|functools(?=\[)|\bto=functions\.|<\|open\|>call\b)"
+    r"[^<>\n]{0,60}?>|\[TOOL_CALLS\]|<start_function_call>|functools(?=\[)|\bto=functions\.|<\|open\|>call\b"
+    r"|\b\w*(?:ToolCall|ToolUse|FunctionCall)\w*\((?=\w+=))"
     r"|(?P<tag>(?:\]<\]\w+\[>\[)?<(?!/)[\w:\uff5c|]{0,24}?(?:"
     + _WORD
     + r"|invoke|use_\w{0,20}tool|function(?=[= ])|tool(?=[= ]))[^<>\n]{0,200}>)"
     r"|(?P<react>^[ >*#]{0,3}Action(?: \d+)?:[ \t*`]*(?=[\w\[`\n]))",
     re.MULTILINE,
 )
-_SIGNS = ("<", "[", "Action", "to=functions.")
+_SIGNS = ("<", "[", "Action", "to=functions.", "Tool", "FunctionCall")
 """Each mark has one of these."""
 _FENCE = re.compile(r"(?m)^[ \t]*(```+|~~~+)[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`[^`\n]+`(?!`)")
