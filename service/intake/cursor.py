@@ -7,6 +7,7 @@ the members of an API that it does not need, and none can lose a call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import cast
 
@@ -18,14 +19,24 @@ from service.core.json.values import name_type
 from service.core.trace import UnreadKind
 from service.errors import InputError
 from service.intake.build import Transcript
-from service.intake.texts import parse_text
+from service.intake.texts import parse_text, to_snake
 from service.intake.unread_parts.leftovers import About, Rest
-from service.intake.unread_parts.suspects import clip, is_reference, looks_like_call
+from service.intake.unread_parts.suspects import clip, guess_kind, is_reference, list_possible_calls, looks_like_call
 
 Located = tuple[JsonValue, str]
 """A value and its pointer."""
 _NO_MEMBERS: JsonObject = {}
 _EMPTY: tuple[JsonValue, ...] = (None, "", False, 0, [], {})
+_TRUE: tuple[JsonValue, ...] = (True, "true", "True")
+_FLAGS = (*_TRUE, False, "false", "False")
+"""What a flag may be; 1 and 0 are equal to true and false."""
+_PRINTED = re.compile(r"\s*(?:[A-Za-z_][\w.]*\(\s*\w+=|\{\s*'\w+':).*[)}]\s*", re.DOTALL)
+"""A text that spells an object as Python prints it: `ToolUseBlock(id='c', ...)`, `{'type': ...}`."""
+
+
+def _spells_object(text: str) -> bool:
+    """Whether a text stands in place of an object: it is one as Python prints it, or JSON of a call."""
+    return _PRINTED.fullmatch(text) is not None or any(list_possible_calls(parse_text(text), ""))
 
 
 def pick_sample(chosen: object, count: int, name: str) -> int:
@@ -94,13 +105,13 @@ class Cursor:
         return ""
 
     def flag(self, *names: str) -> bool:
-        """Whether one of these members is true. One that is neither true nor false is not taken."""
+        """Whether one of these members is true, which may be spelt as a text or as 1. Any other value is not taken."""
         found = False
         for name in names:
             value = self.members.get(name)
-            if isinstance(value, bool):
+            if name in self.members and value in _FLAGS:
                 self._taken.add(name)
-                found = found or value
+                found = found or value in _TRUE
         return found
 
     def child(self, *names: str, of: str = "") -> Cursor:
@@ -108,6 +119,7 @@ class Cursor:
         for name in names:
             if isinstance(value := self.members.get(name), dict):
                 return self._open(name, value, of)
+            self._leave_plain(name, of)
         return Cursor(None, self.out)
 
     def member(self, name: str) -> Cursor:
@@ -149,15 +161,21 @@ class Cursor:
                 break
             if listed is not None and not self.path:
                 raise InputError.at(f"/{name}", f"expected an array, not {name_type(listed)}")
-        if not isinstance(listed, list):
-            return
-        path = f"{self.path}/{name}" if names else self.path
-        if names:
-            self._taken.add(name)
-        of, place = of or f"an item of {name!r}", -1
+            self._leave_plain(name, of)
+        if isinstance(listed, list):
+            self._taken.update((name,) if names else ())
+            yield from self._open_each(
+                listed, f"{self.path}/{name}" if names else self.path, of or f"an item of {name!r}"
+            )
+
+    def _open_each(self, listed: list[JsonValue], path: str, of: str) -> Iterator[Cursor]:
+        place = -1
         try:
             for place, value in enumerate(listed):
                 node = Cursor(value, self.out, f"{path}/{place}", of)
+                if isinstance(value, str) and _spells_object(value):
+                    self.out.miss_reply(node.path, f"{of} that is spelt as a text")
+                    continue
                 yield node
                 if node._opened or not node._taken.issuperset(node.members):  # most items have nothing to close
                     node.close()
@@ -165,19 +183,28 @@ class Cursor:
             for later in range(place + 1, len(listed)):
                 Cursor(listed[later], self.out, f"{path}/{later}", of).leave()
 
+    def _leave_plain(self, name: str, of: str) -> None:
+        """Leave a member where a call or a result was looked for, by `of`, and which is a mere text, number or true.
+
+        JSON text is looked into when the node closes.
+        """
+        value, holds = self.members.get(name), guess_kind(to_snake(of))
+        if holds != "text" and isinstance(value, (str, int, float)) and value and parse_text(value) is value:
+            self.member(name).leave(f"{of} that is {name_type(value)}", holds=holds)
+
     def list_nodes(self, path: str) -> list[Cursor]:
-        """Return the items of the list at a path, all open until the node closes; those that are no objects are left."""
+        """Return the items of the list at a path, open until the node closes; one that is no object may have held anything."""
         name, _, rest = path.partition("/")
         if rest:
             return self.child(name).list_nodes(rest)
         nodes: list[Cursor] = []
-        listed = self.members.get(name)
+        listed, seen = self.members.get(name), name in self._taken
         for place, value in enumerate(listed if isinstance(listed, list) else ()):
-            node = self._open(f"{name}/{place}", value, f"an item of {name!r}")
-            if isinstance(value, dict):
+            node = self._open(f"{name}/{place}", parse_text(value), f"an item of {name!r}")
+            if isinstance(node.raw, dict):
                 nodes.append(node)
-            else:
-                node.leave()
+            elif not seen:
+                self.out.miss_reply(node.path, f"an item of {name!r} that is {name_type(value)}")
         self._taken.update((name,) if isinstance(listed, list) else ())
         return nodes
 

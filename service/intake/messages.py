@@ -7,6 +7,7 @@ results is no turn. Thinking is not part of what was said.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -307,7 +308,8 @@ class _Reply:
     def _add_call(self, piece: Cursor, function: Cursor) -> None:
         piece.take("type")
         index, call_id, name = piece.take("index"), piece.text("id"), function.text("name")
-        index, text = index if isinstance(index, int) else None, function.text("arguments", "input")
+        index, given = index if isinstance(index, int) else None, function.take("arguments", "input")
+        text = given if isinstance(given, str) else "" if given is None else json.dumps(given)
         call = self.latest.get(index)
         if call is None or not call.goes_on(call_id, name, text):
             call = self.latest[index] = _Call()

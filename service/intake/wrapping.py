@@ -44,7 +44,9 @@ def read_wrapper(record: Record, contents: WrapperContents, notes: Transcript, r
     own = _read_reply(conversation.reply, "", notes, read_any)
     listed = [(list(_list_reply(_open(one.reply, notes), one.sample)), one.reply[1]) for one in others]
     read = [(_read_reply(messages, path, notes, read_any), path) for messages, path in listed]
-    _note_failure(chosen, own, notes)
+    last = trace.steps[-1] if trace.steps else None
+    returned = last is not None and last.message == len(trace.messages) - 1 and last.result is not None
+    _note_failure(chosen, own, notes, returned=returned)
     if not (trace.messages or trace.unread):
         notes.miss_reply(chosen.path, "an exchange of which the log holds nothing")
     known = KnownCalls(step.call for step in trace.steps)
@@ -177,10 +179,16 @@ def _add_offers(trace: Trace, exchanges: Sequence[Exchange], last: Exchange, rea
     return add_offers(trace, requests, [step.call.name for step in trace.steps[: requests[0].calls]])
 
 
-def _note_failure(exchange: Exchange, own: Trace | None, notes: Transcript) -> None:
-    """Report what the conversation's last reply lacks, if it failed or says that it has more than the log holds."""
-    if exchange.error_path and not exchange.reply[0]:
-        notes.miss_reply(exchange.error_path, "the reply of a request that failed")
+def _note_failure(exchange: Exchange, own: Trace | None, notes: Transcript, *, returned: bool) -> None:
+    """Report what the conversation's last reply lacks, if it failed, is not there, or says that it has more than the log holds.
+
+    `returned`: whether the conversation ends with what a call returned.
+    """
+    if not exchange.reply[0] and (exchange.error_path or returned):
+        what = (
+            "the reply of a request that failed" if exchange.error_path else "the reply, which the log does not have,"
+        )
+        notes.miss_reply(exchange.error_path or exchange.reply[1], what)
         return
     called = own is not None and bool(own.steps or any(part.kind == "call" for part in own.unread))
     for ending in _list_endings(*exchange.reply, exchange.sample or 0):

@@ -182,6 +182,143 @@ def test_no_call_is_lost_in_a_second_place(record: dict[str, Any], place: str, s
     assert accounts_for(load(planted), "planted")
 
 
+PRINTED = "ToolUseBlock(id='c', input={}, name='planted', type='tool_use')"
+CALLED = {"id": "c", "name": "planted", "arguments": {}}
+FLAT: list[tuple[str, str, list[Any]]] = [
+    ("openai", "messages/0/tool_calls", [f"[{PRINTED}]", f"[{CALLED}]", json.dumps([CALLED]), "planted", True, 1]),
+    ("openai", "messages/0/function_call", ["FunctionCall(arguments='{}', name='planted')", "planted"]),
+    ("langchain", "messages/0/tool_calls", [f"[{PRINTED}]", str([CALLED])]),
+    ("autogen", "messages/0/content", [f"[{PRINTED}]", "planted"]),
+    ("anthropic", "messages/0/content", [["TextBlock(text='ok')", PRINTED], [json.dumps(SHAPES[0])], [str(SHAPES[0])]]),
+    ("gemini", "contents/0/parts", [[str(SHAPES[6])], ["Part(function_call=FunctionCall(args={}, name='planted'))"]]),
+    ("bedrock", "messages/0/content", [[str(SHAPES[5])], [json.dumps(SHAPES[5])]]),
+    ("pydantic_ai", "messages/0/parts", [["ToolCallPart(tool_name='planted', args={})"]]),
+    ("llama_index", "messages/0/blocks", [["ToolCallBlock(tool_name='planted', tool_kwargs={})"]]),
+    ("claude_code", "lines/0/message/content", [[PRINTED]]),
+    ("adk", "events/0/content/parts", [[str(SHAPES[6])]]),
+]
+"""Where calls are listed, and what stands there instead of objects."""
+HOLDERS: dict[str, Any] = {
+    "openai": {"messages": [{"role": "assistant", "content": "ok"}]},
+    "langchain": {"messages": [{"type": "ai", "content": "ok"}]},
+    "autogen": {"messages": [{"type": "ToolCallRequestEvent", "source": "shop"}]},
+    "anthropic": {"messages": [{"role": "assistant"}]},
+    "gemini": {"contents": [{"role": "model"}]},
+    "bedrock": {"messages": [{"role": "assistant"}]},
+    "pydantic_ai": {"messages": [{"kind": "response"}]},
+    "llama_index": {"messages": [{"role": "assistant"}]},
+    "claude_code": {"lines": [{"type": "assistant", "sessionId": "s", "message": {"role": "assistant"}}]},
+    "adk": {"events": [{"author": "shop", "content": {"role": "model"}}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "shape"), [(name, place, shape) for name, place, shapes in FLAT for shape in shapes]
+)
+def test_no_call_is_lost_that_is_no_object(name: str, place: str, shape: Any) -> None:
+    record = copy.deepcopy({"format": name, **HOLDERS[name]})
+    *way, key = place.split("/")
+    look(record, tuple(int(token) if token.isdigit() else token for token in way))[key] = shape
+    assert any(part.kind == "call" and part.path.startswith(f"/{place}") for part in load(record).unread)
+
+
+@pytest.mark.parametrize(("flag", "failed"), [(True, True), ("true", True), (1, True), ("false", False), (0, False)])
+def test_a_flag_may_be_spelt_as_a_text_or_a_number(flag: Any, failed: bool) -> None:
+    part = {"type": "tool_result", "tool_use_id": "c", "content": "no", "is_error": flag}
+    [step] = load({"format": "anthropic", "messages": [OF_ANTHROPIC[0], {"role": "user", "content": [part]}]}).steps
+    assert step.result is not None
+    assert step.result.is_error == failed
+
+
+@pytest.mark.parametrize("arguments", [{"to": "Eve"}, '{"to": "Eve"}'])
+def test_the_arguments_of_a_streamed_call_may_be_an_object(arguments: Any) -> None:
+    delta = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "pay", "arguments": arguments}}]}
+    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]}]
+    [step] = load({"format": "openai", "chunks": chunks}).steps
+    assert step.call.arguments == {"to": "Eve"}
+
+
+def test_no_line_is_lost_that_is_no_object() -> None:
+    said = {"timestamp": "t", "type": "response_item", "payload": {"type": "message", "role": "user", "content": "Go"}}
+    asked = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Go"}}
+    for record in ({"format": "codex", "lines": [said]}, {"format": "claude_code", "lines": [asked]}):
+        whole = load(record)
+        assert load({**record, "lines": [json.dumps(record["lines"][0])]}).messages == whole.messages
+        for line in (
+            '{"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "planted", "inp',
+            None,
+            5,
+        ):
+            unread = load({**record, "lines": [*record["lines"], line]}).unread
+            assert {("call", "/lines/1"), ("text", "/lines/1")} <= {(part.kind, part.path) for part in unread}
+
+
+ASKED: list[Any] = [
+    {"role": "user", "content": "Go"},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "c", "content": "done"},
+]
+OF_ANTHROPIC: list[Any] = [
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "done"}]},
+]
+OF_BEDROCK: list[Any] = [
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": {}}}]},
+    {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "done"}]}}]},
+]
+OF_GEMINI: list[Any] = [
+    {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"r": 1}}}]},
+]
+OF_RESPONSES: list[Any] = [
+    {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c", "output": "done"},
+]
+EMPTY_REPLIES: list[tuple[dict[str, Any], str, list[Any]]] = [
+    ({"format": "openai", "messages": ASKED}, "choices", [[], [{}], [{"message": {}}]]),
+    ({"format": "openai", "messages": ASKED}, "chunks", [[]]),
+    ({"format": "anthropic", "messages": OF_ANTHROPIC, "role": "assistant"}, "content", [[], ""]),
+    ({"format": "gemini", "contents": OF_GEMINI}, "candidates", [[], [{}], [{"content": {}}]]),
+    ({"format": "bedrock", "messages": OF_BEDROCK}, "output", [{}, {"message": {}}, {"message": {"content": []}}]),
+    ({"format": "openai_responses", "input": OF_RESPONSES}, "output", [[]]),
+    ({"format": "langsmith", "run_type": "llm", "inputs": {"messages": ASKED}}, "outputs", [None, {}]),
+    ({"format": "litellm", "call_type": "completion", "messages": ASKED}, "response", [None, {}]),
+    ({"format": "exchange", "request": {"messages": ASKED}}, "response", [{"choices": []}]),
+]
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "reply"), [(record, name, reply) for record, name, replies in EMPTY_REPLIES for reply in replies]
+)
+def test_of_an_empty_reply_calls_and_texts_are_unread(record: dict[str, Any], name: str, reply: Any) -> None:
+    assert [part for part in load({**record, name: reply}).unread if part.kind in ("call", "text")]
+
+
+@pytest.mark.parametrize(
+    "said", [{"errorCode": "MAX_TOKENS"}, {"error_code": "SAFETY"}, {"partial": True}, {"finishReason": "MAX_TOKENS"}]
+)
+def test_an_event_that_is_not_whole_leaves_open_what_follows(said: dict[str, Any]) -> None:
+    parts = [("user", "user", "Go"), ("shop", "model", "One moment."), ("shop", "model", "It is")]
+    events = [{"author": who, "content": {"role": role, "parts": [{"text": text}]}} for who, role, text in parts]
+    assert load({"format": "adk", "events": events}).unread == ()
+    assert load({"format": "adk", "events": [*events[:2], {**events[2], "partial": True}, events[2]]}).unread == ()
+    unread = load({"format": "adk", "events": [*events[:2], {**events[2], **said}]}).unread
+    assert {part.kind for part in unread} == {"call", "text"}
+
+
+def test_a_conversation_without_a_reply_of_its_own_lacks_none() -> None:
+    answered = [*ASKED, {"role": "assistant", "content": "It is done."}]
+    assert load({"format": "openai", "messages": ASKED}).unread == ()
+    assert load({"format": "openai", "messages": answered, "choices": []}).unread == ()
+    assert load({"format": "litellm", "call_type": "completion", "messages": answered, "response": None}).unread == ()
+
+
+def test_a_text_among_the_parts_of_a_message_stays_a_text() -> None:
+    for text in ('{"answer": 5}', "It rains (a bit).", "[1, 2]"):
+        trace = load({"format": "langchain", "messages": [{"type": "ai", "content": [text]}]})
+        assert (trace.answer, trace.unread) == (text, ())
+
+
 CALL = '{"name": "planted", "arguments": {}}'
 TEXTS = [
     *("<think>f(x=2)</think>[planted(x=1)]", "So:\n```python\nplanted(x=1)\n```", "Now: planted(x=1)"),

@@ -12,6 +12,8 @@ import pytest
 
 from service import score
 from service.errors import InputError
+from service.intake.unread_parts.suspects import Known
+from service.intake.unread_parts.text_calls import find_text_calls
 from tests.benchmarks.intake import list_outcomes
 
 RIGHT = {
@@ -63,6 +65,41 @@ def test_the_shared_rows(shared_data: Path) -> None:
             verdict = "refused"
         allowed = {"undecided" if one == "abstain" else one for one in row["allowed"]}
         assert verdict in allowed | ({"refused"} if "refused" in row["right"] else set()), row["id"]
+
+
+FORMS = [
+    ('✿FUNCTION✿: rm\n✿ARGS✿: {"b": 2}', {"b": 2}),
+    ("print(default_api.rm(b=2))", {"b": 2}),
+    ("```tool_code\nr = default_api.rm(b=2)\nprint(r)\n```", {"b": 2}),
+    ("<tool>rm</tool><tool_input>2</tool_input>", None),
+    ('[TOOL_REQUEST]{"name": "rm", "arguments": {"b": 2}}[END_TOOL_REQUEST]', {"b": 2}),
+    ("call:rm{b:2}", {"b": 2}),
+    ("call:rm{b:<escape>x<escape>}", {"b": "x"}),
+    ('<TOOLCALL>[{"name": "rm", "arguments": {"b": 2}}]</TOOLCALL>', {"b": 2}),
+    ("[TextBlock(text='ok'), ToolUseBlock(id='c', input={'b': 2}, name='rm', type='tool_use')]", None),
+    ("ChatCompletionMessage(tool_calls=[ToolCall(function=Function(arguments='{}', name='rm'))])", None),
+]
+"""Forms of calls in a text, with the arguments as far as they are read."""
+
+
+@pytest.mark.parametrize(("text", "arguments"), FORMS)
+def test_a_call_in_a_text_is_found_in_its_form(text: str, arguments: object) -> None:
+    [call] = find_text_calls(text, Known({"rm": frozenset({"b"})}, listed=True))
+    assert (call.name, call.arguments) == ("rm", arguments)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use `default_api.rm(b=2)` here.",
+        "You may call: rm {not} now.",
+        "The <tool>rm {x}",
+        "A FunctionCall (rm: 2) is made.",
+        "It is a call:rm, or so.",
+    ],
+)
+def test_prose_that_has_a_word_of_a_form_is_no_call(text: str) -> None:
+    assert not find_text_calls(text, Known({"rm": frozenset({"b"})}, listed=True))
 
 
 WEATHER = {

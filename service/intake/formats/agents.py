@@ -31,31 +31,40 @@ from service.intake.tools import read_tools
 def adk(record: Cursor) -> Tools:
     """A session of Google's ADK, or a case of its eval sets.
 
-    Members are in camel or in snake case. A piece of a stream (`partial`) is repeated by the whole event. Events that a rewind
-    withdrew are left out.
+    Members are in camel or in snake case. A piece of a stream (`partial`) is repeated by the whole event, or else its reply is
+    not whole. Events that a rewind withdrew are left out.
     """
     record.out.id = record.text("eval_id", "evalId") or None
-    withdrawn = _list_withdrawn(record)
+    withdrawn, piece = _list_withdrawn(record), ""
     for event in record.items("events", of="an event"):
         content = event.child("content", of="a content")
-        parts = list_objects(content.peek("parts"))  # results have the role of the user
-        returns = any("functionResponse" in part or "function_response" in part for part in parts)
         event.take_all("author", "invocationId", "invocation_id", "timestamp")
         if event.path in withdrawn:
             event.drop()
             content.drop()
         elif event.flag("partial"):
             content.leave("a piece of a stream")
-        elif content.text("role") == "model" or (content and event.peek("author") != "user" and not returns):
-            read_reply_message(content)
-            record.out.end_reply(event.members, event.path)
-        elif content:
-            read_input(content, "user")
-        elif event.peek("errorCode") or event.peek("error_code"):
-            record.out.miss_reply(event.path, "a reply that failed")
+            piece = event.path
+        else:
+            _read_whole_event(event, content)
+            piece = ""
+    if piece:
+        record.out.end_with("unfinished", piece)
     for turn in record.items("conversation", of="an invocation"):
         _read_invocation(turn)
     return None
+
+
+def _read_whole_event(event: Cursor, content: Cursor) -> None:
+    parts = list_objects(content.peek("parts"))  # results have the role of the user
+    returns = any("functionResponse" in part or "function_response" in part for part in parts)
+    if content.text("role") == "model" or (content and event.peek("author") != "user" and not returns):
+        read_reply_message(content)
+        event.out.end_reply(event.members, event.path)
+    elif content:
+        read_input(content, "user")
+    if code := event.text("errorCode", "error_code"):
+        event.out.end_with(f"error: {code}", event.path)
 
 
 def _list_withdrawn(record: Cursor) -> set[str]:

@@ -43,15 +43,25 @@ def read_chat(
     if not any(record.peek(name) is not None for name in holders):
         raise InputError.at("", f"expected at least one of {', '.join(holders)}")
     read_said(record, said, strict=strict)
-    found = record if reply and (reply != ("content",) or record.peek("content")) else Cursor(None, record.out)
-    for name in reply if reply != ("content",) else ():
+    in_record = reply == ("content",)
+    found = record if reply and (not in_record or record.peek("content")) else Cursor(None, record.out)
+    for name in () if in_record else reply:
         found = found.child(name, of="a message")
     if found:
         found.take_all("role", *(("type",) if found is record else ()))
         read_reply_message(found)
+    elif reply:
+        add_empty_reply(record, reply[0])
     if found or "content" in record or not record.out.has_replied():
         record.out.end_reply(record.members, "")
     return take_tools(record, tools)
+
+
+def add_empty_reply(record: Cursor, name: str) -> None:
+    """Add the reply of a member with nothing in it, if it would follow what calls returned."""
+    out = record.out
+    if record.peek(name) is not None and out.is_calling() and not out.has_replied():
+        out.say("assistant", "")
 
 
 def read_said(record: Cursor, said: Mapping[str, Speaker], *, of: str = "a message", strict: bool = False) -> None:
@@ -83,6 +93,8 @@ def openai(record: Cursor) -> Tools:
         record.out.end_reply(choice.members, choice.path)
     elif record.peek("chunks"):
         read_chunks(record, sample)
+    else:
+        add_empty_reply(record, "choices" if "choices" in record else "chunks")
     if record.peek("error") and not choice and not record.out.has_replied():
         record.out.end_reply({"error": record.peek("error")}, "")
     return take_tools(record, "tools", "functions")
@@ -96,6 +108,8 @@ def openai_responses(record: Cursor) -> Tools:
     tools = list_objects(record.peek("tools"))  # a function has a name of its own; a hosted tool goes by its type
     record.out.hosted = [str(one.get("type")) for one in tools if not one.keys() & {"name", "function", "custom"}]
     read_said(record, _ITEMS, of="an item")
+    if not record.peek("output"):
+        add_empty_reply(record, "output")
     status, reason = record.text("status"), record.child("incomplete_details").text("reason")
     if record.peek("error"):
         record.out.end_reply({"error": record.peek("error")}, "")
@@ -188,8 +202,10 @@ def gemini(record: Cursor) -> Tools:
         content.take("role")
         read_reply_message(content)
         record.out.end_reply(candidate.members, candidate.path)
-    elif not record.out.has_replied():
-        record.out.end_reply({"error": record.take("error")}, "")
+    else:
+        add_empty_reply(record, "candidates")
+        if not record.out.has_replied():
+            record.out.end_reply({"error": record.take("error")}, "")
     feedback = record.child("promptFeedback", "prompt_feedback")
     if feedback.text("blockReason", "block_reason"):
         record.out.miss_reply(feedback.path, "the reply to a prompt that was blocked")

@@ -34,12 +34,10 @@ def litellm(record: Cursor) -> WrapperContents:
     given = record.locate(next((name for name in inputs if record.peek(name) not in _EMPTY), "messages"))
     status = record.text("status")
     failed = status == "failure" or (status != "success" and any(record.peek(name) for name in _ERRORS))
-    if failed and not record.peek("response"):
-        place = next(name for name in ("response", "status", *_ERRORS) if name in record)
-        record.out.miss_reply(f"/{place}", "the reply of a request that failed")
+    place = next((f"/{name}" for name in ("response", "status", *_ERRORS) if name in record), "")
     record.take_all(*_ERRORS)
     tools = record.locate("model_parameters/tools")
-    exchange = Exchange(given, record.locate("response"), tools, sample=_take_sample(record))
+    exchange = Exchange(given, record.locate("response"), tools, _take_sample(record), error_path=place * failed)
     record.out.id = record.text("id") or None
     return WrapperContents([exchange])
 

@@ -1,9 +1,9 @@
 """Find calls that a model wrote into its text: the parser of its server missed them.
 
 Two kinds of evidence count. A **marked** call stands behind a mark that models are trained to call with (`<tool_call>`,
-`[TOOL_CALLS]`, `<|python_tag|>`, `<function=`). An **unmarked** call names a tool on offer with arguments that the tool
-takes, in any notation, and ends its text: a model stops after a call. Where no tools are listed, it is all of the text, in
-Python. Code that is quoted, and what a user asked to be shown, is an example and no call.
+`[TOOL_CALLS]`, `<|python_tag|>`, `<function=`), or is an object of a call as Python prints it. An **unmarked** call names a
+tool on offer with arguments that the tool takes, in any notation, and ends its text: a model stops after a call. Where no tools
+are listed, it is all of the text, in Python. Code that is quoted, and what a user asked to be shown, is an example and no call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from service.core.json.parsing import parse_or_none
 from service.core.json.pointers import split_pointer
-from service.intake.texts import drop_thoughts, parse_calls, read_literal
+from service.intake.texts import PythonCall, drop_thoughts, parse_calls, read_literal
 from service.intake.unread_parts.suspects import Known, list_suspects
 
 
@@ -38,6 +38,8 @@ MAX_CHARS = 40_000
 """Characters of a text in which calls are looked for: at its beginning and its end where it is longer."""
 MAX_MARKS = 50
 """Marks of one text that are followed."""
+MAX_ENDS = 5
+"""Brackets at which a call in Python may end that are tried."""
 MAX_BLOCK_CHARS = 4_000
 """Characters of a marked call that is not JSON."""
 MAX_ASKED_CHARS = 2_000
@@ -49,14 +51,16 @@ _MARK = re.compile(
     r"(?P<token><[|\uff5c][^<>\n]{0,40}?(?:"
     + _WORD
     + r"|calls|python_tag|python_start|plugin|action_start|START_ACTION|constrain|call)"
-    r"[^<>\n]{0,60}?>|\[TOOL_CALLS\]|<start_function_call>|functools(?=\[)|\bto=functions\.|<\|open\|>call\b)"
-    r"|(?P<tag>(?:\]<\]\w+\[>\[)?<(?!/)[\w:\uff5c|]{0,24}?(?:"
+    r"[^<>\n]{0,60}?>|\[TOOL_CALLS\]|<start_function_call>|functools(?=\[)|\bto=functions\.|<\|open\|>call\b"
+    r"|✿FUNCTION✿:|\[TOOL_REQUEST\]|\bdefault_api\.(?=\w+\())"
+    r"|(?P<printed>(?:ToolCall|ToolUse|FunctionCall)\w{0,20}\((?=\w+=))"
+    r"|(?P<tag><tool>(?=[\w.-]+</tool>)|\bcall:(?=[A-Za-z_][\w.-]*\{)|<(?i:TOOLCALL|FUNCTION_CALL)>|(?:\]<\]\w+\[>\[)?<(?!/)[\w:\uff5c|]{0,24}?(?:"
     + _WORD
     + r"|invoke|use_\w{0,20}tool|function(?=[= ])|tool(?=[= ]))[^<>\n]{0,200}>)"
     r"|(?P<react>^[ >*#]{0,3}Action(?: \d+)?:[ \t*`]*(?=[\w\[`\n]))",
     re.MULTILINE,
 )
-_SIGNS = ("<", "[", "Action", "to=functions.")
+_SIGNS = ("<", "[", "Action", "to=functions.", "✿", "default_api.", "call:", "Tool", "FunctionCall")
 """Each mark has one of these."""
 _FENCE = re.compile(r"(?m)^[ \t]*(```+|~~~+)[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`[^`\n]+`(?!`)")
@@ -128,6 +132,9 @@ def _read_marked(text: str, mark: re.Match[str], offered: Known) -> tuple[TextCa
     """Read what follows a mark: return the call, if it is one, and where it ends."""
     if mark.lastgroup == "react":
         return _read_react(text, mark, offered)
+    if mark.lastgroup == "printed":
+        named = _PRINTED_NAME.search(text, mark.end(), mark.end() + MAX_BLOCK_CHARS)
+        return TextCall(mark[0], named[1] if named else ""), mark.end()
     head = _read_head(mark)
     form = head.rstrip(">") + (">" if mark[0].strip().endswith(">") else "")
     call, end = _read_inner(text, mark, offered)
@@ -149,6 +156,7 @@ def _read_head(mark: re.Match[str]) -> str:
 
 _CLOSING = re.compile(r"(?<![A-Za-z])(?:end|END|suffix|close)(?![a-z])|<\|call\|>")
 """Marks at which a call ends."""
+_PRINTED_NAME = re.compile(r"""\b(?:tool_)?name=['"]([\w.:/-]+)['"]""")
 _NAME_IN_TAG = re.compile(r"""(?:=|\b(?:name|tool)\s*=)\s*["']?([\w.:/-]+)["']?""")
 _PARAMETER = re.compile(
     r"""<[^<>\n]{0,30}?(?:parameter|param|argument)(?:[= ][^<>\n]{0,10}?(?:name=|key=)?["']?)([\w.-]+)["']?[^<>\n]*>(.*?)"""
@@ -182,7 +190,7 @@ def _read_inner(text: str, mark: re.Match[str], offered: Known) -> tuple[TextCal
     if not name:
         return None, at
     body = block[plain.end() :] if plain and not named and not inner_name else block
-    python = parse_calls(block) if plain and body.lstrip().startswith("(") else None
+    python = _parse_first(block) if plain and body.lstrip().startswith("(") else None
     if python:
         return TextCall("", python[0].name, python[0].arguments, python[0].arguments is not None), block_end
     pairs = _ARG_KEY.findall(body) or _PARAMETER.findall(body)
@@ -200,6 +208,12 @@ def _read_inner(text: str, mark: re.Match[str], offered: Known) -> tuple[TextCal
     if plain_tags:
         return TextCall("", name, {key: _read_plain(value) for key, value in plain_tags}, False), block_end
     return TextCall("", name), block_end
+
+
+def _parse_first(block: str) -> Sequence[PythonCall] | None:
+    """Parse the calls of a block, or else the one at its beginning, which another call may hold."""
+    ends = [found.end() for found in islice(re.finditer(r"\)", block), MAX_ENDS)]
+    return parse_calls(block) or next((calls for end in ends if (calls := parse_calls(block[:end]))), None)
 
 
 def _read_bracketed(rest: str, start: int, mark: re.Match[str], offered: Known) -> tuple[TextCall | None, int]:
@@ -339,6 +353,7 @@ def _decode(text: str, at: int) -> tuple[JsonValue, int]:
                 end = bracket.end()
                 break
         value = read_literal(text[at:end]) if end else None
+        value = parse_or_none(_BARE_KEY.sub(r'\1"\2":', text[at:end])) if value is None else value
     return value, end
 
 

@@ -31,6 +31,7 @@ _ENVELOPE = _ERRORS | _REPORTS | _STATUSES | _TEXTS | _METADATA
 """Names of members that accompany an error and are not data."""
 _WITHIN_ERROR = _ENVELOPE | {"id", "name", "data", "param", "status", "field", "line", "stack"}
 """Names of the members of an error that is an object."""
+_CODES = ("code", "error_code", "errorCode", "status", "status_code", "statusCode")
 _WORD = re.compile(r"[^\W\d_]{3}")
 _EMPTY = re.compile(r"(?:none|null|nil|nan|false|n/?a|ok|okay|success(?:ful)?|passed)", re.IGNORECASE)
 _DENIAL = re.compile(
@@ -51,7 +52,7 @@ def find_in_object(value: Mapping[str, JsonValue], pointer: str) -> Iterator[Too
 
     These are certain: MCP's `isError`, and an `error` in words or an HTTP status in an object without data in which no other
     member reports success. These are only likely, since they may be the answer that was asked for: `success: false`, a list of
-    `errors`, an error beside data. A number alone is no failure: `{"error": 0.02}` is a measurement.
+    `errors`, an error beside data, one that has only a code. A number alone is no failure: `{"error": 0.02}` is a measurement.
     """
     beside = " beside data" if has_data(value) else ""
     undisputed = not beside and not any(_reports_success(name.casefold(), member) for name, member in value.items())
@@ -71,6 +72,8 @@ def _find_in_member(value: Mapping[str, JsonValue], name: str) -> ToolFailure | 
         return ToolFailure(True, f"{name} is true", "")
     if key in _ERRORS and (member is True or _says_something(member)):
         return ToolFailure(member is True or _is_error(member), f"the result has {name}", "")
+    if key in _ERRORS and (_is_coded(member) or (code is not None and not has_data(value))):
+        return ToolFailure(False, f"the result has {name}", "")
     if key in _REPORTS and (member is True or _says_something(member)):
         graphql = key == "errors" and "data" in value and value["data"] is None
         return ToolFailure(graphql, f"the result has {name}", "")
@@ -121,8 +124,10 @@ def _says_something(member: JsonValue) -> bool:
     if isinstance(member, str):
         bare = member.strip(" \t\r\n.!-()[]\"'")
         return bool(_WORD.search(bare)) and not _EMPTY.fullmatch(bare) and not _DENIAL.fullmatch(bare)
-    inner = member.values() if isinstance(member, dict) else member if isinstance(member, list) else ()
-    return any(_says_something(one) if isinstance(member, list) else _is_word(one) for one in inner)
+    if isinstance(member, list):
+        return any(map(_says_something, member))
+    inner = member.values() if isinstance(member, dict) else ()
+    return any(_is_word(one) or (isinstance(one, list) and any(map(_is_word, one))) for one in inner)
 
 
 def _is_error(member: JsonValue) -> bool:
@@ -131,6 +136,11 @@ def _is_error(member: JsonValue) -> bool:
         counts = member.lstrip("+-~± ")[:1].isdigit() and read_status(member) is None
         return not counts and not _DENIAL.search(member)
     return isinstance(member, dict) and all(name.casefold() in _WITHIN_ERROR for name in member)
+
+
+def _is_coded(member: JsonValue) -> bool:
+    """Whether a member is an object of error members with a code, which need not be a word."""
+    return isinstance(member, dict) and _is_error(member) and any(member.get(name) for name in _CODES)
 
 
 def _is_word(member: JsonValue) -> bool:
