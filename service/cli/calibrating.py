@@ -90,10 +90,8 @@ def find_folder(run: Path) -> Path:
 def write_run(report: CalibrationReport, out: Path) -> None:
     """Write the report and the fits into a folder, and show whether each judge may be used."""
     with writing(out, "--out"):
-        earlier = set[str]()
-        with suppress(
-            FileNotFoundError, ValueError
-        ):  # the fits of an earlier run: installing this one would install them too
+        earlier = set[str]()  # the fits of an earlier run: installing this one would install them too
+        with suppress(FileNotFoundError, ValueError):
             earlier = {build_file_name(fit) for fit in parse_calibration_report((out / REPORT).read_bytes()).fits}
         write_report(report, out)
         for name in earlier - {build_file_name(fit) for fit in report.fits}:
