@@ -83,41 +83,6 @@ def fit(**changes: object) -> Fit:
 
 BINDING = Binding("result_groundedness", DIGEST, "m-2026-01-01")
 
-# Fits, criterion, raw value -> status, value, whether a human should be asked.
-APPLIED = [
-    ([fit()], "c", 0.5, "calibrated", 0.5, False),
-    ([fit()], "c", 0.4, "calibrated", LOW, True),
-    ([fit(review_band=None)], "c", 0.4, "calibrated", LOW, False),
-    ([fit()], "other", 0.5, "uncalibrated", 0.5, False),
-    ([], "c", 0.5, "uncalibrated", 0.5, False),
-    ([fit(enough=False)], "c", 0.4, "uncalibrated", 0.4, False),
-    ([fit(origin="constructed")], "c", 0.4, "uncalibrated", 0.4, False),
-    ([fit(origin="gold")], "c", 0.5, "calibrated", 0.5, False),
-    ([fit()], "c", 0.95, "out_of_domain", 0.95, False),
-    ([fit(judge_digest=OTHER)], "c", 0.4, "mismatched", 0.4, False),
-    ([fit(model="m-2026-02-02")], "c", 0.4, "stale", 0.4, False),
-    ([fit(model="m-latest"), fit(model="other")], "c", 0.4, "stale", 0.4, False),
-    ([fit(model="m-mini-2026-01-01")], "c", 0.4, "mismatched", 0.4, False),
-    ([fit(model="m-2026-02-02", judge_digest=OTHER)], "c", 0.4, "mismatched", 0.4, False),
-    ([fit(stale=True)], "c", 0.4, "stale", 0.4, False),
-    ([fit(stale=True, labels=900), fit()], "c", 0.5, "stale", 0.5, False),
-    ([fit(stale=True, enough=False)], "c", 0.4, "uncalibrated", 0.4, False),
-    ([fit(assembly=2)], "c", 0.4, "mismatched", 0.4, False),
-    ([fit(route=OTHER)], "c", 0.4, "mismatched", 0.4, False),
-    ([fit(judge="another")], "c", 0.4, "uncalibrated", 0.4, False),
-    ([fit(model="m-2026-02-02"), fit()], "c", 0.5, "calibrated", 0.5, False),
-]
-
-
-@pytest.mark.parametrize(("fits", "criterion", "raw", "status", "value", "needs_human"), APPLIED)
-def test_a_fit_is_for_the_very_judge_it_was_made_for(
-    fits: list[Fit], criterion: str, raw: float, status: str, value: float, needs_human: bool
-) -> None:
-    found = calibrate_value(fits, BINDING, criterion, raw)
-    applied = found.calibration
-    assert (applied.status, found.value, applied.needs_human) == (status, pytest.approx(value), needs_human)
-    assert (applied.threshold is None) is (status != "calibrated")
-
 
 @pytest.mark.parametrize("lapse", [{}, {"stale": True}, {"enough": False}, {"origin": "constructed"}])
 def test_of_several_fits_the_one_with_the_most_labels_counts_and_no_other_where_it_lapses(
@@ -138,13 +103,6 @@ def test_a_fit_is_plain_data_and_its_id_is_of_its_content() -> None:
     assert fit(labels=101).fingerprint == found.fingerprint != fit(criterion="d").fingerprint
 
 
-@pytest.mark.parametrize("part", ["judge", "digest", "model", "assembly", "evidence", "route"])
-def test_the_fingerprint_covers_every_part_of_a_judge(part: str) -> None:
-    changed = {"judge": "x", "digest": OTHER, "model": "x", "assembly": 2, "evidence": OTHER, "route": OTHER}
-    fields = {"judge": "result_groundedness", "digest": DIGEST, "model": "m", "assembly": 1}
-    assert Binding(**fields).fingerprint != Binding(**{**fields, part: changed[part]}).fingerprint
-
-
 STRATA = [
     (("a", "b"), "a", "calibrated"),
     (("a", "b"), "z", "out_of_domain"),
@@ -159,15 +117,6 @@ def test_a_stratum_that_was_not_fitted_is_out_of_domain(strata: tuple[str, ...],
 
 
 JURY = {"model": "b+a", "weights": {"a": 0.75, "b": 0.25}, "calibrator": Identity(), "method": "identity"}
-
-
-def test_a_jury_is_weighed_by_its_fit_whatever_the_order_of_its_models() -> None:
-    binding, members = Binding("result_groundedness", DIGEST, "a+b"), {"a": 0.8, "b": 0.4}
-    found = calibrate_value([fit(**JURY)], binding, "c", 0.6, members=members)
-    assert (found.calibration.status, found.raw, found.value) == ("calibrated", pytest.approx(0.7), pytest.approx(0.7))
-    alike = calibrate_value([fit(**{**JURY, "weights": {}})], binding, "c", 0.6, members=members)
-    assert alike.raw == alike.value == 0.6
-    assert fit(**JURY).id != fit(**{**JURY, "weights": {}}).id
 
 
 WEIGHTS = [({"a": 1.0}, "weights are of a"), ({"a": 0.5, "b": 0.4}, "sum to 0.9"), ({"a": 1.5, "b": -0.5}, "less than")]

@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from service.cli.app import LazyCommands, find_places
-from service.core.models.discovery import get_entry
 from service.core.models.kinds import FrozenModel, list_kinds
 from tests.core.reports import one_check
 
@@ -138,12 +137,6 @@ def test_a_class_for_others_needs_no_name() -> None:
 
     assert list_kinds(Base) == {"leaf": Leaf}
     assert issubclass(Narrowed, Leaf)
-
-
-def test_a_module_without_its_entry_is_refused() -> None:
-    module = types.ModuleType("service.web.pages.rows")
-    with pytest.raises(TypeError, match=r"service\.web\.pages\.rows has no PAGES"):
-        get_entry(module, "PAGES")
 
 
 def test_a_command_is_a_new_file_and_one_without_a_command_is_refused(

@@ -13,17 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from service import Plan, Registry, conclude, plan, report_json
-from service.core.judging.focus import render_part
+from service import Plan, conclude, plan, report_json
 from service.core.judging.grades import CANNOT_TELL, Worth
 from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement, UnsureJudgement, judge_ask, leave_open
 from service.core.judging.judges import Ask, Judge
-from service.core.judging.notes import JudgeNote, JudgeReply, JudgeVote, Vote, is_same_model, sum_costs, sum_counts
+from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import JudgedClaim, Judgement
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, is_open
-from service.core.trace import MASTER_KEYS, is_hollow
+from service.core.outcome import Errored, Outcome, Scored, Skipped, is_open
+from service.core.trace import is_hollow
 from service.reading.packaged_files import find_resource
 from service.reporting.summaries import read_report
 from tests.fits import make_fit
@@ -294,33 +293,6 @@ def test_what_is_open_may_come_to_anything_and_decides_as_it_did(ends: list[list
             assert (known.passed, known.calibration.needs_human) == (found.passed, False)
 
 
-SUMS: list[tuple[list[Any], Any, Any]] = [
-    ([], 0, 0.0),
-    ([1, 2], 3, 3.0),
-    ([0, 0], 0, 0.0),
-    ([1, None], None, None),
-    ([None], None, None),
-    ([0, None], None, None),
-]
-
-
-@pytest.mark.parametrize(("given_", "whole", "price"), SUMS)
-def test_the_sum_of_what_is_not_known_is_not_known(given_: list[Any], whole: Any, price: Any) -> None:
-    assert (sum_counts(given_), sum_costs(given_)) == (whole, price)
-
-
-def test_several_votes_are_noted() -> None:
-    votes = [reply("yes", cache="hit", cost_usd=0.0), reply("no", model="n", requested="n", latency_ms=9.0), DOWN]
-    found = outcome(*votes, reply("no", cache="coalesced", cost_usd=0.0))
-    assert isinstance(found, JudgedScore)
-    ballots = (
-        JudgeVote("m", "yes", 1.0, "hit", 1.0, 0.0, 5.0),
-        JudgeVote("n", "no", 0.0, "miss", 0.0, 0.25, 9.0),
-        JudgeVote("m", "no", 0.0, "coalesced", 0.0, 0.0, 5.0),
-    )
-    assert found.judge == JudgeNote("j", "n", "no", "it is no", ("q no",), "miss", 30, 6, 0.25, 9.0, ballots, 1.0)
-
-
 REMARKS: list[tuple[list[Vote], list[tuple[str, str]]]] = [
     ([reply()], []),
     ([reply(requested="openai/gpt-5-mini", model="gpt-5-mini-2026-08-07")], []),
@@ -341,45 +313,10 @@ def test_what_a_reader_should_know(votes: list[Vote], want: list[tuple[str, str]
     assert [(one.code, one.message, one.path) for one in found.findings] == [(*one, AT) for one in want]
 
 
-VERSIONS = "m M b/m m-20260807 m@20260807 m-0613 m-002 m:latest m-2026-08-07"
-OTHERS = "m-mini m-32k m:70b m-3-5-sonnet m2 m-"
-
-
-def test_which_model_is_the_one_asked() -> None:
-    assert [one for one in VERSIONS.split() if not is_same_model("a/m", one)] == []
-    assert [one for one in ["", *OTHERS.split()] if is_same_model("a/m", one)] == []
-    assert is_same_model("m", "b/m")
-    assert not is_same_model("a/m-mini", "m")
-
-
-def test_each_claim_that_falls_short_is_a_finding() -> None:
-    claims = (
-        JudgedClaim("a", "yes", "", None),
-        JudgedClaim("b", "no", "not b", "/steps/0/result/content/b"),
-        JudgedClaim("c", "so", "maybe c", None),
-    )
-    found = outcome(reply("no", 0.5, claims=claims), claims="mean")
-    assert isinstance(found, JudgedScore)
-    assert found.findings == (
-        Finding("no", '"b": not b', "/steps/0/result/content/b"),
-        Finding("so", '"c": maybe c', AT),
-    )
-
-
 # Hollow answers
 
 
 HOLLOW, FULL = read_yaml(DATA / "judges" / "hollow.yaml").values()
-
-
-@pytest.mark.parametrize("text", FULL)
-def test_an_answer_that_says_something(text: str) -> None:
-    assert not is_hollow(text)
-
-
-@given(st.sampled_from(sorted(MASTER_KEYS)), st.text(alphabet=" \n.:*#`\u200b!?", max_size=9))
-def test_no_marks_fill_a_hollow_answer(key: str, marks: str) -> None:
-    assert is_hollow(marks + key.upper() + marks)
 
 
 RESULT = {"call": {"name": "f"}, "result": {"total": 5400}}
@@ -412,12 +349,6 @@ def test_a_hollow_answer_never_reaches_a_judge(text: str) -> None:
     assert "result_groundedness" in report.failing
 
 
-def test_a_hollow_text_beside_a_full_one_is_left_out() -> None:
-    made = planned(RESULT, {"assistant": "Thought process:"}, {"assistant": "Paid."})
-    (ask,) = [ask for ask in made.asks if ask.criterion == "result_groundedness"]
-    assert render_part("said", made.trace, ask) == ["Paid."]
-
-
 # What is asked, and when
 
 
@@ -431,60 +362,8 @@ def asking(name: str, judge_id: str, **check: Any) -> dict[str, Any]:
     return {"id": name, "check": {"kind": "judge", "judge": judge_id, **check}}
 
 
-TWO_TURNS = (
-    RESULT,
-    RESULT,
-    {"assistant": "Paid."},
-    {"user": "Again"},
-    {"call": {"name": "f", "arguments": "{"}},
-    {"assistant": "Hm."},
-)
-
-
-@pytest.mark.parametrize(("level", "fields", "want"), TABLES["levels"])
-def test_what_a_judge_is_asked(level: str, fields: dict[str, Any], want: list[Any]) -> None:
-    made = planned(*TWO_TURNS, rubric=rubric(asking("it", "j"), j={"level": level, **fields}))
-    found = settled(made, "it")
-    assert [one.cause if isinstance(one, Skipped) else one for one in found] == want
-    assert [ask.key for ask in made.asks] == [one for one in want if "/" in one]
-
-
-@pytest.mark.parametrize(("level", "fields", "why"), TABLES["bare"])
-def test_where_there_is_nothing_nothing_is_asked(level: str, fields: dict[str, Any], why: str) -> None:
-    made = planned(rubric=rubric(asking("it", "j"), j={"level": level, **fields}))
-    (found,) = settled(made, "it")
-    assert isinstance(found, Skipped)
-    assert found.reason == why
-    assert made.asks == ()
-
-
 def by_code(kind: str, **more: Any) -> dict[str, Any]:
     return {"id": "code", "check": {"kind": kind}, **more}
-
-
-EXPECTED = {"calls": [{"tool": "f", "args": {"a": 1}}, {"tool": "f", "args": {}}, {"tool": "f", "args": {}}]}
-UNLESS: list[tuple[str, dict[str, Any], str, Any, list[str]]] = [
-    ("code scored no step", by_code("arguments"), "step", None, ["it/0", "it/1", "it/2"]),
-    ("code scored each step", by_code("arguments"), "step", EXPECTED, []),
-    ("code scored one step", by_code("arguments"), "step",
-     {"turns": [{"turn": 2, "calls": [{"tool": "f", "args": {}}]}]}, ["it/0", "it/1"]),
-    ("code scored the whole", by_code("decide"), "turn", {"calls": "some"}, []),
-    ("code scored one turn", by_code("decide"), "turn", {"turns": [{"turn": 2, "calls": "some"}]}, ["it/turn/1"]),
-    ("and with it its steps", by_code("decide"), "step", {"turns": [{"turn": 2, "calls": "some"}]}, ["it/0", "it/1"]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("code", "level", "expected", "want"), named(UNLESS))
-def test_a_judge_is_asked_what_code_has_not_decided(
-    code: dict[str, Any], level: str, expected: Any, want: list[str]
-) -> None:
-    more = {"expected": expected} if expected else {}
-    scored = rubric(code, asking("it", "j", unless="code"), j={"level": level})
-    made = planned(*TWO_TURNS, rubric=scored, **more)
-    assert [ask.key for ask in made.asks] == want
-    for found in settled(made, "it"):
-        assert isinstance(found, str) or found == Skipped("not_applicable", "code has decided it")
-    assert made.blocked_asks == (), "what need not be asked is not missing"
 
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "required": ["a"]}}]
@@ -505,16 +384,6 @@ def test_a_failed_gate_leaves_the_question_unasked_and_the_report_says_so() -> N
     off = conclude(made, mode="off")
     assert [(one.step, one.why) for one in off.not_asked] == [(0, "judges are off"), (1, "judges are off")]
     assert off.steps[0].outcomes["it"] == Skipped("out_of_scope", "judges are off")
-
-
-ELSEWHERE = {"natural_language", "next_action", "step_quality"}
-"""Judges of matchers in words, and of rubrics that look at single steps and actions."""
-
-
-def test_every_judge_of_the_contract_is_asked() -> None:
-    looked = {"call": {"name": "look", "arguments": {"at": "it"}}, "result": {"how": "fine"}}
-    made = planned(looked, {"assistant": "It is rather well."}, rubric="contract_full")
-    assert sorted(ask.judge.id for ask in made.asks) == sorted(Registry().judges.keys() - ELSEWHERE)
 
 
 # The report

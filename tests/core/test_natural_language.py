@@ -8,18 +8,16 @@ from typing import Any
 import pytest
 
 from service import Plan, Report, conclude, plan
-from service.core.judging.judged_outcomes import MixedScore
 from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import build_question
 from service.core.judging.replies import Judgement
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
+from service.core.outcome import Errored, Outcome, Scored, Skipped
 from tests.core.reports import outcomes
-from tests.tables import named, read_rows
+from tests.tables import read_rows
 
 VALUES = {"meets": 1.0, "partly": 0.5, "fails": 0.0}
 DOWN = Errored("timeout", "no answer in time")
-A, B = "/steps/0/call/arguments/a", "/steps/0/call/arguments/b"
 
 
 def words(criterion: str = "polite", **fields: Any) -> dict[str, Any]:
@@ -74,17 +72,11 @@ def test_what_is_asked(kind: str, events: list[dict[str, Any]], expected: dict[s
         assert parts == {"criterion": ask.words, "value": ask.value}
 
 
-def test_a_rubric_may_have_words_for_an_argument() -> None:
-    asked = made("arguments", [call(GIVEN)], calls(GIVEN), critics={"a": words()})
-    assert [(ask.place, ask.words, ask.value) for ask in asked.asks] == [(A, "polite", "Dear all")]
-
-
 # What comes of it
 
 BESIDE = calls({"a": words(), "b": 1}, weights={"a": 3, "b": 1})
 WRONG = calls({"a": words(), "b": 2})
 FREE = calls({"a": words(), "b": 2}, weights={"a": 1, "b": 0})
-BOTH = calls({"a": words(), "b": words("even")})
 BAN = {"disallowed": [{"tool": "f", "args": {"a": words("rude"), "b": 1}}]}
 ANSWER = {"answer": words()}
 EVENTS = [call(GIVEN), {"assistant": "Dear all"}]
@@ -100,18 +92,6 @@ def test_what_comes_of_replies(kind: str, expected: dict[str, Any], labels: list
     assert isinstance(found, Scored)
     assert [found.value, found.passed] == [pytest.approx(want[0]), want[1]]
     assert bool(found.findings) is not found.passed
-
-
-def test_code_and_judges_are_both_told() -> None:
-    found = told(made("arguments", EVENTS, WRONG), "fails")
-    assert isinstance(found, MixedScore)
-    assert [note.label for note in found.judges] == ["fails"]
-    assert found.findings == (Finding("wrong_argument", "b: expected 2, got 1", B), Finding("fails", "it fails", A))
-
-
-def test_a_broken_ban_says_what_was_banned() -> None:
-    found = told(made("disallowed", EVENTS, BAN), "meets")
-    assert [(one.code, one.path) for one in found.findings] == [("disallowed_call", "/steps/0/call")]  # type: ignore[union-attr]
 
 
 UNANSWERED: list[tuple[str, dict[str, Any], Any]] = [
@@ -141,38 +121,3 @@ def test_without_a_judge_a_failure_stands_and_nothing_passes(
         assert found.cause == want
         assert (report.verdict, report.coverage, report.score) == ("undecided", 0.0, None)
     assert [(one.criterion, one.judge) for one in report.not_asked] == [(kind, "natural_language")]
-
-
-BOUNDS = [
-    ("open beside what is right", BESIDE, ["down"], (0.25, 1.0)),
-    ("open beside what is wrong", WRONG, ["down"], (0.0, 0.5)),
-    ("one of two met", BOTH, ["meets", "down"], (0.5, 1.0)),
-    ("one of two failed", BOTH, ["down", "fails"], (0.0, 0.5)),
-]
-
-
-@pytest.mark.parametrize(("expected", "labels", "want"), named(BOUNDS))
-def test_what_open_parts_leave(expected: dict[str, Any], labels: list[str], want: tuple[float, float]) -> None:
-    found = told(made("arguments", EVENTS, expected), *labels)
-    assert isinstance(found, Errored | MixedScore)
-    assert found.bounds is not None
-    assert (found.bounds.low, found.bounds.high) == pytest.approx(want)
-
-
-def test_alignment_takes_any_value_for_words() -> None:
-    """Code decides which call is meant by what it can compare; words only want a value to be there."""
-    events = [call({"a": "x", "b": 2}), call({"a": "y", "b": 1}), call({"b": 1})]
-    asked = made("arguments", events, calls({"a": words(), "b": 1}))
-    assert [(pair.expected, pair.step) for pair in asked.alignment.pairs] == [(0, 1)]
-    assert [(ask.step, ask.value) for ask in asked.asks] == [(1, "y")]
-
-
-def test_two_bans_of_one_argument_are_two_questions() -> None:
-    bans = [{"tool": "f", "args": {"a": words(text)}, "reason": text} for text in ("rude", "secret")]
-    asked = made("disallowed", [call(GIVEN)], {"disallowed": bans})
-    assert [ask.words for ask in asked.asks] == ["rude", "secret"]
-    report = conclude(asked, {asked.asks[0].key: vote("fails"), asked.asks[1].key: vote("meets")})
-    found = report.steps[0].outcomes["disallowed"]
-    assert isinstance(found, Scored)
-    broken = [one.message for one in found.findings if one.code == "disallowed_call"]
-    assert (found.value, broken) == (0.0, ["f is disallowed: secret"])

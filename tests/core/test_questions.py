@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from service.core.grounding.origins import Grounded
 from service.core.judging.focus import PartName
 from service.core.judging.judges import Ask, Judge
-from service.core.judging.questions import PLACEHOLDER, Question, build_question, build_reply_schema, order_menu
+from service.core.judging.questions import PLACEHOLDER, Question, build_question
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
-from service.reading.packaged_files import read_yaml
 from tests.tables import named
 
 BOUNDARY, TOKEN = "8f1d6c0e5b7a49328f1d6c0e5b7a4932", "5e1f00d5"
@@ -101,17 +100,6 @@ def test_the_token_is_asked_for_below_the_material_alone_and_never_given_by_the_
     assert TOKEN not in json.dumps(prompt.schema)
 
 
-def test_a_schema_closes_every_object_and_offers_the_labels_alone() -> None:
-    trace, ask = laden("x")
-    made = [build_question(ask._replace(judge=judge_of(claims=how)), trace) for how in ("none", "mean")]
-    whole, claims = map(build_reply_schema, made)
-    item: Any = claims["properties"]["claims"]["items"]  # type: ignore[call-overload, index]
-    assert (list(whole["properties"]), whole["additionalProperties"]) == (["token", "quotes", "reason", "label"], False)  # type: ignore[arg-type]
-    assert whole["properties"]["label"]["enum"] == item["properties"]["label"]["enum"] == ["yes", "no", "cannot_tell"]  # type: ignore[call-overload, index]
-    assert item["required"] == ["quote", "place", "reason", "label"]
-    assert item["additionalProperties"] is claims["additionalProperties"] is False
-
-
 # How much is shown
 
 
@@ -141,13 +129,7 @@ def test_what_is_cut_says_how_much(value: Any, want: Any) -> None:
     assert part.cut == len(json.dumps(value)) - len(part.text)
 
 
-RECORDS = [{"name": f"Customer {n}", "amount_cents": 1_000 + 7 * n, "note": "as usual " * 3} for n in range(900)]
 PAGES = [f"Page {n} is about other things. " for n in range(900)]
-ABOUT = [
-    ("a name", {"rows": RECORDS}, "The invoice of Customer 613 is open.", "/rows/613/amount_cents", 1_000 + 7 * 613),
-    ("an amount", {"rows": RECORDS}, "I have paid $41.08.", "/rows/444/name", "Customer 444"),
-    ("one among many records", {"a": {"b": [RECORDS, RECORDS]}}, "It was 5,151.00.", "/a/b/1/593/name", "Customer 593"),
-]
 
 
 def answered(result: Any, said: str, limit: int = 2_000) -> Question:
@@ -156,17 +138,6 @@ def answered(result: Any, said: str, limit: int = 2_000) -> Question:
     messages = (Message("user", "Well?", 1), Message("assistant", "", 1), Message("assistant", said, 1))
     ask = Ask("it", judge_of(shows=["results", "said"], level="turn", max_chars=limit), turn=1)
     return build_question(ask, Trace(None, "callgrade", None, messages, steps, said, 1))
-
-
-@pytest.mark.parametrize(("result", "text", "pointer", "value"), named(ABOUT))
-def test_what_the_text_speaks_of_is_shown_at_its_pointer(result: Any, text: str, pointer: str, value: Any) -> None:
-    shown, _ = answered(result, text).parts
-    assert shown.cut > 0
-    assert len(shown.text) <= 2_000
-    here: Any = shown.value[0]["content"]  # type: ignore[index, call-overload]
-    for key in pointer.split("/")[1:]:
-        here = here[key] if isinstance(here, dict) else here[int(key)]
-    assert here == value
 
 
 def test_the_passage_of_a_text_that_the_answer_speaks_of_is_shown() -> None:
@@ -193,14 +164,6 @@ def test_what_is_cut_fits_and_is_what_is_told(value: Any, limit: int) -> None:
     assert json.loads(part.text) == part.value
     assert (part.cut > 0) == (part.value != value)
     assert valued(value, limit).parts == (part,)
-
-
-def test_a_huge_value_is_cut_to_its_limit() -> None:
-    rows = [{"id": n, "text": "é" * 100, "tags": [n] * 20} for n in range(20_000)]
-    (part,) = valued(rows, 24_000).parts
-    assert 6_000 < len(part.text) <= 24_000
-    shown = [row["id"] for row in part.value if isinstance(row, dict)]  # type: ignore[union-attr]
-    assert (shown[0], shown[-1]) == (0, 19_999)
 
 
 # What a reply is cached under
@@ -241,11 +204,6 @@ def keyed(judge: dict[str, Any] | None = None, trace: Trace | None = None, ask: 
 
 def test_no_field_of_a_judge_is_forgotten_here() -> None:
     assert OTHERWISE.keys() | {"models"} == Judge.model_fields.keys()
-
-
-def test_whom_a_judge_asks_is_no_part_of_what_it_asks() -> None:
-    """So a jury shares what its members have answered, and a fit names them itself."""
-    assert keyed() == keyed({**BASE, "models": ["n", "m"]}) != keyed(model="n")
 
 
 @pytest.mark.parametrize("field", sorted(OTHERWISE))
@@ -294,80 +252,7 @@ def test_something_else_shown_is_another_key(trace: Trace) -> None:
     assert keyed(trace=trace) != keyed()
 
 
-@pytest.mark.parametrize("ask", [{"words": "y"}, {"value": {"x": ["y"]}}, {"value": True}, {"value": 1}, {"step": 0}])
-def test_something_else_asked_is_another_key(ask: dict[str, Any]) -> None:
-    assert keyed(ask=ask) != keyed()
-
-
 @given(one=ANYTHING, other=ANYTHING)
 def test_two_texts_have_two_keys(one: str, other: str) -> None:
     keys = [build_question(ask, trace).key(**ASKED) for trace, ask in (laden(one), laden(other))]
     assert (keys[0] == keys[1]) == (one == other)
-
-
-def test_what_the_question_is_filed_under_and_where_it_stands_are_no_part_of_it() -> None:
-    other = {"criterion": "another", "place": "/answer", "tool": "t"}
-    assert keyed(ask=other) == keyed()
-
-
-WRITTEN = [
-    """
-    {id: j, level: trace, question: So?, scale: {yes: 1, no: 0},
-     examples: [{shown: {call: {a: 1, b: 2}, answer: x}, label: no}]}
-    """,
-    """
-    scale: {no: 0.0, yes: {value: 1.0}}   # another order
-    examples:
-      - label: "no"
-        shown: {answer: x, call: {b: 2, a: 1}}
-    question: >-
-      So?
-    level: "trace"
-    id: j
-    """,
-    """
-    {"version": 1, "scale": {"no": 0, "yes": 1}, "question": "So?", "level": "trace", "id": "j",
-     "examples": [{"shown": {"answer": "x", "call": {"b": 2, "a": 1}}, "label": "no"}]}
-    """,
-]
-
-
-def test_how_a_judge_is_written_down_means_nothing() -> None:
-    judges = [Judge.model_validate(read_yaml(text, source="judge")) for text in WRITTEN]
-    trace, ask = laden("x")
-    keys = {build_question(ask._replace(judge=judge), trace).key(**ASKED) for judge in judges}
-    assert len(keys) == 1
-
-
-def test_the_marks_are_no_part_of_the_key() -> None:
-    trace, ask = laden(PLACEHOLDER)
-    question = build_question(ask, trace)
-    before = question.key(**ASKED)
-    assert question.prompt("m", "a" * 32, "b" * 8) != question.prompt("m", "c" * 32, "d" * 8)
-    assert question.key(**ASKED) == before == build_question(ask, trace).key(**ASKED)
-
-
-ORDERS = ["abc", "cba", "bca", "acb", "cab", "bac", "abc"]
-
-
-def test_labels_are_put_in_another_order_each_time() -> None:
-    judge = judge_of(scale={"c": 0, "b": 0.5, "a": 1})
-    for sample, order in enumerate(ORDERS):
-        assert order_menu(judge, sample) == (*order, "cannot_tell")
-    assert list(judge_of(scale={"0": 0, "so": 0.5, "1": 1, "also": 0.5}).scale) == ["1", "also", "so", "0"]
-
-
-LENGTHS: list[tuple[dict[str, Any], int, int]] = [
-    ({}, 9_000, 600),
-    ({"claims": "worst", "shows": ["answer"]}, 100, 700),
-    ({"claims": "worst", "shows": ["answer"]}, 90_000, 16_384),
-    ({"claims": "worst", "shows": ["answer"], "max_tokens": 300}, 90_000, 300),
-]
-
-
-@pytest.mark.parametrize(("fields", "length", "tokens"), LENGTHS)
-def test_a_reply_has_room_for_the_claims_of_its_text(fields: dict[str, Any], length: int, tokens: int) -> None:
-    trace, ask = laden("x")
-    ask = ask._replace(judge=judge_of(max_chars=400_000, **fields))
-    question = build_question(ask, replace(trace, answer="x" * length))
-    assert question.prompt("m", BOUNDARY, TOKEN).max_tokens == tokens

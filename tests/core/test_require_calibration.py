@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import Plan, conclude, plan, report_json
-from service.core.judging.fits.fit import Fit, Status
+from service.core.judging.fits.fit import Fit
 from service.core.judging.judged_outcomes import JudgedScore, OpenJudgement
 from service.core.judging.notes import JudgeReply
 from service.core.outcome import Scored
 from service.core.report import Report
-from service.reporting.summaries import read_report
 from tests.core.reports import outcomes
 from tests.fits import make_fit_of
 from tests.replies import answer
@@ -102,59 +101,6 @@ def test_what_is_calibrated_counts_as_ever(name: str, data: st.DataObject) -> No
     reports = [conclude(made, replies(made, shares), fits=fits_of(made)) for made in (strict, lax)]
     assert shown(reports[0]) == shown(reports[1])
     assert not [one for one in outcomes(reports[0]) if isinstance(one, OpenJudgement)]
-
-
-def test_the_value_and_the_reason_stay_visible() -> None:
-    made = plan(body(rubric(PLAUSIBLE)))
-    report = conclude(made, replies(made, 0.0))
-    [found] = [one for one in outcomes(report) if isinstance(one, OpenJudgement)]
-    assert (report.verdict, report.score, report.coverage, report.failing) == ("undecided", None, 0.0, ())
-    assert (found.cause, found.raw, found.calibration.status) == ("uncalibrated", 0.0, "uncalibrated")
-    assert found.judge.model == "m"
-    finding = found.findings[-1]
-    assert (finding.code, finding.path) == ("not_calibrated", "/steps/0/call")
-    assert "there is no fit that may be used" in finding.message
-    assert found.findings[0].message == "so it is"
-    assert report.provenance.replies == 1
-    assert read_report(json.loads(report_json(report))) == report
-
-
-STATUSES: list[tuple[Status, dict[str, Any], dict[str, str]]] = [
-    ("uncalibrated", {"enough": False}, {}),
-    ("uncalibrated", {"origin": "constructed"}, {}),
-    ("mismatched", {"judge_digest": "b" * 64}, {}),
-    ("stale", {"model": "m-2024-01-01"}, {}),
-    ("out_of_domain", {"domain": (0.5, 1.0)}, {}),
-    ("out_of_domain", {"strata": ("a",)}, {"stratum": "b"}),
-]
-
-
-@pytest.mark.parametrize(("status", "changed", "tags"), STATUSES)
-def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any], tags: dict[str, str]) -> None:
-    made = plan(body(rubric(PLAUSIBLE)))
-    fit = make_fit_of(made.asks[0], **changed)
-    report = conclude(made, replies(made, 0.0), fits=[fit], tags=tags)
-    [found] = [one for one in outcomes(report) if isinstance(one, OpenJudgement)]
-    assert (found.calibration.status, found.calibration.fit) == (status, fit.id)
-    assert report.provenance.calibrators == "uncalibrated"
-
-
-def test_what_code_decides_needs_no_calibration() -> None:
-    proven = {**CASCADE, "check": {**CASCADE["check"], "veto": 0.0}}
-    report = conclude(plan(body(rubric(proven, SCHEMA), said="It came to $54.00.")), {})
-    assert (report.verdict, report.failing) == ("fail", ("result_groundedness",))
-
-
-def test_what_it_could_turn_decides_between_a_verdict_and_none() -> None:
-    for weight, verdict in ((0.1, "pass"), (1.0, "undecided")):
-        made = plan(body(rubric(SCHEMA, {**PLAUSIBLE, "weight": weight})))
-        report = conclude(made, replies(made, 0.0))
-        assert (report.verdict, report.score, report.coverage) == (verdict, 1.0, pytest.approx(1 / (1 + weight)))
-
-
-def test_what_must_pass_and_is_not_calibrated_is_undecided() -> None:
-    made = plan(body(rubric(SCHEMA, {**PLAUSIBLE, "weight": 0.01, "must_pass": True})))
-    assert conclude(made, replies(made, 1.0)).verdict == "undecided"
 
 
 WORDS = {"calls": [{"tool": "get_order", "args": {"order_id": {"kind": "natural_language", "criterion": "an order"}}}]}
