@@ -20,7 +20,7 @@ from typing import Any, Literal
 import pytest
 
 from service.asking.faults import CallError, explain_failure
-from service.asking.model import LiteLLM, _prepare_library, disconnect
+from service.asking.model import LiteLLM, _prepare_library
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.outbound.exchanges import ExchangeBounds, ExchangeNotes
 from tests.conftest import Run
@@ -186,25 +186,6 @@ def test_a_schema_is_strict_and_a_tool_is_forced(run: Run, provider: Provider) -
     assert (error.cause, error.retryable) == ("invalid_judgement", False)
 
 
-# provider/model, what litellm knows of it
-FORMS = [("openai/gpt-4o", "schema"), ("openai/a-model-nobody-knows", "tool"), ("perplexity/sonar-old", "text")]
-
-
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_auto_takes_the_strictest_form_that_the_model_has(run: Run, name: str, form: str) -> None:
-    model = LiteLLM(api_base=None, api_key=KEY, reply="auto")
-    assert model._learn(run(_prepare_library()), name).form == form
-
-
-def test_parameters_go_out_as_they_are_where_the_model_takes_them(run: Run, provider: Provider) -> None:
-    body = sent(run, provider, "auto", temperature=0.0)
-    assert (body["temperature"], body["max_tokens"]) == (0.0, 50 + 8_192)
-    assert [message["role"] for message in body["messages"]] == ["system", "user"]
-    assert "logprobs" not in body
-    body = sent(run, provider, "auto", "gpt-5-mini", temperature=0.0, logprobs=True)
-    assert not {"temperature", "logprobs"} & body.keys()
-
-
 # model, reasoning -> what is said of it, and the tokens that there is room for beside the reply
 REASONING: list[tuple[str, str | int | None, dict[str, Any], int]] = [
     ("o3-mini", None, {}, 8_192),
@@ -260,22 +241,6 @@ def test_what_an_endpoint_refuses_is_left_out_and_remembered(
     assert instead.items() <= bodies[2].items()
     assert isinstance(outcome(run, model, prompt("another")), Completion)  # it is another endpoint, which is asked anew
     assert set(refused) & provider.requests[3].body.keys() == set(refused) - {"temperature"}
-
-
-def test_a_refusal_that_no_simpler_request_mends_is_remembered_by_nobody(run: Run, provider: Provider) -> None:
-    model = client(provider, script="fault-400-temperature")
-    asked = prompt(PRICED, temperature=0.0)
-    for number in (2, 4):
-        error = outcome(run, model, asked)
-        assert isinstance(error, CallError)
-        assert (error.status, len(provider.requests)) == (400, number)
-
-
-def test_logprobs_are_read(run: Run, provider: Provider) -> None:
-    reply = outcome(run, client(provider), prompt("fault-logprobs", logprobs=True))
-    assert isinstance(reply, Completion)
-    assert provider.requests[-1].body["logprobs"] is True
-    assert [(token.text, dict(token.likeliest)) for token in reply.tokens] == [("yes", {"yes": -0.1, "no": -2.4})]
 
 
 def test_a_key_of_the_environment_is_not_sent_to_a_server_of_ones_own(
@@ -472,15 +437,3 @@ def test_loading_litellm_connects_to_nothing_and_leaves_the_environment_as_it_wa
         """
     )
     assert not said
-
-
-def test_a_second_loop_works_after_disconnecting(run: Run, provider: Provider) -> None:
-    run(disconnect())
-
-    async def once() -> Completion:
-        try:
-            return await client(provider).complete(prompt())
-        finally:
-            await disconnect()
-
-    assert asyncio.run(once()).text

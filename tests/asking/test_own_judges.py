@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import callgrade
-from service.asking.budget.reservations import Spending
-from service.asking.judging import Judges, Judging
+from service.asking.judging import Judges
 from service.asking.own_judges import OWN_JUDGES
 from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.notes import JudgeReply
 from service.core.outcome import Errored, Skipped
-from tests.asking.test_votes import Scripted, plan_question
 from tests.asking.test_votes import ask as ask_judge
 from tests.replies import MemoryCache
 
@@ -79,12 +75,6 @@ def test_it_is_given_the_sentences_and_what_the_tools_returned() -> None:
     assert seen == [(CLAIMS, [callgrade.Evidence("/steps/0/result/content", {"usd": 54})])]
 
 
-def test_cannot_tell_stays_open() -> None:
-    register(["yes", "cannot_tell"])
-    [vote] = ask()
-    assert (vote.judgement.low.value, vote.judgement.high.value) == (0.0, 1.0)
-
-
 def crash(*_: object) -> float:
     return 1 / 0
 
@@ -108,19 +98,6 @@ def test_a_fault_is_an_error_and_no_score(answer: Any, cause: str, words: str) -
     assert vote.cause == cause
     assert words in vote.reason
     assert not cache.texts
-
-
-CHOICES: list[tuple[str, dict[str, Any], list[str]]] = [
-    ("before the default model", {"who": "m"}, ["python/mine"]),
-    ("in a jury", {"models": ["python/mine", "m"], "script": (CLAIMS,)}, ["python/mine", "m"]),
-    ("not where the rubric names others", {"models": ["m"], "script": (CLAIMS,)}, ["m"]),
-]
-
-
-@pytest.mark.parametrize(("asked", "models"), [one[1:] for one in CHOICES], ids=[one[0] for one in CHOICES])
-def test_who_is_asked(asked: dict[str, Any], models: list[str]) -> None:
-    register("yes")
-    assert [vote.model for vote in ask(**asked)] == models
 
 
 def test_it_answers_only_its_criterion() -> None:
@@ -160,31 +137,6 @@ def test_a_class_is_built_once_and_a_coroutine_awaited() -> None:
     assert [vote.judgement.label for _ in range(2) for vote in ask(mode="fresh")] == ["yes", "yes"]
     assert len(built) == 1
     assert Encoder.__name__ == "Encoder"
-
-
-def test_no_more_are_asked_at_once_than_it_bears() -> None:
-    """Both may run at once only where `at_once` says so: they meet at a barrier, or the first is alone."""
-    for at_once, most in ((1, 1), (2, 2)):
-        inside: list[int] = []
-        seen: list[int] = []
-        meet = threading.Barrier(most)
-
-        def answer(*_: object, inside: list[int] = inside, seen: list[int] = seen, meet: Any = meet) -> str:
-            inside.append(1)
-            meet.wait(20)
-            seen.append(len(inside))
-            inside.pop()
-            return "yes"
-
-        register(answer, at_once=at_once)
-        judging = Judging(Scripted(), MemoryCache(), Judges(""))
-        asyncio.run(_ask_both(judging))
-        assert max(seen) <= most
-
-
-async def _ask_both(judging: Judging) -> None:
-    both = [plan_question(text, claims="worst") for text in CLAIMS]
-    await asyncio.gather(*[judging.answer(one.asks, one.trace, mode="live", spending=Spending(None)) for one in both])
 
 
 def coloured(claims: list[str], colour: str) -> str:

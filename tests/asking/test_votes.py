@@ -101,14 +101,6 @@ def test_what_is_cached_of_both_rounds_is_found_again() -> None:
     assert isinstance(votes[2], Skipped)
 
 
-def test_a_reply_in_another_form_is_not_found() -> None:
-    """Fits are bound to the form: one of a forced call would calibrate what was replied by schema."""
-    cache = MemoryCache()
-    assert ask(["yes"], cache=cache, who=Judges("m", form="schema"))[0][0].cache == "miss"
-    assert ask(["no"], cache=cache, who=Judges("m", form="tool"))[0][0].judgement.label == "no"
-    assert ask([], cache=cache, who=Judges("m", form="schema"))[0][0].judgement.label == "yes"
-
-
 DOCTORED: list[dict[str, Any]] = [
     {"label": "no"},
     {"value": 0.5},
