@@ -21,13 +21,9 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.cli import main
 from service.core.execution import (
-    SandboxState,
     add_execution,
-    build_sandbox_request,
-    list_runnable_steps,
-    needs_execution,
 )
-from service.core.trace import State, Step, ToolCall, ToolDef, ToolResult, Trace
+from service.core.trace import State, Step, ToolCall, ToolDef, Trace
 from service.engine import Engine
 from service.errors import InputError, SandboxError, SettingsError
 from service.outbound.sandbox import Sandboxes
@@ -64,17 +60,6 @@ def asked(server: Scripted, **more: Any) -> Any:
 
 
 # What is sent and believed.
-
-
-def test_posts_json_and_gives_the_reply() -> None:
-    with scripted(http(GOOD)) as server:
-        assert asked(server) == json.loads(GOOD)
-    (request,) = server.requests
-    head, _, body = request.partition(b"\r\n\r\n")
-    assert head.startswith(b"POST /run HTTP/1.1\r\n")
-    assert f"Host: 127.0.0.1:{server.port}".encode() in head.split(b"\r\n")
-    assert b"Content-Type: application/json" in head.split(b"\r\n")
-    assert json.loads(body) == MESSAGE
 
 
 def test_the_next_address_is_tried_where_one_takes_no_connection() -> None:
@@ -197,49 +182,6 @@ CALLS = (
     ToolCall(None, "f", None, "{", "not valid JSON"),
     ToolCall(None, "f", None, captured=False),
 )
-FOUR_STEP = Registry().find("four_step")
-RUNNABLE = [
-    ((TOOL,), False, [0]),
-    ((TOOL,), True, [0, 1, 2]),
-    ((ToolDef("f"), ToolDef("g")), False, [0, 1, 2]),
-    (None, False, [0, 1, 2]),
-    ((), False, []),
-]
-
-
-@pytest.mark.parametrize(("tools", "invalid", "indices"), RUNNABLE)
-def test_calls_that_fail_the_schema_gate_are_not_run_unless_asked(
-    tools: Any, invalid: bool, indices: list[int]
-) -> None:
-    steps = list_runnable_steps(trace_of(*CALLS, tools=tools), FOUR_STEP, invalid=invalid)
-    assert [step.index for step in steps] == indices
-
-
-def test_the_rubrics_own_schema_gate_decides() -> None:
-    criteria = [{"id": "s", "stage": "arguments", "check": {"kind": "schema", "undeclared": "note"}}]
-    request = {"id": "lenient", "version": 1, "criteria": criteria}
-    lenient = Registry().find(type(FOUR_STEP).model_validate(request))
-    trace = trace_of(ToolCall(None, "f", {"n": 1, "more": 2}))
-    assert [len(list_runnable_steps(trace, rubric)) for rubric in (FOUR_STEP, lenient)] == [0, 1]
-
-
-def test_the_order_has_ids_of_ours_and_the_initial_state() -> None:
-    trace = trace_of(CALLS[0], CALLS[0], state=State({"door": 1}, None, frozenset({"initial"})))
-    calls = [{"id": f"step_{n}", "name": "f", "arguments": {"n": 1}} for n in (0, 1)]
-    assert build_sandbox_request(trace, trace.steps) == {"initial": {"door": 1}, "calls": calls}
-    assert build_sandbox_request(trace_of(), ()) == {"initial": None, "calls": []}
-
-
-def test_results_fill_what_is_absent_and_the_state_is_known_then() -> None:
-    known = Step(0, 0, CALLS[0], ToolResult("known"))
-    trace = trace_of(*CALLS[:2], state=State(1, None, frozenset({"initial"})))
-    trace = Trace(*[(known, trace.steps[1]) if name == "steps" else getattr(trace, name) for name in Trace.__slots__])
-    results = [{"id": "step_1", "content": 0, "is_error": True}, {"id": "step_0", "content": "other"}]
-    found = add_execution(trace, trace.steps, {"results": results, "final": None, "more": 1})
-    assert [step.result for step in found.steps] == [ToolResult("known"), ToolResult(0, True)]
-    assert found.state == SandboxState(1, None, frozenset({"initial", "final"}))
-    assert needs_execution(trace)
-    assert not needs_execution(found)
 
 
 WRONG = [
