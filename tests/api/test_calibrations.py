@@ -6,7 +6,6 @@ import asyncio
 import json
 import random
 import sys
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,11 +29,11 @@ from service.settings import Settings
 from service.store.database import Database
 from service.store.jobs.calibrations import PendingFit
 from service.store.jobs.submission import Material
-from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, RESULTS
+from service.store.tables import BATCHES
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import Ask, list_pointers
 from tests.api.played_client import PlayedClient as Client
-from tests.store.played import ended, ends
+from tests.store.played import ended
 from tests.stores import open_new_store
 
 PYTHON = sys.executable
@@ -139,20 +138,6 @@ def test_fits_at_hand_do_not_reach_what_is_fitted_anew(done: tuple[Client, str],
     assert again.find(made, "/fits").json["data"][0]["fit"]["calibrator"] == file["fit"]["calibrator"]
 
 
-def test_recorded_predictions_need_no_judge(ask: Ask, store: Database) -> None:
-    client = Client(ask, store, engine=Engine(Registry()))
-    listed = items(60)
-    recorded = [said(one, 0.9 if n % 2 == 0 else 0.2) for n, one in enumerate(listed)]
-    made = client.submit([*listed, *recorded], method="platt", seed="other")
-    assert (made["status"], made["request_counts"]["total"], made["rubric"]) == ("finalizing", 0, None)
-    assert ends(client.database, made["id"]) == [made["id"]]
-    client.work()
-    found = client.find(made["id"]).json
-    assert (found["status"], found["judges"], found["unanswered"]) == ("completed", None, 0)
-    [file] = client.find(made["id"], "/fits").json["data"]
-    assert (file["fit"]["method"], file["fit"]["seed"], file["fit"]["model"]) == ("platt", "other", "m")
-
-
 TWO_JUDGES: dict[str, Callable[[int], float]] = {
     "cheap": lambda n: (0.1, 0.9)[n % 2 == 0] if n % 3 else 0.5,
     "dear": lambda n: (0.05, 0.95)[n % 2 == 0],
@@ -176,28 +161,6 @@ def test_two_judges_with_a_guarantee_are_fitted_as_without_a_service(ask: Ask, s
     assert [file["fit"] for file in files] == [json.loads(render_report_json(fit)) for fit in ours.fits]
     assert len(ours.fits) > 1
     assert all(fit.guarantee is not None for fit in ours.fits)
-
-
-def test_what_no_judge_answered_is_told(client: Client) -> None:
-    """From the cache alone, and it is empty."""
-    made = client.submit(items(4), judges="cached")["id"]
-    client.work()
-    found = client.find(made).json
-    assert (found["status"], found["unanswered"]) == ("failed", 4)
-    assert found["reason"] == "labels: no prediction is of an item and criterion of this set"
-    assert found["reasons"][0] == "i000: the cache has no answer, and no model is asked"
-    for more in ("/report", "/fits"):
-        assert client.find(made, more).problem["detail"].startswith("the calibration is failed")
-
-
-def test_all_first_answers_are_asked_for_first(client: Client, store: Database) -> None:
-    client.submit(items(3), repeats=2)
-    with store.read() as connection:
-        payload = connection.execute(sa.select(CHUNKS.c.payload)).scalar_one()
-    lines = [json.loads(line) for line in zlib.decompress(payload).splitlines()]
-    assert [(line["custom_id"], line["sample"]) for line in lines] == [
-        (f"question-{n}", sample) for n, sample in enumerate((0, 0, 0, 1, 1, 1))
-    ]
 
 
 # What is refused.
@@ -235,20 +198,6 @@ def test_without_a_judge_predictions_are_needed(ask: Ask, store: Database) -> No
 
 
 # As batches are.
-
-
-def test_a_cancelled_one_is_not_fitted(client: Client) -> None:
-    made = client.submit(items(20))["id"]
-    assert client.find(made, "/report").problem["status"] == 409
-    assert client("DELETE", f"/v1/calibrations/{made}").problem["status"] == 409
-    assert client("POST", f"/v1/calibrations/{made}/cancel").json["status"] == "finalizing"
-    client.work()
-    found = client.find(made).json
-    assert (found["status"], found["unanswered"], found["request_counts"]["cancelled"]) == ("cancelled", None, 20)
-    assert client("POST", f"/v1/calibrations/{made}/cancel").json == found
-    assert client("DELETE", f"/v1/calibrations/{made}").status == 204
-    assert client.find(made).status == 404
-    assert [rows(client.database, table) for table in (BATCHES, CHUNKS, RESULTS, CALIBRATIONS)] == [0] * 4
 
 
 def test_its_end_is_told_as_its_own(store: Database, ask: Ask) -> None:

@@ -8,10 +8,7 @@ from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
-from fastapi import FastAPI
 
-from service.api.app import create_app
-from service.web.app import add_pages
 from service.web.rendering import STATIC
 from tests.api.asgi_caller import Answer, Ask
 
@@ -79,9 +76,3 @@ def test_it_looks_as_the_other_pages_do(page: Answer) -> None:
     assert len(list_colours(base)) > 30
     assert list_colours(own) == list_colours(base)
     assert list_colours((STATIC / "style.css").read_text("utf-8")) == []
-
-
-def test_it_leads_back_to_the_pages_where_there_are_any(ask: Ask, app: FastAPI) -> None:
-    assert b'href="/"' not in ask("GET", "/docs", headers={}).body
-    among = add_pages(create_app(database=app.state.parts.database))
-    assert b'<a class="brand" href="/">' in ask("GET", "/docs", headers={"host": "localhost"}, app=among).body

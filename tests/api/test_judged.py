@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from pathlib import Path
 from typing import Any
 
@@ -105,53 +104,6 @@ def test_a_judge_that_is_down_fails_the_request_where_that_is_asked(provider, cl
     assert "provider_error" in answer.problem["detail"]
     told = ask("GET", "/metrics", app=app).body.decode()
     assert 'callgrade_unscored_total{cause="provider_error",kind="errored"} 1.0' in told
-
-
-def test_retry_after_is_the_pause_that_the_model_has(provider, clock, score):
-    app = application(provider, clock, "fault-500")
-    for n in range(20):
-        answer = score(app, body(on_judge_error="error", trace={**body()["trace"], "id": str(n)}))
-        if paused := re.search(r"not asked again for (\d+) s", answer.problem["detail"]):
-            break
-    assert paused is not None
-    assert abs(int(answer.headers["retry-after"]) - int(paused[1])) <= 1
-
-
-def test_the_overview_says_that_the_judge_did_not_answer_last(provider, clock, ask, score, tmp_path: Path):
-    app = application(provider, clock, "fault-500-x3", database=open_new_store(tmp_path))
-    warnings: list[list[str]] = []
-    for number in (1, 2):  # the first question fails to the end, the second is answered
-        score(app, body(number))
-        warnings.append(ask("GET", "/v1/overview", app=app).json["judge"]["warnings"])
-        clock.advance(100)
-    assert ["no answer when a model was asked last: openai/fault-500-x3: " in " ".join(one) for one in warnings] == [
-        True,
-        False,
-    ]
-
-
-def test_a_verdict_with_where_it_came_from(provider, clock, ask, score, tmp_path: Path):
-    app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"))
-    first = score(app, body())
-    outcome, made = judged(first.json), first.json["provenance"]
-    assert (outcome["kind"], outcome["value"], outcome["raw"], outcome["passed"]) == ("scored", 1.0, 1.0, True)
-    assert outcome["calibration"] == {
-        "status": "uncalibrated", "fit": None, "threshold": None, "needs_human": False, "guarantee": None,
-    }  # fmt: skip
-    assert outcome["judge"] | {"reason": "", "quotes": [], "latency_ms": 0} == {
-        "id": "argument_plausibility", "model": "good", "label": "grounded", "reason": "", "quotes": [], "cache": "miss",
-        "tokens_in": 100, "tokens_out": 20, "cost_usd": None, "latency_ms": 0, "votes": [], "spread": None,
-    }  # fmt: skip
-    assert (made["judges"], made["judge_model"], made["cache_hits"], made["cost_usd"]) == ("live", "good", 0, None)
-    again = score(app, body())
-    assert judged(again.json)["judge"]["cache"] == "hit"
-    assert (again.json["provenance"]["cache_hits"], again.json["provenance"]["cost_usd"]) == (1, 0.0)
-    assert again.headers["x-callgrade-judge-cache-hits"] == "1"
-    told = ask("GET", "/metrics", app=app).body.decode()
-    assert all(f'callgrade_judge_replies_total{{cache="{kind}"}} 1.0' in told for kind in ("hit", "miss"))
-    assert provider.counts == {"good": 1}
-    score(app, body(judges="fresh"))
-    assert provider.counts == {"good": 2}
 
 
 def test_the_modes(provider, clock, score, tmp_path: Path):

@@ -60,18 +60,6 @@ def test_those_who_come_at_once_with_one_key_ask_once(clock: Clock, run: Run) ->
     assert held.asked == ["a"]
 
 
-def test_a_use_is_kept_once_a_minute_and_a_wrong_key_has_none(clock: Clock, run: Run) -> None:
-    held = Store("a", "b")
-    callers = KeyCache(held, now=clock.now)
-    for _ in range(int(2 * USE_S)):
-        for key in ("a", "wrong"):
-            run(callers.authenticate(key))
-        clock.time += 1.0
-    run(callers.authenticate("b"))
-    assert [held.noted.get(timeout=60) for _ in range(3)] == ["a", "a", "b"]
-    assert held.noted.empty()
-
-
 def test_a_store_that_fails_refuses_nobody_and_makes_no_key_a_wrong_one(clock: Clock, run: Run) -> None:
     held = Store("a")
     held.broken = True

@@ -149,16 +149,6 @@ def test_agreement_and_disagreements(client: PlayedClient) -> None:
 # Sets in and out.
 
 
-def test_an_import_is_labelled_on(client: PlayedClient) -> None:
-    said = {"id": "i001", "criterion": "result_groundedness", "raw": 0.25}
-    lines = jsonl(item(1), said)
-    counts = {"items": 1, "labels": 1, "predictions": 1}
-    assert client("POST", "/v1/labels/import", lines, LINES).json == {**counts, "new": counts}
-    told = label(client, "i001", "fail", "ben")
-    assert (told["judge"]["raw"], told["judge"]["passed"]) == (0.25, False)
-    assert [one["item"] for one in client("GET", "/v1/labels/disagreements").json["data"]] == ["i001"]
-
-
 def test_an_import_says_what_is_new(client: PlayedClient) -> None:
     """Labels first, predictions later; then the same again, and another answer to what has one."""
     rows = [item(n) for n in range(3)]

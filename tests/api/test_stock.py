@@ -111,16 +111,6 @@ def refresh(run: Run) -> Callable[[BacklogCollector], dict[str, float]]:
     return refreshed
 
 
-def test_it_is_looked_up_once_in_a_while(refresh: Callable[[BacklogCollector], dict[str, float]]) -> None:
-    time = [0.0]
-    looks = Looks(NOTHING, Backlog(NOTHING.batches, 7, 0, 0, 0))
-    stock = BacklogCollector(looks, now=lambda: time[0])
-    assert [refresh(stock)['callgrade_batch_items{state="open"}'] for _ in range(3)] == [0, 0, 0]
-    assert looks.made == 1
-    time[0] = FRESH_S
-    assert refresh(stock)['callgrade_batch_items{state="open"}'] == 7
-
-
 def test_what_is_unknown_is_not_zero(refresh: Callable[[BacklogCollector], dict[str, float]]) -> None:
     time = [0.0]
     stock = BacklogCollector(Looks(NOTHING, OperationalError("", {}, Exception()), NOTHING), now=lambda: time[0])
