@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from service.errors import JobStateError, UnknownJobError
 from service.fits.own_files import MAX_FILES_NAMED, note_own_files
 from service.settings import Settings
-from service.store.access.audit import Actor, Audit
-from service.store.access.keys import Keys
+from service.store.access.audit import Audit
 from service.store.database import Database
-from service.store.jobs.calibrations import Calibrations
-from service.store.jobs.jobs import Batches, Jobs
-from service.store.jobs.submission import Material
-from tests.store.test_store_batches import chunks, ended, recorded, submission
-
-ANN = Actor("user ann", "here")
 
 
 @pytest.fixture
@@ -29,47 +20,6 @@ def audit(database: Database) -> Audit:
 def told(audit: Audit) -> list[tuple[str, str, str, str, str]]:
     found = audit.page(limit=1_000).data
     return [(one.who, one.origin, one.act, one.tenant, one.target) for one in reversed(found)]
-
-
-def test_what_becomes_of_keys_is_told(database: Database, audit: Audit) -> None:
-    keys = Keys(database)
-    first, _ = keys.create_first() or pytest.fail("there was a key")
-    key, _ = keys.create(name="ci", tenant="acme", by=ANN)
-    made = keys.rotate(key.id, overlap_s=60.0, by=ANN)
-    assert made is not None
-    assert [keys.revoke(key.id, by=ANN) for _ in range(2)] == [True, True]
-    assert told(audit) == [
-        ("service", "", "key.create", "default", first.id),
-        ("user ann", "here", "key.create", "acme", key.id),
-        ("user ann", "here", "key.rotate", "acme", key.id),
-        ("user ann", "here", "key.revoke", "acme", key.id),
-    ]
-    rotated = audit.page(limit=1, act="key.rotate").data[0]
-    assert rotated.detail == {"name": "ci", "scopes": ["score", "batch"], "replaced_by": made[0].id, "overlap_s": 60.0}
-
-
-OPTIONS = {"rubric": None, "judges": None, "judge_model": None, "repeats": 1, "method": "auto", "seed": "s"}
-
-
-@pytest.mark.parametrize(
-    ("kind", "stem", "own"),
-    [(Batches, "batch", {}), (Calibrations, "calibration", {"material": Material(0, b"", None, OPTIONS)})],
-)
-def test_what_becomes_of_jobs_is_told(
-    database: Database, audit: Audit, kind: type[Jobs[Any]], stem: str, own: dict[str, Any]
-) -> None:
-    batches = kind(database)
-    batch = batches.submit(submission(**own), chunks(1)).id
-    with pytest.raises(JobStateError):
-        batches.delete("t", batch, by=ANN)
-    with pytest.raises(UnknownJobError):
-        batches.cancel("other", batch, by=ANN)
-    for _ in range(2):  # the second time it changes nothing
-        batches.cancel("t", batch, by=ANN)
-    recorded(database, batch, [])
-    ended(database, batch)
-    batches.delete("t", batch, by=ANN)
-    assert told(audit) == [("user ann", "here", f"{stem}.{verb}", "t", batch) for verb in ("cancel", "delete")]
 
 
 def test_files_are_told_when_they_change(database: Database, audit: Audit, tmp_path: Path) -> None:
