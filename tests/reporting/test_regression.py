@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service import InputError, Report, conclude
-from service.core.judging.judged_outcomes import MixedScore
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.replies import Judgement
@@ -156,29 +155,6 @@ def test_a_score_that_fails_without_a_judge_is_a_regression_too():
     assert proved([PASSES], [low], "decide") == []
 
 
-def test_a_part_in_words_that_a_judge_fails_is_left_to_statistics():
-    wrong = {"code": (0.0, False), "judge": (1.0, True)}
-    mixed = {
-        name: MixedScore(value, False, judges=(), calibrations=(), code_passed=passed)
-        for name, (value, passed) in wrong.items()
-    }
-    found = {
-        name: replace(
-            FAILS,
-            criteria=tuple(replace(c, outcomes=()) for c in FAILS.criteria),
-            steps=(replace(FAILS.steps[0], outcomes={"tool_name": outcome}),),
-        )
-        for name, outcome in mixed.items()
-    }
-    assert proved([PASSES], [found["code"]]) == [("x", "tool_name", "regressed")]
-    assert proved([PASSES], [found["judge"]]) == []
-
-
-def test_repeated_trials_are_left_to_statistics():
-    a, b = ([replace(one, tags={"trial": "1"}) for one in run(letters)] for letters in ("p" * 20, "p" * 19 + "f"))
-    assert judge_reports(a, b).status == "within noise"
-
-
 CASES_BEFORE = st.lists(st.sampled_from("pfPFo"), min_size=1, max_size=30).filter(lambda cases: set(cases) != {"o"})
 
 
@@ -194,13 +170,6 @@ def test_a_case_that_is_lost_or_open_holds_nothing(before: list[str], data: st.D
     ]
     whole, partial = (judge_reports(run(before), run(letters)).status for letters in (after, less))
     assert whole == "within noise" or partial != "within noise"
-
-
-def test_undecided_verdicts_without_a_fault_can_be_left_out():
-    assert (
-        judge_reports(run("p" * 20 + "a" * 20), run("p" * 20 + "a" * 20), allow_undecided=True).status == "within noise"
-    )
-    assert judge_reports(run("p" * 20 + "a" * 20), run("f" * 20 + "a" * 20), allow_undecided=True).status == "regressed"
 
 
 def test_a_run_under_another_rubric_decides_nothing():

@@ -10,20 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
-from service import InputError, Report, report_json
-from service.core.outcome import PERFECT, Errored, Outcome, Skipped
-from service.core.report import CalibrationCounts
+from service import InputError, Report
+from service.core.outcome import Errored
 from service.reporting.summaries import (
-    read_report,
     render_json,
     summarize_reports,
 )
-from service.reporting.summary import Summary, SummaryOptions
+from service.reporting.summary import SummaryOptions
 from service.stats.rates import Estimate
 from tests.bulk import examples
-from tests.reporting.report_sets import Table, report_of, reports_of, table, trials
+from tests.reporting.report_sets import Table, reports_of, table, trials
 
 SET = table("set")
 WANT: Table = SET["want"]
@@ -69,12 +66,6 @@ def test_confusions() -> None:
     assert found == WANT["confusions"]
 
 
-def test_a_close_name_is_a_near_miss() -> None:
-    case = {"id": "c", "expected": {"calls": [{"tool": "get_order"}]}, "calls": ["get_orders"]}
-    (found,) = summarize_reports([report_of(case, ["get_order", "get_orders"])]).tools.confusions
-    assert found.near_miss
-
-
 def test_warnings() -> None:
     assert [[w.code, list(w.subjects)] for w in SUMMARY.warnings] == WANT["warnings"]
 
@@ -82,39 +73,6 @@ def test_warnings() -> None:
 def test_slices() -> None:
     assert [[s.tag, s.value, s.rates.cases] for s in SUMMARY.slices] == [one[:3] for one in WANT["slices"]]
     assert all(is_rate(s.rates.passed, one[3]) for s, one in zip(SUMMARY.slices, WANT["slices"], strict=True))
-
-
-def test_few_no_call_cases_are_warned_of_at_ten_per_cent() -> None:
-    def told(no_call: int, call: int) -> bool:
-        none = [report_of({"id": f"n{n}", "expected": {"calls": "none"}, "calls": []}) for n in range(no_call)]
-        some = [report_of({"id": f"c{n}", "expected": {"calls": "some"}, "calls": ["refund"]}) for n in range(call)]
-        return any(w.code == "few_no_call" for w in summarize_reports([*none, *some]).warnings)
-
-    assert [told(0, 3), told(1, 10), told(1, 9), told(2, 9)] == [True, True, False, False]
-
-
-def test_what_no_fit_speaks_for_is_warned_of() -> None:
-    report = report_of({"id": "n", "expected": {"calls": "none"}, "calls": []})
-    judged = [replace(report, calibration=CalibrationCounts(2, n, 2 - n, 0)) for n in (0, 1, 2)]
-    told = [
-        [w.message for w in summarize_reports(some).warnings if w.code == "uncalibrated"]
-        for some in (judged, judged[2:])
-    ]
-    assert ["3 of 6 judged outcomes are uncalibrated" in message for [message] in told[:1]] == [True]
-    assert told[1] == []
-
-
-def test_tags_choose_slices_and_an_unknown_one_is_told() -> None:
-    found = summarize_reports(REPORTS, SummaryOptions(by=["difficulty", "model"]))
-    assert [(s.tag, s.value) for s in found.slices] == [("difficulty", "easy"), ("difficulty", "hard")]
-    assert [w.subjects for w in found.warnings if w.code == "unknown_tag"] == [("model",)]
-
-
-def test_a_tag_with_too_many_values_is_told_and_not_sliced() -> None:
-    many = [replace(REPORTS[0], tags={"model": str(n), "step": "decide"}) for n in range(201)]
-    found = summarize_reports(many)
-    assert [s.tag for s in found.slices] == ["step"]
-    assert [w.subjects for w in found.warnings if w.code == "too_many_values"] == [("model",)]
 
 
 def test_reports_of_several_rubrics_are_told_apart() -> None:
@@ -148,29 +106,6 @@ def test_what_could_not_be_measured_is_no_pass() -> None:
         assert (rate.value, rate.n, rate.worst, rate.best, rate.open) == (1.0, 1, 0.5, 1.0, 1)
 
 
-def with_outcome(report: Report, criterion: str, outcome: Outcome, value: float | None) -> Report:
-    """The report with another outcome of a criterion at every step."""
-    ends = None if value is None else (value, value)
-    found = {"value": value, "score_range": ends, "full_range": ends, "coverage": None if value is None else 1.0}
-    return replace(
-        report,
-        failing=(),
-        criteria=tuple(replace(c, **found) if c.id == criterion else c for c in report.criteria),
-        steps=tuple(replace(step, outcomes={**step.outcomes, criterion: outcome}) for step in report.steps),
-    )
-
-
-BLOCKED = Skipped("blocked", "blocked by tool_name")
-
-
-def test_a_blocked_criterion_did_not_pass() -> None:
-    fine, blocked = (
-        with_outcome(REPORTS[0], "arguments", outcome, value) for outcome, value in ((PERFECT, 1.0), (BLOCKED, 0.0))
-    )
-    found = [{c.name: c.passed.value for c in summarize_reports([one]).rates.criteria} for one in (fine, blocked)]
-    assert [one["arguments"] for one in found] == [1.0, 0.0]
-
-
 def test_pass_k_by_brute_force() -> None:
     tasks = {"a": [True, True, False, False], "b": [True] * 4, "c": [True, False, False, False, False]}
     reports = [report for task, passed in tasks.items() for report in trials(task, passed)]
@@ -197,11 +132,6 @@ def test_pass_k_beyond_the_trials_is_an_error() -> None:
     assert summarize_reports(REPORTS).repeats is None
 
 
-def test_nothing_is_no_set() -> None:
-    with pytest.raises(InputError, match="/reports: no report"):
-        summarize_reports([])
-
-
 TAMPERED: list[tuple[dict[str, Any], str]] = [
     ({"score": 1.5}, "/reports/0/score"),
     ({"coverage": -0.1}, "/reports/0/coverage"),
@@ -213,12 +143,6 @@ TAMPERED: list[tuple[dict[str, Any], str]] = [
 def test_numbers_that_no_report_holds_are_refused(change: dict[str, Any], where: str) -> None:
     with pytest.raises(InputError, match=where):
         summarize_reports([replace(REPORTS[0], **change)])
-
-
-def test_reports_read_back_from_json_give_the_same_summary() -> None:
-    back = [read_report(json.loads(report_json(report))) for report in REPORTS]
-    assert summarize_reports(back) == summarize_reports(REPORTS)
-    assert TypeAdapter(Summary).validate_json(render_json(SUMMARY)) == SUMMARY
 
 
 OUTCOMES = st.sampled_from(SET["cases"])
@@ -252,18 +176,6 @@ def test_laws(cases: list[Table], groups: int | None, data: st.DataObject) -> No
         else:
             assert 0 <= one["low"] <= one["value"] <= one["high"] <= 1
             assert one["n"] > 0
-
-
-@settings(max_examples=examples(40), deadline=None)
-@given(cases=SETS)
-def test_f1_lies_between_precision_and_recall(cases: list[Table]) -> None:
-    found = summarize_reports([BY_ID[case["id"]] for case in cases])
-    scored = [*found.tools.scores, found.rates.decide.call, found.rates.decide.no_call]
-    for one in scored:
-        p, r, f = one.precision.value, one.recall.value, one.f1.value
-        if p is not None and r is not None:
-            assert f is not None
-            assert min(p, r) - 1e-12 <= f <= max(p, r) + 1e-12
 
 
 def estimates(value: Any) -> list[dict[str, Any]]:

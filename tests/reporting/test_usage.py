@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 import service
 from service.core.report import Report
-from service.engine import report_json
-from service.reporting.summaries import read_report, summarize_reports
+from service.reporting.summaries import summarize_reports
 
 TOOL = {"name": "pay", "parameters": {"type": "object", "properties": {"cents": {"type": "integer"}}}}
 
@@ -43,22 +41,6 @@ def pay(*cents: Any, schema: bool = True) -> Report:
     trace = {"format": "callgrade", "events": events, **({"tools": [TOOL]} if schema else {})}
     calls = [{"tool": "pay", "args": {"cents": 5}}] * len(cents)
     return service.score({"trace": trace, "expected": {"calls": calls}, "judges": "off"})
-
-
-def test_a_summary_has_durations_by_tool() -> None:
-    (found,) = summarize_reports(REPORTS).usage
-    assert (found.tool, found.calls, found.cost_usd) == ("find-order", 5, None)
-    taken = found.duration_s
-    assert taken is not None
-    assert (taken.known, taken.p50, taken.p95) == (5, pytest.approx(0.3), pytest.approx(0.88))
-    assert summarize_reports([PLAIN]).usage == ()
-
-
-def test_a_report_says_what_was_taken_and_null_where_nobody_knows() -> None:
-    known, unknown = (json.loads(report_json(report)) for report in (REPORTS[1], PLAIN))
-    assert (known["steps"][0]["usage"]["duration_s"], known["usage"]["input_tokens"]) == (0.3, 30)
-    assert unknown["usage"] is None
-    assert [read_report(known), read_report(unknown)] == [REPORTS[1], PLAIN]
 
 
 def test_refused_calls_lower_what_was_attempted_and_not_what_was_executed() -> None:
