@@ -182,13 +182,6 @@ def test_a_stream_of_events_is_the_reply_it_builds(tmp_path: Path, events: list[
     assert read(tmp_path / "f") == wanted
 
 
-def test_a_bad_record_keeps_what_it_was(tmp_path: Path) -> None:
-    (tmp_path / "f").write_text(f"{TEXT}\nno json\n[1]\n", "utf-8")
-    found = list(scan_records(tmp_path / "f", limits=PLAIN))
-    assert [record.raw for record in found if isinstance(record, BadRecord)] == [b"no json\n", b"[1]\n"]
-    assert [record.value for record in found if isinstance(record, TraceRecord)] == [RECORD]
-
-
 ASKED = [{"role": "user", "parts": [{"type": "text", "content": "Rain?"}]}]
 CALLED = [
     {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "rain", "arguments": {"city": "Oslo"}}]}

@@ -107,19 +107,6 @@ def test_each_reply_is_a_trace(record: dict[str, Any]) -> None:
     assert [(trace.answer, trace.unread) for trace in traces] == [("A", ()), ("B", ())]
 
 
-def test_a_request_around_a_trace_is_kept_and_each_has_an_id_of_its_own() -> None:
-    wrapped = {"trace": {"id": "t", **RECORDS["openai"]}, "judges": "off"}
-    assert [(one["judges"], one["trace"]["id"], one["trace"]["sample"]) for one in split(wrapped)] == [
-        ("off", "t#0", 0),
-        ("off", "t#1", 1),
-    ]
-
-
-def test_one_reply_and_one_that_was_chosen_are_left_alone() -> None:
-    one, chosen = {**ASKED, "choices": CHOICES["choices"][:1]}, {**RECORDS["openai"], "sample": 1}
-    assert (split(one), split(chosen)) == ([one], [chosen])
-
-
 LIMITS = Limits(max_bytes=10_000)
 TRACE: dict[str, Any] = {"messages": [{"role": "user", "content": "?"}]}
 SPAN = {"traceId": "0" * 32, "spanId": "1" * 16, "name": "chat", "startTimeUnixNano": "1", "endTimeUnixNano": "2"}

@@ -117,37 +117,6 @@ def strip(trace: Trace) -> Any:
     return (*outline(trace)[:-1], [step.usage for step in trace.steps], trace.usage, unread)
 
 
-def test_what_says_more_than_spans_is_a_trace_as_it_is() -> None:
-    body = {"spans": [{"trace_id": "1", "name": "f", "attributes": {"tool.name": "f"}}], "tools": [{"name": "f"}]}
-    chat = {"messages": [{"role": "user", "content": "Hi"}]}
-    found = scan(json.dumps(body).encode() + b"\n" + json.dumps(chat).encode() + b"\n")
-    assert [record.value for record in found if isinstance(record, TraceRecord)] == [body, chat]
-
-
-OBSERVATION = {"id": "o", "traceId": "t", "name": "chat", "type": "GENERATION", "input": "Hi", "output": "Hello"}
-
-
-@pytest.mark.parametrize(
-    ("record", "named"),
-    [
-        (OBSERVATION, None),
-        (OBSERVATION | {"format": "langfuse"}, None),
-        (OBSERVATION | {"format": "langfuse"}, "spans"),
-        (FOREIGN, "langfuse"),
-        (FOREIGN | {"format": "langfuse"}, None),
-    ],
-)
-def test_a_record_of_another_format_is_no_span(record: dict[str, Any], named: str | None) -> None:
-    (whole,) = group_spans(
-        scan_records(BytesIO(json.dumps(record).encode()), limits=LIMITS, name="file"),
-        LIMITS,
-        left_out=Counter(),
-        named=named,
-    )
-    assert isinstance(whole, TraceRecord)
-    assert whole.value == record
-
-
 def test_traces_of_other_things_are_left_out_and_counted() -> None:
     left_out: Counter[str] = Counter()
     spans = [FOREIGN, *read_spans("genai_1_28"), {**FOREIGN, "traceId": "e" * 32}]
