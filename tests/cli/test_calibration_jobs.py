@@ -16,7 +16,6 @@ from tests.cli.cli_run import Run
 from tests.cli.served import Served, served
 from tests.cli.test_jobs_command import batch
 from tests.faults.provider import Provider
-from tests.faults.scripted import Answer, scripted
 from tests.labelled import item
 
 ID = "calibration_019aa5b3c4d000112233445566778899"
@@ -65,33 +64,3 @@ def calibration(status: str, done: int = 0, **more: Any) -> bytes:
     nothing = dict.fromkeys(("judge_model", "unanswered", "rubric", "judges"))
     made = {"id": ID, "items": 5, "fits": 0, "reasons": [], "repeats": 2, "method": "auto", "seed": "s"}
     return batch(status, done, **(nothing | made | more))
-
-
-def test_a_watch_polls_and_tells_what_happens(run: Run) -> None:
-    """A service tells no events of calibrations."""
-    answers = [
-        Answer(calibration("finalizing", 10)),
-        Answer(calibration("completed", 9, unanswered=1, reasons=["i1: refused"], fits=1)),
-    ]
-    with scripted(lambda _, before: answers[before]) as server:
-        ran = run("jobs", "watch", ID, "--server", server.url)
-    assert ran.code == 0, ran.err
-    assert server.asked == [f"GET /v1/calibrations/{ID}"] * 2
-    told = [
-        "all items are judged; fitting",
-        "10 of 10 items",
-        "completed; 5 labelled items: 9 judged",
-        "an answer: i1: refused",
-    ]
-    places = [ran.err.index(text) for text in told]
-    assert places == sorted(places)
-
-
-@pytest.mark.parametrize("status", ["failed", "cancelled", "expired", "paused_budget"])
-def test_nothing_is_fetched_of_one_that_did_not_complete(run: Run, tmp_path: Path, status: str) -> None:
-    with scripted(lambda *_: Answer(calibration(status, 3, reason="it is so"))) as server:
-        ran = run("jobs", "results", ID, "--output", "x", "--wait", "--server", server.url)
-    assert ran.code == 2
-    assert "it is so" in ran.err
-    assert ("jobs resume" in ran.err) == (status == "paused_budget")
-    assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +69,6 @@ def test_a_batch_from_its_submission_to_its_results(ask: Run, run: Run, tmp_path
     assert "3 cases" in run("summarize", "-", stdin=results.raw).out
 
 
-def test_the_same_key_makes_one_batch_of_the_same(ask: Run) -> None:
-    options = ("--idempotency-key", "mine")
-    assert submitted(ask, PASS, options=options) == submitted(ask, PASS, options=options)
-    other = ask("submit", "-", *options, stdin=lines(FAIL))
-    assert (other.code, "Idempotency-Key" in other.err) == (5, True)
-
-
 def test_lines_that_cannot_be_taken_are_told_by_their_places(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(lines(PASS, BAD, {"custom_id": "x", "trace": {"format": "tau"}}, FAIL))
     refused = ask("submit", "in.jsonl")
@@ -96,15 +89,6 @@ def test_records_that_are_no_json_are_told_before_anything_is_sent(ask: Run) -> 
     assert (taken.code, taken.err.count("left out: stdin:")) == (0, 2)
     assert "left out: stdin:3: /messages/0/role" in taken.err
     assert ask("submit", "-", "--skip-invalid", stdin=b"{x}\n").code == 5
-
-
-def test_a_dry_run_makes_none(ask: Run) -> None:
-    before = ask("list", "--limit", 100, "--format", "json").out
-    quoted = ask("submit", "-", "--dry-run", stdin=lines(request(900), request(901)))
-    assert quoted.out == "2 items: 2 questions for judges, 0 of them in the cache, free\n"
-    assert len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"]) == len(
-        json.loads(before)["data"]
-    )
 
 
 def test_a_rubric_of_a_file_is_sent_along(ask: Run, tmp_path: Path) -> None:
@@ -134,15 +118,6 @@ def test_a_running_batch_is_fetched_as_far_as_it_is_and_cancelled(ask: Run, serv
     errors = ask("results", batch, "--errors", "--wait").lines
     assert len(errors) + len(scored.splitlines()) == 400
     assert (ask("delete", batch).code, ask("show", batch).code) == (0, 4)
-
-
-def test_a_submission_and_its_results_may_be_waited_for(ask: Run, service: Served) -> None:
-    service.provider.latency = 0.05
-    ran = ask("submit", "-", "--wait", stdin=lines(*[request(2_000 + n) for n in range(100)]))
-    assert (ran.code, "100 of 100 items" in ran.err) == (0, True)
-    batch = submitted(ask, *[request(3_000 + n) for n in range(100)])
-    waited = ask("results", batch, "--wait")
-    assert [json.loads(line)["index"] for line in waited.lines] == list(range(100))
 
 
 @pytest.mark.parametrize(
@@ -236,36 +211,6 @@ def test_a_watch_ends_with_its_batch_or_where_it_cannot_go_on(
     if status == "paused_provider":
         with scripted(answer) as server:
             assert run("jobs", "results", ID, "--wait", "--server", server.url).code == code
-
-
-RESULTS = [b'{"custom_id":"c%d","index":%d,"report":"\xe2\x80\xa8"}\n' % (n, n) for n in (0, 1, 3, 4, 7, 9)]
-
-
-def breaking(cuts: list[int]) -> Callable[[str, int], Answer]:
-    """Gives the results from the offset that is asked for, breaking off after so many bytes each time, as long as cuts last."""
-    left = list(cuts)
-
-    def answer(request: str, _: int) -> Answer:
-        if "offset=" not in request:
-            return Answer(batch("completed", 10))
-        offset = int(request.partition("offset=")[2])
-        body = b"".join(line for line in RESULTS if json.loads(line)["index"] >= offset)
-        headers = {"x-callgrade-next-offset": "10", "x-callgrade-complete": "true"}
-        cut = left.pop(0) if left else len(body)
-        return Answer(body[:cut], headers=headers, missing=max(0, len(body) - cut))
-
-    return answer
-
-
-@pytest.mark.parametrize("cuts", [[], [0], [120], [len(RESULTS[0]), 60], [len(b"".join(RESULTS)) - 1]])
-@pytest.mark.parametrize("to", [[], ["--output", "out"]])
-def test_results_are_whole_however_often_the_connection_breaks(
-    run: Run, tmp_path: Path, cuts: list[int], to: list[str]
-) -> None:
-    with scripted(breaking(cuts)) as server:
-        ran = run("jobs", "results", ID, *to, "--server", server.url)
-    assert (ran.code, len(server.asked)) == (0, len(cuts) + 2)
-    assert ((tmp_path / "out").read_bytes() if to else ran.raw) == b"".join(RESULTS)
 
 
 @pytest.mark.parametrize(

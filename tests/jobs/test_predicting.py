@@ -132,20 +132,6 @@ def test_each_repeat_is_an_answer_of_its_own_and_the_cache_knows_them_apart(run:
     assert len(calls.asked) == 6
 
 
-def test_votes_of_a_judge_are_taken_anew_for_each_repeat(run: Run):
-    """A judge with two votes takes samples 0 and 1 the first time, 2 and 3 the second."""
-    judge = REGISTRY.judges["result_groundedness"].model_copy(update={"votes": 2})
-    rubric = REGISTRY.find("four_step")
-    others = tuple(one for one in rubric.judges if one.id != judge.id)
-    voting = rubric.model_validate(
-        {**{name: getattr(rubric, name) for name in type(rubric).model_fields}, "judges": (*others, judge)}
-    )
-    calls, cache = Counted(), MemoryCache()
-    engine = Engine(REGISTRY, judging=Judging(calls, cache, Judges("openai/m")))
-    found = run(listed(collect_predictions(engine, TWO[:1], AskSettings(voting, repeats=2))))
-    assert (len(found), len(calls.asked), len(cache.texts)) == (2, 4, 4)
-
-
 def test_a_trace_that_cannot_be_read_is_told_with_its_item_before_anybody_is_asked(run: Run):
     calls = Counted()
     with pytest.raises(InputError) as refused:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -184,22 +183,3 @@ def test_what_is_recorded_becomes_replies_that_are_graded_alike(shared_data: Pat
         said = read_judgement(Completion(reply, "m", Usage()), question, "t")
         assert (said.low.graded, said.best, said.left_out) == (one.raw, None, ())
         assert (said.value == 1.0) is (one.raw == 1.0)
-
-
-OTHER_FITS = {
-    "made with another snapshot of the model": {"model": "recorded-o3-mini-2020-01-01"},
-    "of another model": {"model": "another"},
-    "of another version of the judge": {"judge_digest": "0" * 64},
-    "too old": {"stale": True},
-    "of other raw values": {"domain": (0.001, 0.002)},
-}
-
-
-@pytest.mark.parametrize("changes", OTHER_FITS.values(), ids=OTHER_FITS)
-def test_a_fit_that_does_not_apply_lets_nothing_pass(
-    replays: Mapping[str, Replay], recorded: Provider, tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    replay = replays["recorded-o3-mini"]
-    fit = Fit.model_validate({**replay.fit.model_dump(), **changes})
-    found = reports_of(recorded, tmp_path, replay, [fit], most=10)
-    assert {report.verdict for _, report in found} == {"undecided"}
