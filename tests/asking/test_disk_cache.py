@@ -253,26 +253,6 @@ def test_a_locked_database_is_a_miss_then_left_alone_then_used_again(tmp_path: P
     play(tmp_path, scene, timeout=0.01, clock=clock)
 
 
-def test_a_commit_that_fails_leaves_nothing_locked(tmp_path: Path) -> None:
-    """A reader who stays keeps others from committing."""
-    fill(tmp_path)
-
-    async def scene(cache: DiskCache) -> None:
-        assert await cache.get(key(0)) == text_of(0)
-        with closing(connected(tmp_path)) as reader:
-            reader.execute("BEGIN")
-            reader.execute("SELECT * FROM Cache").fetchall()
-            await keep(cache, key(1), TEXT)
-            assert cache.counts.failures == 1
-            reader.execute("ROLLBACK")
-        with closing(connected(tmp_path, timeout=0)) as writer:
-            writer.execute("BEGIN EXCLUSIVE")
-        await keep(cache, key(2), TEXT)
-        assert cache.counts.failures == 1
-
-    play(tmp_path, scene, timeout=0.01, rest=0)
-
-
 def test_the_oldest_rows_go_when_it_is_full_and_no_file_is_made(tmp_path: Path) -> None:
     async def scene(cache: DiskCache) -> None:
         for n in range(100):

@@ -13,7 +13,6 @@ import pytest
 from service import Plan, plan
 from service.asking.budget.reservations import Spending
 from service.asking.judging import Judges, Judging
-from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.core.outcome import Skipped
 from tests.replies import MemoryCache
@@ -122,23 +121,6 @@ def test_a_row_whose_value_is_not_that_of_its_label_is_a_miss(change: dict[str, 
     assert isinstance(vote, Skipped)
     cache.texts[key] = text
     assert ask([], cache=cache, mode="cached")[0][0].judgement.label == "yes"
-
-
-def claims_of(vote: Any) -> list[str]:
-    assert isinstance(vote, JudgeReply)
-    return [claim.quote for claim in vote.judgement.claims]
-
-
-def test_sentences_that_no_claim_quotes_are_asked_once_more() -> None:
-    cache = MemoryCache()
-    [vote], calls = ask([[FIRST], [FIRST, SECOND]], cache=cache, claims="worst")
-    assert claims_of(vote) == [FIRST, SECOND]
-    assert (vote.judgement.best, vote.usage.cost_usd) == (None, 1.0)
-    shown = calls.prompts[1].turns[1].text
-    assert f'left_out: ["{SECOND}"]' in shown
-    assert shown.index("left_out: ") < shown.index("were material."), "it stands above the mark"
-    assert calls.prompts[0].turns[0] == calls.prompts[1].turns[0]
-    assert claims_of(ask([], cache=cache, claims="worst")[0][0]) == [FIRST, SECOND]
 
 
 @pytest.mark.parametrize("second", [[SECOND], "yes"])

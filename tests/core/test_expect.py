@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from service import InputError, score
 from service.core.expectations.expectation import Expectation
@@ -12,6 +13,8 @@ from service.core.expectations.merging import merge_expectations
 from service.registry import Registry, read_rubric
 from tests.core.reports import score_argument
 from tests.tables import DATA, read_rows, read_yaml
+
+EXPECTATION: TypeAdapter[Expectation] = TypeAdapter(Expectation)
 
 
 def refused(expected: Any, **more: Any) -> list[tuple[str, str]]:
@@ -39,6 +42,15 @@ def test_what_belongs_into_an_expectation_is_told_its_place(name, meant):
     assert (f"/rubric/{name}", hint) in refused({"calls": "some"}, rubric={"extends": "four_step", name: ["f"]})
 
 
+@pytest.mark.parametrize(("written", "no_calls", "says", "paths"), read_yaml(DATA / "expectations" / "calls.yaml"))
+def test_what_it_comes_to(written, no_calls, says, paths):
+    expectation = EXPECTATION.validate_python(written)
+    assert (expectation.no_calls, expectation.says_calls) == (no_calls, says)
+    assert [
+        wanted.path
+        for section in expectation.list_sections().sections
+        for wanted in section.scope.list_expected_calls("/expected", section.turn)
+    ] == paths
 
 
 @pytest.mark.parametrize(

@@ -122,23 +122,6 @@ def test_a_class_that_nothing_finds_is_refused(line: str) -> None:
         list_kinds(base)
 
 
-def test_a_class_for_others_needs_no_name() -> None:
-    class Base(FrozenModel):
-        pass
-
-    class Between(Base):
-        pass
-
-    class Leaf(Between):
-        kind: Literal["leaf"] = "leaf"
-
-    class Narrowed(Leaf):
-        pass
-
-    assert list_kinds(Base) == {"leaf": Leaf}
-    assert issubclass(Narrowed, Leaf)
-
-
 def test_a_command_is_a_new_file_and_one_without_a_command_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -362,6 +362,33 @@ def asking(name: str, judge_id: str, **check: Any) -> dict[str, Any]:
     return {"id": name, "check": {"kind": "judge", "judge": judge_id, **check}}
 
 
+TWO_TURNS = (
+    RESULT,
+    RESULT,
+    {"assistant": "Paid."},
+    {"user": "Again"},
+    {"call": {"name": "f", "arguments": "{"}},
+    {"assistant": "Hm."},
+)
+
+
+@pytest.mark.parametrize(("level", "fields", "want"), TABLES["levels"])
+def test_what_a_judge_is_asked(level: str, fields: dict[str, Any], want: list[Any]) -> None:
+    made = planned(*TWO_TURNS, rubric=rubric(asking("it", "j"), j={"level": level, **fields}))
+    found = settled(made, "it")
+    assert [one.cause if isinstance(one, Skipped) else one for one in found] == want
+    assert [ask.key for ask in made.asks] == [one for one in want if "/" in one]
+
+
+@pytest.mark.parametrize(("level", "fields", "why"), TABLES["bare"])
+def test_where_there_is_nothing_nothing_is_asked(level: str, fields: dict[str, Any], why: str) -> None:
+    made = planned(rubric=rubric(asking("it", "j"), j={"level": level, **fields}))
+    (found,) = settled(made, "it")
+    assert isinstance(found, Skipped)
+    assert found.reason == why
+    assert made.asks == ()
+
+
 def by_code(kind: str, **more: Any) -> dict[str, Any]:
     return {"id": "code", "check": {"kind": kind}, **more}
 

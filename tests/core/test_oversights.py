@@ -38,6 +38,11 @@ def notes(rubric: Any, expected: dict[str, Any], tools: tuple[ToolDef, ...] | No
     return [f"{one.code} {one.path}" for one in find_oversights(trace, found, said, said.list_sections())]
 
 
+@pytest.mark.parametrize(("rubric", "expected", "places"), read_yaml(DATA / "oversights" / "unread.yaml"))
+def test_what_no_criterion_reads(rubric: Any, expected: dict[str, Any], places: list[str]) -> None:
+    assert notes(rubric, expected) == [f"unread_expectation /expected/{place}".rstrip("/") for place in places]
+
+
 def test_every_aspect_is_read_by_some_check_and_no_check_reads_another() -> None:
     read = {aspect for check in list_kinds(Check).values() for aspect in check.reads}
     assert read == set(Aspect.__args__)

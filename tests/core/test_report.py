@@ -11,6 +11,7 @@ from service.core.outcome import Errored, Outcome, Scored, Skipped
 from tests.tables import DATA, named, read_yaml
 
 JUDGE = {"id": "any", "level": "trace", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
+AT_STEPS = {"id": "step", "level": "step", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
 DOWN = Errored("provider", "no answer")
 GONE = Skipped("not_captured", "not there")
 LONG = Skipped("too_long", "too long")
@@ -79,3 +80,19 @@ def test_what_must_pass_and_is_not_known(outcome, verdict):
 @pytest.mark.parametrize(("outcomes", "clean"), FOLDS["all_passed"])
 def test_all_passed(outcomes, clean):
     assert reported({name: parse(one) for name, one in outcomes.items()}).all_passed is clean
+
+
+def _steps(outcomes: list[Outcome], **fields: Any) -> Report:
+    """The report of one criterion that looks at each step."""
+    asked = {"id": "a", "stage": "arguments", "check": {"kind": "judge", "judge": "step"}, **fields}
+    body = {
+        "rubric": {"id": "case", "criteria": [asked], "judges": [AT_STEPS]},
+        "trace": {"format": "callgrade", "events": [{"call": {"name": "f"}} for _ in outcomes]},
+    }
+    return conclude(plan(body), {f"a/{n}": outcome for n, outcome in enumerate(outcomes)})
+
+
+@pytest.mark.parametrize(("outcomes", "aggregate", "value", "coverage"), FOLDS["steps"])
+def test_outcomes_of_steps(outcomes, aggregate, value, coverage):
+    report = _steps([parse(one) for one in outcomes], aggregate=aggregate)
+    assert (report.criteria[0].value, report.coverage) == (value, coverage)

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from service import InputError, Report, conclude
 from service.core.judging.notes import JudgeReply
@@ -153,23 +151,6 @@ def test_a_score_that_fails_without_a_judge_is_a_regression_too():
     low = replace(PASSES, verdict="fail")
     assert proved([PASSES], [low]) == [("x", "", "regressed")]
     assert proved([PASSES], [low], "decide") == []
-
-
-CASES_BEFORE = st.lists(st.sampled_from("pfPFo"), min_size=1, max_size=30).filter(lambda cases: set(cases) != {"o"})
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(before=CASES_BEFORE, data=st.data())
-def test_a_case_that_is_lost_or_open_holds_nothing(before: list[str], data: st.DataObject):
-    """Taking knowledge of the second run away, of a case that the first had decided, never lets a gate pass that did not."""
-    after = ["PF"[data.draw(st.booleans())] if one in "PF" else "pf"[data.draw(st.booleans())] for one in before]
-    lost = data.draw(st.sets(st.sampled_from([n for n, one in enumerate(before) if one != "o"])))
-    less = [
-        one if n not in lost else "A" if one in "PF" else data.draw(st.sampled_from("o-" if n else "o"))
-        for n, one in enumerate(after)
-    ]
-    whole, partial = (judge_reports(run(before), run(letters)).status for letters in (after, less))
-    assert whole == "within noise" or partial != "within noise"
 
 
 def test_a_run_under_another_rubric_decides_nothing():

@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.stats.agreement import ConfusionTable, compute_alpha
-from service.stats.corrected import infer_from_labels, ppi
+from service.stats.corrected import Groups, infer_from_labels, ppi
 from service.stats.tallies import Floats
+from tests.tables import DATA, read_yaml
+
+TOO_FEW = read_yaml(DATA / "stats" / "too_few.yaml")
 
 # Cohen's kappa, Gwet's AC1, balanced accuracy; by hand from the definitions. The third table is that of Gwet 2008.
 TABLES = [
@@ -101,6 +104,15 @@ def test_ppi_by_hand() -> None:
     half = 3.182446 * (own + trust**2 * (15 / 56) / 4) ** 0.5
     centre = mean + trust * 0.75
     assert (found.low, found.high) == pytest.approx((max(0, centre - half), min(1, centre + half)), abs=1e-6)
+
+
+@pytest.mark.parametrize(("known", "others", "alone", "corrected"), TOO_FEW["groups"])
+def test_too_few_items_or_groups_have_no_interval(
+    known: Groups, others: Groups, *, alone: bool, corrected: bool
+) -> None:
+    labels, said, elsewhere = [True] * len(known), [1.0] * len(known), [0.0] * len(others)
+    assert (infer_from_labels(labels, known) is not None) is alone
+    assert (ppi(labels, said, elsewhere, (known, others)) is not None) is corrected
 
 
 def named(count: int) -> st.SearchStrategy[list[str | None]]:

@@ -191,32 +191,6 @@ def told(database: Database, batch: Batch, **bounds: int) -> tuple[list[int], li
     return results, errors, found.end, found.complete
 
 
-def test_results_come_in_order_as_far_as_all_before_them_are_there(batches: Batches, database: Database) -> None:
-    batch = batches.submit(submission(), chunks(3, 3, 3)).id
-
-    def now(**bounds: int) -> tuple[list[int], list[int], int, bool]:
-        return told(database, batches.find("t", batch), **bounds)
-
-    assert now() == ([], [], 0, False)
-    recorded(database, batch, [4, 5, 8, 1])
-    assert now() == ([], [], 0, False)
-    recorded(database, batch, [0], ok=False)
-    assert now() == ([1], [0], 2, False)
-    recorded(database, batch, [2])
-    assert now() == ([1, 2], [0], 3, False)
-    recorded(database, batch, [3, 6])
-    assert now() == ([1, 2, 3, 4, 5, 6], [0], 7, False)
-    assert now(offset=2, limit=2) == ([2, 3], [], 4, False)
-    assert now(offset=7) == ([], [], 7, False)
-    assert now(offset=20) == ([], [], 20, False)
-    recorded(database, batch, [7], ok=False)
-    assert now() == ([1, 2, 3, 4, 5, 6, 8], [0, 7], 9, False)
-    ended(database, batch)
-    assert now() == ([1, 2, 3, 4, 5, 6, 8], [0, 7], 9, True)
-    assert now(limit=8) == ([1, 2, 3, 4, 5, 6], [0, 7], 8, False)
-    assert now(offset=8, limit=9) == ([8], [], 9, True)
-
-
 @pytest.mark.parametrize("ending", ["cancelled", "expired"])
 def test_every_item_of_a_batch_that_was_stopped_is_in_one_of_the_two(
     batches: Batches, database: Database, ending: str

@@ -162,6 +162,12 @@ def test_a_form_without_its_token_changes_nothing(guarded: Guarded, csrf: str | 
     assert visitor.open("/").status == 200
 
 
+@pytest.mark.parametrize(("wanted", "leads"), TABLES["next"])
+def test_after_signing_in_one_is_where_one_wanted_to_be(guarded: Guarded, wanted: str, leads: str) -> None:
+    answer = guarded[1]().send("/sign-in", {"key": TOKEN, "next": wanted})
+    assert (answer.status, answer.headers["location"]) == (303, leads)
+
+
 def test_a_page_knows_no_key_in_a_header(guarded: Guarded) -> None:
     database, visit = guarded
     _, key = make_key(database, "admin")
