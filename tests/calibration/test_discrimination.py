@@ -108,12 +108,6 @@ def test_a_fit_that_is_not_useful_guarantees_nothing() -> None:
             make_fit(discrimination=found, guarantee={"share": 0.9, "passes_from": 0.5})
 
 
-def test_a_fit_that_was_never_tested_does_not_apply() -> None:
-    fit = make_fit(discrimination=None)
-    assert "never tested" in fit.refusal
-    assert calibrate_value([fit], fit.binding, "c", 0.9).calibration.status == "uncalibrated"
-
-
 # How many labels would tell.
 
 
@@ -127,29 +121,6 @@ def test_below_the_floor_nothing_is_said_however_right_it_is(
     assert found.explain().startswith(f"cannot tell: label {more} more, {among} among them (AUROC 0.800")
     with pytest.raises(ValidationError):
         make_discrimination("useful", **counts)
-
-
-def test_the_number_of_labels_follows_from_the_width() -> None:
-    """The low end lies 0.15 below 0.6, and must come within 0.1: (0.15 / 0.1)^2 = 2.25 times the labels."""
-    found = make_discrimination("cannot tell")
-    assert (found.use, found.count_more()) == ("cannot tell", 125)
-    wider = {"low": 0.3, "value": 0.5, "high": 0.75}  # chance is never left behind; 0.7 is, from 1.5625 times as many
-    assert make_discrimination("cannot tell", auroc=wider, balanced_accuracy=wider).count_more() == 57
-    by_p = make_discrimination("useful", verdict="cannot tell", p_value=0.2)  # (1.645 / 0.842)^2 = 3.82
-    assert by_p.count_more() == 282
-
-
-@pytest.mark.parametrize("count", [8, 40])
-def test_a_good_judge_with_too_few_labels_is_not_installed_yet_and_with_enough_it_is(count: int) -> None:
-    labels, said = drawn(400, judges=(0.97,))
-    few = [one for one in said if one.id < f"i{count:05}"]
-    part = replace(labels, items=tuple([one for one in labels.items if one.id < f"i{count:05}"]))
-    (fit,) = calibrate(part, few, QUICK).fits
-    assert fit.discrimination is not None
-    assert (fit.discrimination.use, fit.discrimination.count_more()) == ("cannot tell", 50 - count)
-    with pytest.raises(InputError, match=f"cannot tell: label {50 - count} more"):
-        refuse_useless([fit])
-    assert not calibrate(labels, said, QUICK).fits[0].refusal
 
 
 def test_one_kind_of_label_tells_nothing() -> None:

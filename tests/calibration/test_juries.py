@@ -10,7 +10,7 @@ import pytest
 from service import conclude, plan
 from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
-from service.calibration.predictions import AnswerId, MemberAnswer, Prediction, group_by_judge, split_juries
+from service.calibration.predictions import AnswerId, MemberAnswer, Prediction
 from service.calibration.report.rendering import render_report_markdown
 from service.calibration.report_predictions import list_judged, read_prediction
 from service.calibration.run import calibrate
@@ -62,12 +62,6 @@ def jury_fit() -> Fit:
     return next(fit for fit in run.fits if fit.weights)
 
 
-def test_the_fit_of_a_jury_that_a_judge_lists_is_written_and_names_its_weights(jury_fit: Fit) -> None:
-    assert (jury_fit.judge, jury_fit.judge_digest, jury_fit.model) == ("j", BOUND["judge_digest"], "m0+m1+m2")
-    assert sum(jury_fit.weights.values()) == pytest.approx(1)
-    assert jury_fit.weights["m0"] > jury_fit.weights["m1"] > jury_fit.weights["m2"]
-
-
 def reply(model: str, graded: float) -> JudgeReply:
     return JudgeReply(Judgement("no", 0.0, "so", graded=graded), model, model, "miss", Usage(1, 1, 0.5), 7.0)
 
@@ -99,20 +93,3 @@ def test_the_report_shows_what_each_member_weighs_and_how_far_it_agrees() -> Non
     assert "| j (m2) |" in render_report_markdown(run)
     agreement = jury.report.after.of("accuracy").value or 0
     assert max(one.agreement or 0 for one in jury.members) < agreement + 0.02
-
-
-def test_two_judges_are_no_jury_as_none_would_be_served_by_its_fit() -> None:
-    labels, predictions = drawn(60, judges=(0.9, 0.7))
-    apart = [one.model_copy(update={"judge": one.model}) for one in predictions]
-    assert calibrate(labels, apart, QUICK).juries == ()
-
-
-def test_what_a_model_said_as_a_member_and_by_itself_counts_once() -> None:
-    _, predictions = drawn(4, judges=(0.9, 0.7))
-    whole = as_jury(predictions)
-    alone = whole[0].model_copy(update={"model": "m0", "members": ()})
-    said, juries = split_juries([*whole, alone])
-    assert {one.binding.models for one in juries} == {("m0", "m1")}
-    assert [
-        (one.binding.model, len(one.raw), {len(raw) for raw in one.raw.values()}) for one in group_by_judge(said)
-    ] == [("m0", 4, {1}), ("m1", 4, {1})]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,9 @@ import pytest
 
 from service.calibration.label_imports import ImportedLabels, Mapped, import_labels
 from service.calibration.labels import LabelledItem, LabelledSet, read_csv, read_labels
-from service.calibration.predictions import group_by_judge, read_judged_set, read_predictions
+from service.calibration.predictions import read_judged_set, read_predictions
 from service.cli import main
 from service.errors import InputError
-from service.registry import Registry
 from tests.calibration.label_sets import item
 from tests.tables import DATA, read_yaml
 
@@ -23,7 +22,6 @@ TABLES = read_yaml(DATA / "calibration" / "refused_rows.yaml")
 
 DATA = Path(__file__).parents[1] / "data" / "calibration"
 GOOD = '{"id": "a", "criterion": "c", "group": "g", "labels": [{"annotator": "x", "label": 1}]}'
-SAID = '{"id": "a", "criterion": "c", "raw": 0.5, "model": "m"}'
 
 
 @pytest.mark.parametrize(
@@ -41,24 +39,6 @@ def test_most_annotators_decide_and_the_first_where_they_are_even(labels: tuple[
     assert item(0, *labels).passes is want
 
 
-TABLE = """id,criterion,group,annotator,label,note,step
-a,c,g1,ann,pass,"fine, really",integrate
-a,c,g1,bob,0,,integrate
-b,c,g2,ann,1,,
-"""
-
-
-def test_a_table_is_the_same_set() -> None:
-    found = read_csv(TABLE)
-    assert [(one.id, one.step, [label.annotator for label in one.labels]) for one in found.items] == [
-        ("a", "integrate", ["ann", "bob"]),
-        ("b", None, ["ann"]),
-    ]
-    assert found.items[0].labels[0].note == "fine, really"
-    assert found.lines == {("a", "c"): 2, ("b", "c"): 4}
-
-
-HEAD = "id,criterion,group,annotator,label"
 READ: dict[str, Callable[[list[str]], object]] = {
     "labels": read_labels,
     "table": lambda lines: read_csv("\n".join(lines)),
@@ -72,16 +52,6 @@ def test_what_cannot_be_read_is_named_with_its_line(kind: str, lines: list[str],
         READ[kind](lines)
     first, *others = refused.value.problems
     assert (first.path, why in first.message, kind == "predictions" or others == []) == (at, True, True)
-
-
-def test_predictions_go_to_the_judge_that_made_them() -> None:
-    other = SAID.replace('"m"', '"n"')
-    again = SAID.replace('"model"', '"sample": 1, "model"').replace("0.5", "0.75")
-    found = group_by_judge(read_predictions([again, other, SAID]))
-    assert [(one.name, dict(one.raw)) for one in found] == [
-        ("m", {("a", "c"): (0.5, 0.75)}),
-        ("n", {("a", "c"): (0.5,)}),
-    ]
 
 
 def test_predictions_may_stand_among_the_labels() -> None:
@@ -184,17 +154,6 @@ def called(item: LabelledItem) -> list[str]:
     messages = (item.trace or {})["messages"]
     calls = [call for message in messages for call in message.get("tool_calls", ())]
     return [call["function"]["name"] for call in calls]
-
-
-def test_what_it_is_made_of(starter: LabelledSet) -> None:
-    stages = {one.id: one.stage for one in Registry().find("four_step").criteria}
-    assert all(stages[item.criterion] == item.step for item in starter.items)
-    steps = Counter(item.step for item in starter.items)
-    assert steps == {"decide": 10, "select": 20, "arguments": 20, "integrate": 10}
-    assert sum(item.labels[0].note.startswith("semantic: ") for item in starter.items if item.step == "arguments") == 6
-    for step in ("decide", "select", "arguments", "integrate"):
-        share = [item.passes for item in starter.items if item.step == step]
-        assert 0.4 <= sum(share) / len(share) <= 0.6
 
 
 def test_a_family_of_near_misses_has_each_tool_taken_for_another(starter: LabelledSet) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import replace
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -16,7 +14,6 @@ from service.calibration.report.usefulness import build_row, describe_use
 from service.calibration.results import CalibrationReport, JudgeReport, Promise
 from service.calibration.run import calibrate
 from service.core.judging.fits.certificate import Guarantee
-from service.stats.agreement import ConfusionTable
 from service.stats.rates import Measure
 from tests.calibration.label_sets import drawn
 from tests.calibration.test_guarantees import two_judges
@@ -32,27 +29,10 @@ def page(report: CalibrationReport) -> str:
     return render_report_page(report)
 
 
-def test_each_judge_has_its_plots_within_the_page(report: CalibrationReport, page: str) -> None:
-    found = [ET.fromstring(one) for one in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]  # noqa: S314 (our own)
-    said = [{"".join(text.itertext()).strip() for text in one.iter("text")} for one in found]
-    reliability = {"Reliability", "perfectly calibrated", "raw", "calibrated"}
-    assert sum(reliability <= one for one in said) == len(report.judges) + len(report.juries) == 3
-    assert sum({"Accuracy against coverage", "judge", "one human with another"} <= one for one in said) == 3
-
-
 def test_the_page_needs_nothing_else(page: str) -> None:
     assert re.findall(r"(?:src|href)=[\"'](?!data:|#)", page) == []
     assert "<script" not in page
     assert page.count("<table ") == page.count("</table>") > 10
-
-
-def test_each_judge_is_reached_from_the_overview(report: CalibrationReport, page: str) -> None:
-    for text, link, anchor in (
-        (page, r'<td><a href="#([a-z0-9-]+)">', r'<h2 id="([a-z0-9-]+)">'),
-        (render_report_markdown(report), r"\| \[[^\]]+\]\(#([a-z0-9-]+)\) \|", r'## <a id="([a-z0-9-]+)"></a>'),
-    ):
-        assert Counter(re.findall(link, text)) == Counter(re.findall(anchor, text))
-        assert len(set(re.findall(anchor, text))) == 3
 
 
 def test_a_disagreement_is_shown_with_its_line_labels_and_reason() -> None:
@@ -98,29 +78,6 @@ def test_what_a_judge_is_for(
     fit = judge.fit.model_copy(update={"guarantee": fields.get("guarantee")})
     found = replace(judge, promises=promises, fit=fit, why=str(fields.get("why", "")))
     assert build_row(found)[1] == use
-    assert told in describe_use(found)
-
-
-@pytest.mark.parametrize(
-    ("table", "told"),
-    [
-        (
-            ConfusionTable(tp=40, fp=10, fn=0, tn=10),
-            "some 234 labels in all would promise 90% for its failures, 17% of items",
-        ),
-        (ConfusionTable(tp=30, fp=0, fn=0, tn=30), "some 61 labels in all would promise 90%."),
-        (
-            ConfusionTable(tp=20, fp=10, fn=10, tn=20),
-            "67% of its passes and 67% of its failures agree, so more labels bring no",
-        ),
-        (ConfusionTable(tp=20, fp=10), "67% of its passes agree, so more labels bring no promise of 90%"),
-    ],
-)
-def test_a_promise_that_is_missed_names_the_labels_that_could_bring_it(
-    judge: JudgeReport, table: ConfusionTable, told: str
-) -> None:
-    fit = judge.fit.model_copy(update={"guarantee": Guarantee(share=0.9)})
-    found = replace(judge, after=replace(judge.after, confusion=table), promises=(promise(0.9, 0.0),), fit=fit, why="")
     assert told in describe_use(found)
 
 

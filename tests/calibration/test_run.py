@@ -8,11 +8,9 @@ from dataclasses import replace
 import pytest
 
 from service.calibration.figures import Resampling, compute_human_figures
-from service.calibration.label_exchange import build_imported
 from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
-from service.calibration.predictions import JudgedSet, Prediction
-from service.calibration.report.held_out import measure_retest
+from service.calibration.predictions import Prediction
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.results import parse_calibration_report, render_report_json
 from service.calibration.run import calibrate
@@ -47,15 +45,6 @@ def test_all_labels_are_fitted_and_all_are_held_out_once() -> None:
     assert other.fits[0].id != run.fits[0].id
 
 
-def test_no_item_has_a_part_in_its_own_score() -> None:
-    """Raw values by which each group is known: a map that had seen them would be right every time."""
-    rng = random.Random(9)  # noqa: S311
-    items = [item(n, rng.random() < 0.5, group=str(n)) for n in range(300)]
-    said = [Prediction(id=one.id, criterion="c", raw=n / 300, model="m") for n, one in enumerate(items)]
-    (judge,) = calibrate(build_labelled_set(enumerate(items, 1), source="s"), said, QUICK).judges
-    assert (judge.after.of("accuracy").value or 1) < 0.6
-
-
 def test_figures_are_of_the_held_out_items_alone() -> None:
     """A judge that is always right on what is fitted and always wrong on the rest."""
     items = [item(n, n % 3 > 0, group=str(n), split="fit" if n < 100 else "test") for n in range(200)]
@@ -81,16 +70,6 @@ def test_constructed_labels_are_no_human_agreement() -> None:
     assert "one human with another" not in text.replace("one human beside", "")
 
 
-def test_human_agreement_stands_beside_every_judge_figure() -> None:
-    labels, predictions = drawn(400, judges=(0.85, 0.7))
-    run = calibrate(labels, predictions, QUICK)
-    for judge in [*run.judges, run.juries[0].report]:
-        assert judge.humans is not None
-        named = {name for name, measure in judge.after.measures.items() if measure.value is not None}
-        assert named - judge.humans.measures.keys() == {"auroc_within"}
-    assert render_report_markdown(run).count("one human with another") >= 4
-
-
 def test_humans_beside_humans_by_hand() -> None:
     """Three items with two labels, one with three: 1, 1, 0 and 1/3 of the pairs agree."""
     said = [(True, True), (False, False), (True, False), (True, True, False), (True,)]
@@ -102,38 +81,6 @@ def test_humans_beside_humans_by_hand() -> None:
     assert found.of("alpha").value == pytest.approx(1 - 8 * 4 / 40)  # 5 of 9 labels pass
     assert found.of("brier").value == pytest.approx(1 - (1 + 1 + 0 + 1 / 3) / 4)
     assert compute_human_figures(items[4:], Resampling(draws=0)) is None
-
-
-def test_a_jury_of_judges_with_their_own_errors_beats_each_and_of_one_twice_does_not() -> None:
-    labels, predictions = drawn(500, judges=(0.75, 0.75, 0.75, 0.5), seed=3)
-    (jury,) = calibrate(labels, predictions, QUICK).juries
-    assert jury.kept
-    weights = {one.name: one.weight for one in jury.members}
-    assert sum(weights.values()) == pytest.approx(1)
-    assert weights["m3"] == min(weights.values()) < 0.1
-    same = [one.model_copy(update={"model": name}) for one in predictions if one.model == "m0" for name in ("a", "b")]
-    run = calibrate(labels, same, QUICK)
-    assert not run.juries[0].kept
-    assert len(run.fits) == 2
-
-
-@pytest.mark.parametrize(
-    ("asked", "items", "rate", "low", "high"),
-    [
-        # Two of three answers pass: two of three pairs differ. The next item's one pair does not, and one answer is no pair.
-        ([("g", (0.9, 0.6, 0.2)), ("h", (0.8, 0.8)), ("i", (0.4,))], 2, (2 / 3 + 0) / 2, 0, 2 / 3),
-        # A judge that never flips may still do so in another set: Wilson's for none of 20.
-        ([(str(n), (0.9, 0.9)) for n in range(20)], 20, 0, 0, 0.161125),
-    ],
-)
-def test_asking_again(
-    asked: list[tuple[str, tuple[float, ...]]], items: int, rate: float, low: float, high: float
-) -> None:
-    found = measure_retest(asked, 0.5)
-    assert found is not None
-    assert found.items == items
-    assert (found.flip_rate.value, found.flip_rate.low, found.flip_rate.high) == pytest.approx((rate, low, high))
-    assert measure_retest([("g", (0.4,))], 0.5) is None
 
 
 def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
@@ -148,18 +95,6 @@ def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
     assert "noise floor" in render_report_markdown(twice)
     assert "noise floor" in render_report_page(twice)
     assert twice.judges[0].after == once.judges[0].after
-
-
-def test_disagreements_are_wrong_verdicts_the_furthest_first_with_their_lines() -> None:
-    labels, predictions = drawn(200)
-    (judge,) = calibrate(labels, predictions, replace(QUICK, max_disagreements=7)).judges
-    assert len(judge.worst) == 7
-    passes = {item.id: item.passes for item in labels.items}
-    distances = [abs(one.value - passes[one.id]) for one in judge.worst]
-    assert distances == sorted(distances, reverse=True)
-    for one in judge.worst:
-        assert abs(one.value - judge.fit.threshold) < 0.05 or (one.value >= judge.fit.threshold) is not passes[one.id]
-        assert labels.lines[one.id, "c"] == one.line
 
 
 def test_sentences_of_the_report_are_true() -> None:
@@ -197,17 +132,3 @@ def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:
     assert "&lt;script&gt;" in html
     assert r"\<script\>x\</script\> \|a\| \[b\](c)" in text
     assert "http" not in html.replace("http-equiv", "")
-
-
-@pytest.mark.parametrize("threshold", [None, 0.5, 0.9])
-def test_raw_values_pass_by_the_judges_own_threshold_in_the_report_and_on_pages(threshold: float | None) -> None:
-    labels, predictions = drawn(60)
-    raws = [0.5, 0.75, 0.9, 1.0]
-    own = {} if threshold is None else {"threshold": threshold}
-    said = [one.model_copy(update={"raw": raws[n % 4], **own}) for n, one in enumerate(predictions)]
-    report = calibrate(labels, said, QUICK).judges[0]
-    items, _ = build_imported(JudgedSet(labels, tuple(said)))
-    verdicts = [items[one.key][0].passed for one in labels.items]
-    passed, expected = sum(map(bool, verdicts)), {None: 45, 0.5: 60, 0.9: 30}
-    assert passed == expected[threshold] == report.own.confusion[0] + report.own.confusion[1]
-    assert report.own_threshold == (threshold or 0.75)

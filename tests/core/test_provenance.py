@@ -14,8 +14,8 @@ from service.core.grounding.arguments import MAX_ARGUMENTS, PROVED, CallReader, 
 from service.core.grounding.history import History
 from service.core.trace import ToolDef, Trace
 from service.intake.reading import read_trace
-from tests.core.reports import one_check
-from tests.tables import DATA, read_yaml
+from tests.core.reports import one_check, outcomes
+from tests.tables import DATA, named, read_yaml
 
 TABLE: Any = read_yaml(DATA / "evidence" / "provenance.yaml")
 RUBRIC = one_check("provenance")
@@ -58,6 +58,18 @@ def test_a_right_call_is_never_proved_wrong(case: dict[str, Any]):
     tool = ToolDef(name, given) if isinstance(given, str) else ToolDef(name, parameters=given)
     trace = replace(trace, tools=(tool,))
     assert not [each for each in locate_last(trace, tool) if each.grounded.code in PROVED]
+
+
+NOTHING = [
+    ("no call", []),
+    ("no arguments", [{"call": {"name": "refund", "arguments": {}}}]),
+    ("unparsable", [{"call": {"name": "refund", "arguments": "{"}}]),
+]
+
+
+@pytest.mark.parametrize("events", named(NOTHING))
+def test_there_is_nothing_to_locate(events: list[Any]):
+    assert [outcome.cause for outcome in outcomes(scored([{"user": "Go"}, *events]))] == ["not_applicable"]
 
 
 WORD = st.text("abcdef0123456789-_ .@$%/:", max_size=12)

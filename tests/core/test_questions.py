@@ -15,6 +15,7 @@ from service.core.judging.focus import PartName
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.questions import PLACEHOLDER, Question, build_question
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
+from service.reading.packaged_files import read_yaml
 from tests.tables import named
 
 BOUNDARY, TOKEN = "8f1d6c0e5b7a49328f1d6c0e5b7a4932", "5e1f00d5"
@@ -256,3 +257,32 @@ def test_something_else_shown_is_another_key(trace: Trace) -> None:
 def test_two_texts_have_two_keys(one: str, other: str) -> None:
     keys = [build_question(ask, trace).key(**ASKED) for trace, ask in (laden(one), laden(other))]
     assert (keys[0] == keys[1]) == (one == other)
+
+
+WRITTEN = [
+    """
+    {id: j, level: trace, question: So?, scale: {yes: 1, no: 0},
+     examples: [{shown: {call: {a: 1, b: 2}, answer: x}, label: no}]}
+    """,
+    """
+    scale: {no: 0.0, yes: {value: 1.0}}   # another order
+    examples:
+      - label: "no"
+        shown: {answer: x, call: {b: 2, a: 1}}
+    question: >-
+      So?
+    level: "trace"
+    id: j
+    """,
+    """
+    {"version": 1, "scale": {"no": 0, "yes": 1}, "question": "So?", "level": "trace", "id": "j",
+     "examples": [{"shown": {"answer": "x", "call": {"b": 2, "a": 1}}, "label": "no"}]}
+    """,
+]
+
+
+def test_how_a_judge_is_written_down_means_nothing() -> None:
+    judges = [Judge.model_validate(read_yaml(text, source="judge")) for text in WRITTEN]
+    trace, ask = laden("x")
+    keys = {build_question(ask._replace(judge=judge), trace).key(**ASKED) for judge in judges}
+    assert len(keys) == 1

@@ -16,7 +16,6 @@ from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.scoring_process import (
     LARGE_BYTES,
-    ProcessAnswer,
     ProcessRefusal,
     ProcessReport,
     ScoringProcess,
@@ -83,18 +82,6 @@ def test_an_item_is_scored_as_here(beside: ScoringProcess, engine: Engine) -> No
         [here] = ItemScorer(engine, widen_limits(LIMITS)).begin([item])
         assert isinstance(there, OutcomeRow)
         assert there == here
-
-
-class Never:
-    """Must not be asked."""
-
-    def score(self, data: bytes, limits: Limits, *, key: str | None = None) -> ProcessAnswer:
-        raise AssertionError(f"{len(data)} bytes, {limits}, {key}")
-
-
-def test_a_small_item_stays_here(engine: Engine) -> None:
-    small = ChunkItem(0, json.dumps({"custom_id": "a", "request": {**BODY, "trace": {"format": "callgrade"}}}).encode())
-    assert len(ItemScorer(engine, widen_limits(LIMITS), apart=Never()).begin([small])) == 1
 
 
 DYING = (sys.executable, "-c", "import sys; sys.stdin.buffer.read(8); sys.exit(3)")

@@ -9,9 +9,7 @@ import pytest
 
 from service.core.judging.fits.fit import Fit
 from service.errors import SettingsError
-from service.fits.files import AgingFits, get_today, read_fits
-from service.settings import Settings
-from service.wiring import build_engine
+from service.fits.files import AgingFits, read_fits
 from tests.fits import make_fit
 
 MADE = date(2026, 3, 1)
@@ -35,17 +33,6 @@ def test_it_becomes_so_while_the_process_runs() -> None:
     fits = AgingFits([fit()], max_age_days=90, today=lambda: next(days))
     assert [[one.stale for one in fits] for _ in range(4)] == [[False], [False], [True], [True]]
     assert len(fits) == 1
-
-
-@pytest.mark.parametrize(("days", "stale"), [("", True), ("0", False), ("400", False)])
-def test_the_age_is_a_setting(tmp_path: Path, days: str, stale: bool) -> None:
-    folder = tmp_path / "fits"
-    folder.mkdir()
-    old, new = fit(made=get_today() - timedelta(days=100)), fit(model="n", made=get_today())
-    for one in (old, new):
-        (folder / f"{one.model}.json").write_text(one.model_dump_json(), "utf-8")
-    settings = Settings.from_env({"CALLGRADE_HOME": str(tmp_path), "CALLGRADE_FIT_MAX_AGE_DAYS": days})
-    assert [one.stale for one in build_engine(settings).fits] == [stale, False]
 
 
 def test_a_file_that_is_no_fit_is_named(tmp_path: Path) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from service.core.rubric import Rubric, Thresholds
-from service.engine import Engine
 from service.errors import InputError
 from service.reading.request import read_request
-from service.registry import MAX_RECENT_RUBRICS, Registry
+from service.registry import Registry
 
 TRACE = {
     "format": "openai",
@@ -33,40 +32,6 @@ def test_the_same_rubric_of_two_requests_is_worked_out_once(rubric: dict[str, An
     other = {**rubric, "id": "another"}
     assert registry.find(read_request(request(other)).rubric).id == "another"
     assert registry.find(read_request(request(rubric)).rubric) is first
-
-
-def test_as_many_as_there_are_only_the_latest_are_kept_and_all_score() -> None:
-    engine = Engine(Registry())
-    names = [f"own_{n}" for n in range(2 * MAX_RECENT_RUBRICS)]
-    told = [engine.score(request({**INLINE, "id": name})).rubric.id for name in (*names, *names)]
-    assert told == [*names, *names]
-
-
-def test_a_rubric_on_which_others_rest_may_be_replaced() -> None:
-    registry = Registry()
-    choice = read_request(request({"extends": "base", "id": "on_top"})).rubric
-    base = read_request(request({**INLINE, "id": "base"})).rubric
-    assert isinstance(base, Rubric)
-    registry.add(base)
-    assert registry.find(choice).thresholds.fail == 0.8
-    replaced = read_request(request({**INLINE, "id": "base", "thresholds": {"fail": 0.3, "warn": 0.4}})).rubric
-    assert isinstance(replaced, Rubric)
-    registry.add(replaced)
-    assert registry.find(choice).thresholds.fail == 0.3
-
-
-def nested(depth: int) -> dict[str, Any]:
-    return {} if depth == 0 else {"a": nested(depth - 1)}
-
-
-NO_JSON = [{"id": {1}}, {"id": 10**5_000}, {("a", 1): 2}, nested(900)]
-
-
-@pytest.mark.parametrize("rubric", NO_JSON, ids=["a set", "a long number", "a tuple as key", "deep"])
-def test_what_is_no_json_is_refused_as_what_it_is(rubric: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        read_request({"trace": TRACE, "rubric": rubric})
-    assert all(problem.path.startswith("/rubric") for problem in caught.value.problems)
 
 
 def test_a_rubric_of_python_objects_is_read_too() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 from math import comb, sqrt
 from statistics import NormalDist
 from typing import Any
@@ -27,6 +27,7 @@ from service.stats.tallies import (
     BINS,
     TallyRows,
     auroc,
+    auroc_within,
     brier,
     build_reliability,
     build_tally,
@@ -189,6 +190,19 @@ Items = list[tuple[float, bool]]
 
 def tallied(items: Items):
     return build_tally([score for score, _ in items], [label for _, label in items])
+
+
+def won(items: Items) -> list[float]:
+    """For each pair of a passing and a failing item, whether the passing one has the higher score."""
+    passing, failing = [s for s, label in items if label], [s for s, label in items if not label]
+    return [(p > f) + (p == f) / 2 for p, f in product(passing, failing)]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 6).map(lambda n: n / 6), st.booleans()), max_size=30))
+def test_auroc_within_strata_looks_at_pairs_of_one_stratum(rows: list[tuple[str, float, bool]]) -> None:
+    pairs = [one for name in "abc" for one in won([(s, label) for stratum, s, label in rows if stratum == name])]
+    strata = [tallied([(s, label) for stratum, s, label in rows if stratum == name]) for name in "abc"]
+    assert auroc_within(strata) == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
 
 
 @given(ITEMS)
