@@ -243,6 +243,36 @@ def test_pauses_one_after_another_hold_a_question_no_longer_than_the_longest(clo
     assert gate.concurrency.in_flight == 0
 
 
+@pytest.mark.parametrize("error", [*KEYS, LONG], ids=repr)
+def test_nobody_waits_behind_requests_that_are_under_way_when_the_key_is_closed(clock: Clock, error: CallError) -> None:
+    gate = ProviderGate(clock, concurrency=ConcurrencyLimit(start=2, most=2))
+
+    async def play() -> list[object]:
+        release = asyncio.Event()
+
+        async def under_way() -> None:
+            async with gate.hold(1.0):
+                await release.wait()
+
+        async def fails() -> None:
+            async with gate.hold(1.0):
+                await settle()  # until the others wait
+                raise error
+
+        slow = asyncio.create_task(under_way())
+        await asyncio.sleep(0)
+        queued = [asyncio.create_task(fails()), *[asyncio.create_task(through(gate)) for _ in range(20)]]
+        found = await asyncio.gather(*queued, return_exceptions=True)  # while the slow one still has its slot
+        release.set()
+        await slow
+        return found
+
+    first, *rest = asyncio.run(play())
+    assert first is error
+    assert all(isinstance(one, NotSentError) for one in rest)
+    assert gate.concurrency.in_flight == 0
+
+
 @pytest.mark.parametrize(("cause", "number"), [("timeout", 10), ("provider_error", 10), ("unauthorized", 1)])
 def test_what_a_tenant_does_to_a_provider_stops_no_other(clock: Clock, cause: FaultCause, number: int) -> None:
     gate = ProviderGate(clock)

@@ -59,20 +59,6 @@ def test_no_hostile_text_does_anything(browser: Browser, tmp_path: Path) -> None
     visit.close()  # a policy that was broken would be told here
 
 
-def test_keys_go_to_the_steps_that_failed(browser: Browser, tmp_path: Path) -> None:
-    visit = show(browser, tmp_path / "run.html", build_demo())
-    visit.page.evaluate("document.querySelectorAll('details.run').forEach((one) => { one.open = true })")
-    failed = "[...document.querySelectorAll('[data-stop].fail')].filter((one) => one.checkVisibility())"
-    shown = visit.page.evaluate(f"{failed}.map((one) => one.id)")
-    assert len(shown) > 1
-    seen: list[str] = []
-    for key in "nnp":
-        press(visit.page, key)
-        seen.append(visit.page.evaluate(STOP))
-    assert seen == [shown[0], shown[1], shown[0]]
-    visit.close()
-
-
 def test_keys_lead_through_traces_and_to_what_broke(browser: Browser, tmp_path: Path) -> None:
     visit = show(browser, tmp_path / "run.html", build_demo())
     for keys, told, wanted in (

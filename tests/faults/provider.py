@@ -231,7 +231,6 @@ FAULTS: Mapping[str, Behaviour] = {
     "429-bare": rate_limit(),
     "quota": failure("429 Too Many Requests", "You exceeded your quota", "insufficient_quota"),
     "400": failure("400 Bad Request", "Unknown parameter", "invalid_request_error"),
-    "400-temperature": failure("400 Bad Request", "Unsupported value: 'temperature'", "unsupported_value"),
     "401": _echoed_key,
     "403": failure("403 Forbidden", "Not for this project", "forbidden"),
     "404": failure("404 Not Found", "No such model", "model_not_found"),

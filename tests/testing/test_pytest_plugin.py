@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,8 @@ import service.testing.checks
 import service.testing.repeats
 import service.testing.sessions  # noqa: F401 (loaded here, for pytester forgets what a run loads, and numpy loads once)
 from service.errors import InputError
-from service.testing.checks import assert_passes
+from service.testing.cassette import CassetteHead, read_cassette, save_cassette
+from service.testing.checks import TraceFailure, assert_passes
 from tests.docs.pages import ROOT
 from tests.faults.provider import Provider, serving
 from tests.launchers import find_launchers
@@ -168,6 +170,43 @@ def test_a_run_that_pytest_fails_without_an_exception_is_no_pass(project: pytest
         """
     )
     run(project).assert_outcomes(failed=1)
+
+
+def test_a_run_that_skips_hides_no_failure_before_it(project: pytest.Pytester):
+    project.makepyfile(
+        """
+        import pytest
+        RUNS = []
+
+        @pytest.mark.callgrade(repeats=3)
+        def test_skips():
+            RUNS.append(1)
+            assert len(RUNS) > 1
+            pytest.skip("no agent any longer")
+        """
+    )
+    run(project).assert_outcomes(failed=1)
+
+
+def test_a_reply_may_hold_any_line_separator(tmp_path: Path):
+    file, rows = tmp_path / "cassette.jsonl", {"k": json.dumps("a\u2028b\x85c")}
+    save_cassette(file, CassetteHead("m"), rows)
+    found = read_cassette(file)
+    assert found is not None
+    assert found.rows == rows
+
+
+def test_what_stands_beside_the_members_of_a_trace_is_held_against_it():
+    call = {"id": "c1", "type": "function", "function": {"name": "unlock", "arguments": "{}"}}
+    tools = [{"type": "function", "function": {"name": "unlock", "parameters": {"type": "object"}}}]
+    bare = {
+        "messages": [{"role": "user", "content": "Lock."}, {"role": "assistant", "tool_calls": [call]}],
+        "tools": tools,
+    }
+    code = {"extends": "four_step", "without": ["call_decision", "tool_selection", "argument_plausibility"]}
+    assert_passes(bare, rubric=code, judges="off")
+    with pytest.raises(TraceFailure):
+        assert_passes({**bare, "expected": {"calls": [{"tool": "lock"}]}}, rubric=code, judges="off")
 
 
 def test_an_expectation_that_says_nothing_is_refused_and_not_passed_over(tmp_path: Path):
