@@ -1,4 +1,4 @@
-"""Shares and turns: what one name wants leaves room for the next, in any order of events."""
+"""Shares of a thing that many want: what one name takes leaves room for the next."""
 
 from __future__ import annotations
 

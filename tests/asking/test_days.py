@@ -17,7 +17,7 @@ from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
 from service.core.money import UsageAmount
 from service.errors import DaySpentError, JudgeError
-from service.store.access.usage import Caps, UsageStore
+from service.store.access.usage import Caps, UsageStore, format_day
 from service.store.database import Database, open_database
 from service.store.times import DAY_S
 from tests.bulk import examples
@@ -172,6 +172,33 @@ async def spend(days: Days, tenant: str, worst: float, usage: Usage) -> None:
     await item.wait_for_room(worst)
     with item.reserve(worst) as bill:
         bill.settle(usage)
+
+
+def test_what_was_used_is_told_by_day_and_tenant(database: Database) -> None:
+    store, clock = UsageStore(database), [noon()]
+
+    async def main() -> None:
+        days = Days(store, now=lambda: clock[0])
+        await spend(days, "a", 0.5, Usage(10, 5, 0.25))
+        days.get_spending("a").count_cached()
+        await spend(days, "b", 0.5, Usage(None, None, None))
+        clock[0] += DAY_S
+        await spend(days, "a", 0.5, Usage(1, 1, 0.125))
+        await days.close()
+
+    asyncio.run(main())
+    told = [
+        (one.tenant, one.day, one.questions, one.cached, one.cost_usd, one.uncertain_usd)
+        for one in store.list_days(TODAY + 1)
+    ]
+    assert told == [
+        ("a", format_day(TODAY + 1), 1, 0, 0.125, 0.0),
+        ("a", format_day(TODAY), 1, 1, 0.25, 0.0),
+        ("b", format_day(TODAY), 1, 0, 0.0, 0.5),
+    ]
+    assert [one.tokens_in for one in store.list_days(TODAY + 1, tenant="a")] == [1, 10]
+    store.forget_old(TODAY + 32)
+    assert [one.day for one in store.list_days(TODAY)] == [format_day(TODAY + 1)]
 
 
 @pytest.mark.parametrize("caps", [Caps(questions=5), Caps(usd=0.5)])

@@ -1,4 +1,4 @@
-"""Many traces at once through one engine: faults leave open what they belong to, and threads with loops share requests."""
+"""Many traces at once through one engine: faults leave open what they belong to."""
 
 from __future__ import annotations
 

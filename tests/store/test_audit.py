@@ -1,4 +1,4 @@
-"""The audit log: an entry for every act, in the act's own transaction; pages; age; files that changed."""
+"""The audit log: files that changed are told, and no entry grows beyond its bound."""
 
 from __future__ import annotations
 

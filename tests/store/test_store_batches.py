@@ -82,12 +82,6 @@ def test_batches_are_listed_newest_first_in_pages(batches: Batches, database: Da
         batches.page("t", limit=9, after="batch_1")
 
 
-# Room.
-
-
-# Cancelling.
-
-
 # Going on.
 
 

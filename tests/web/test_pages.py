@@ -104,6 +104,16 @@ def test_every_count_leads_to_as_many_traces(visitor: Visitor, batch: str) -> No
         assert f"{count} of " in visitor.open(link.replace("&amp;", "&")).body.decode(), link
 
 
+def test_the_list_is_paged_to_its_end_without_a_gap(visitor: Visitor, batch: str) -> None:
+    path, seen = f"/batches/{batch}/traces?limit=25", []
+    while path:
+        text = visitor.open(path).body.decode()
+        seen += [int(n) for n in re.findall(r'<td data-label="#"[^>]*>(\d+)</td>', text)]
+        onwards = re.search(r'<a rel="next" href="([^"]*)"', text)
+        path = onwards[1].replace("&amp;", "&") + "&limit=25" if onwards else ""
+    assert seen == list(range(60))
+
+
 def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str) -> None:
     page = visitor.open(f"/batches/{batch}/summary?assert=pass_rate%20%3E%3D%200.99%0Atool_name.score%20%3E%3D%200.1")
     text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
