@@ -11,6 +11,7 @@ from service.calibration.figures import Resampling, compute_human_figures
 from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
+from service.calibration.report.held_out import measure_retest
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.results import parse_calibration_report, render_report_json
 from service.calibration.run import calibrate
@@ -81,6 +82,25 @@ def test_humans_beside_humans_by_hand() -> None:
     assert found.of("alpha").value == pytest.approx(1 - 8 * 4 / 40)  # 5 of 9 labels pass
     assert found.of("brier").value == pytest.approx(1 - (1 + 1 + 0 + 1 / 3) / 4)
     assert compute_human_figures(items[4:], Resampling(draws=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "items", "rate", "low", "high"),
+    [
+        # Two of three answers pass: two of three pairs differ. The next item's one pair does not, and one answer is no pair.
+        ([("g", (0.9, 0.6, 0.2)), ("h", (0.8, 0.8)), ("i", (0.4,))], 2, (2 / 3 + 0) / 2, 0, 2 / 3),
+        # A judge that never flips may still do so in another set: Wilson's for none of 20.
+        ([(str(n), (0.9, 0.9)) for n in range(20)], 20, 0, 0, 0.161125),
+    ],
+)
+def test_asking_again(
+    asked: list[tuple[str, tuple[float, ...]]], items: int, rate: float, low: float, high: float
+) -> None:
+    found = measure_retest(asked, 0.5)
+    assert found is not None
+    assert found.items == items
+    assert (found.flip_rate.value, found.flip_rate.low, found.flip_rate.high) == pytest.approx((rate, low, high))
+    assert measure_retest([("g", (0.4,))], 0.5) is None
 
 
 def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
