@@ -117,6 +117,21 @@ def test_bodies_of_one_tenant_that_never_end_shut_nobody_out(two: Tenants, path:
     assert two.score("hostile") == 200
 
 
+def test_bytes_of_bodies_are_shared_out(tmp_path: Path) -> None:
+    with tenants(tmp_path, max_body_bytes="65536", max_bodies_bytes="524288") as two:
+        announced = [two.begin("hostile", "POST", "/v1/score", 65_536, b"{") for _ in range(4)]
+        until(lambda: two.in_flight() == 4)
+        assert retry_after(two.begin("hostile", "POST", "/v1/score", 65_536, b"{")) == (429, "1")
+        chunk = b"%x\r\n" % 60_000 + b" " * 60_000
+        chunked = two.server.connect()
+        chunked.send(head("POST", "/v1/score", None, f"authorization: Bearer {two.keys['hostile']}") + chunk)
+        assert retry_after(chunked) == (429, "1")
+        assert two.score("good", GOOD + b" " * 60_000) == 200
+        leave(announced)
+        until(lambda: two.in_flight() == 0)
+        assert two.score("hostile", GOOD + b" " * 60_000) == 200
+
+
 def giant() -> bytes:
     """A trace of some 900 kB, with calls of many tools."""
     events: list[Any] = [{"user": "Do it."}]

@@ -84,6 +84,25 @@ def test_one_bad_value_spoils_a_body_at_its_place(ask: Ask, path: str, value: by
     assert len(alone.body) + len(inside.body) < 2_000
 
 
+GOOD = with_result(b"1")
+ENCODED = [
+    ("nothing", b""),
+    ("UTF-16", GOOD.decode().encode("utf-16")),
+    ("truncated", GOOD[:-1]),
+    ("JSON Lines", GOOD + b"\n" + GOOD),
+    ("gzip without saying so", gzip.compress(GOOD)),
+    ("a web page", b"<!DOCTYPE html><html></html>"),
+]
+
+
+@pytest.mark.parametrize("body", named(ENCODED))
+@every_body_route
+def test_a_body_that_is_no_json_document(ask: Ask, path: str, body: bytes) -> None:
+    answer = ask("POST", path, body)
+    assert answer.status == 400
+    assert placed(answer)
+
+
 @every_body_route
 def test_a_compressed_body_is_not_unpacked(ask: Ask, path: str) -> None:
     bomb = gzip.compress(b" " * 10_000_000)
@@ -160,6 +179,27 @@ def test_text_in_every_slot_arrives_whole_and_equals_itself(ask: Ask, texts: lis
 
 
 # Schemas.
+
+
+HARD_SCHEMAS = {
+    "a reference to itself": {"$ref": "#"},
+    "a reference to an address": {"$ref": "http://127.0.0.1:9/schema.json"},
+    "a pattern that backtracks": {"properties": {"a": {"pattern": "^(a+)+$"}}},
+    "a pattern that is none": {"properties": {"a": {"pattern": "("}}},
+    "many alternatives": {"anyOf": [{"required": [f"p{n}"]} for n in range(20_000)]},
+    "an unknown dialect": {"$schema": "https://example.com/my-dialect"},
+}
+"""Some of those that `tests/core/test_schemas.py` has."""
+
+
+@pytest.mark.parametrize("schema", HARD_SCHEMAS.values(), ids=HARD_SCHEMAS)
+def test_hard_schemas_are_scored_or_refused_with_their_place(ask: Ask, schema: Any) -> None:
+    data = {"a": "a" * 5_000 + "!"}
+    tool = {"name": "f", "parameters": schema, "outputSchema": schema}
+    events = [{"user": "u"}, {"call": {"name": "f", "arguments": data}, "result": data}]
+    request = {"trace": {"format": "callgrade", "tools": [tool], "events": events}, "expected": {"calls": "some"}}
+    answer = ask("POST", "/v1/score", request)
+    assert answer.status == 200 or (answer.status == 422 and placed(answer))
 
 
 LARGE = {

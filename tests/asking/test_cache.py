@@ -21,6 +21,7 @@ from redis import Redis
 
 from service.asking.cache.disk import DiskCache
 from service.asking.cache.guard import (
+    MAX_AT_ONCE,
     MAX_PENDING_ROWS,
     MAX_TEXT_BYTES,
     GuardedCache,
@@ -326,6 +327,42 @@ def test_what_is_not_written_waits_and_the_oldest_is_given_up() -> None:
     asyncio.run(scene())
 
 
+class Counting(Stuck):
+    """A store that notes how many look-ups are under way at once."""
+
+    under_way = most = 0
+
+    async def read_row(self, _: str) -> str | None:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        return None
+
+
+def test_so_many_are_looked_up_at_once_that_waiting_for_a_turn_is_no_failure() -> None:
+    async def scene() -> None:
+        cache = Counting("here", patience=60.0)
+        await asyncio.gather(*[cache.get(key(n)) for n in range(4 * MAX_AT_ONCE)])
+        assert (cache.most, cache.counts.misses, cache.counts.failures) == (MAX_AT_ONCE, 4 * MAX_AT_ONCE, 0)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.needs_redis
+def test_a_key_that_holds_no_string_is_refused_and_replaced(redis_store: RedisStore) -> None:
+    redis_store.client.rpush(redis_store.prefix + key(1), "a", "list")
+
+    async def scene() -> None:
+        async with opened(redis_store, rest=1e9) as cache:
+            assert await cache.get(key(1)) is None
+            assert (cache.counts.refused, cache.counts.failures) == (1, 0)
+            await keep(cache, key(1), TEXT)
+            assert await cache.get(key(1)) == TEXT
+
+    asyncio.run(scene())
+
+
 @pytest.mark.needs_redis
 @pytest.mark.parametrize("connected", [True, False], ids=["connected", "not connected"])
 @pytest.mark.parametrize("fault", ["hang", "lose"])
@@ -379,6 +416,28 @@ def test_a_redis_that_refuses_is_a_miss_and_its_password_is_in_no_log(caplog: py
     assert "the cache at redis://127.0.0.1:" in caplog.text
     assert "canary" not in caplog.text
     assert caplog.text.count("the cache at") == 1
+
+
+@pytest.mark.needs_redis
+def test_a_redis_that_takes_no_rows_is_still_read(redis_store: RedisStore) -> None:
+    """As one that is full, or a replica; here the user may not write."""
+    user, password = f"reader-{secrets.token_hex(4)}", secrets.token_hex(8)
+    redis_store.client.acl_setuser(user, enabled=True, passwords=[f"+{password}"], keys=["*"], commands=["+@read"])
+    host = urlsplit(redis_store.url)
+    url = f"redis://{user}:{password}@{host.netloc.rpartition('@')[2]}{host.path}"
+
+    async def scene() -> None:
+        async with opened(redis_store) as writer:
+            writer.set(key(1), TEXT)
+        async with opened(redis_store, url=url, rest=1e9) as cache:
+            await keep(cache, key(2), "{}")
+            assert cache.counts.failures == 1
+            assert await cache.get(key(1)) == TEXT
+
+    try:
+        asyncio.run(scene())
+    finally:
+        redis_store.client.acl_deluser(user)
 
 
 def test_the_settings_choose_the_cache(tmp_path: Path) -> None:

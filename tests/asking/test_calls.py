@@ -129,6 +129,13 @@ def test_nobody_with_the_same_key_asks_inside_the_window(run: Run, provider: Pro
     assert len(provider.requests) == 22
 
 
+def test_another_model_does_not_wait(run: Run, provider: Provider, clock: Clock) -> None:
+    one = caller(provider, clock, RetryPolicy(attempts=1))
+    run(ended(one, "fault-429-after-60"))
+    run(ended(one, "good"))
+    assert provider.times("good") == [1_000.0]
+
+
 @pytest.mark.parametrize("asked", ["61", "99999999", "Wed, 21 Oct 2099 07:28:00 GMT"])
 def test_no_retry_after_stops_anybody_for_longer_than_a_minute(
     run: Run, provider: Provider, clock: Clock, asked: str
@@ -155,6 +162,16 @@ def test_some_429_with_retry_after(run: Run, provider: Provider, clock: Clock) -
     assert len(provider.requests) == 40 + faults
 
 
+def test_an_outage_is_not_answered_by_a_storm(run: Run, provider: Provider, clock: Clock) -> None:
+    one = caller(provider, clock, at_once=4)
+    outcomes = run(all_ended(one, "fault-503", 200))
+    assert causes(outcomes) == {"provider_error": 200}
+    probes = (clock.time - 1_000) // 10 + 1
+    assert len(provider.requests) <= 10 + 4 + probes  # ten faults, what was under way, one every ten seconds
+    assert len(provider.requests) < 200
+    assert any(isinstance(outcome, NotSentError) for outcome in outcomes)
+
+
 @pytest.mark.parametrize(("kind", "number", "later"), [("503-s5", 30, 10), ("quota-x1", 1, 60), ("401-x1", 1, 60)])
 def test_what_was_given_up_is_asked_again_after_a_while(
     run: Run, provider: Provider, clock: Clock, kind: str, number: int, later: float
@@ -168,6 +185,21 @@ def test_what_was_given_up_is_asked_again_after_a_while(
     clock.advance(later)
     assert isinstance(run(ended(one, model)), Completion)
     assert causes(run(all_ended(one, model, 20))) == {"answered": 20}
+
+
+def test_the_slot_is_free_between_attempts(run: Run, provider: Provider) -> None:
+    clock = Clock(held=True)
+    one = caller(provider, clock, at_once=1)
+
+    async def play() -> Outcome:
+        waiting = asyncio.create_task(ended(one, "fault-500-x1"))
+        await clock.asleep(1)
+        other = await ended(one, "fault-500-x1")
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        return other
+
+    assert isinstance(run(play()), Completion)
 
 
 # Money

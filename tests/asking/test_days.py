@@ -220,6 +220,22 @@ def test_processes_at_the_same_moment_do_not_pass_a_cap(database: Database, caps
     assert (day.questions, day.uncertain_usd) == (made, pytest.approx(0.0, abs=1e-9))
 
 
+def test_a_new_day_begins_anew(database: Database) -> None:
+    clock = [noon()]
+
+    async def main() -> None:
+        days = Days(UsageStore(database), Caps(questions=1), now=lambda: clock[0])
+        await spend(days, "t", 0.1, Usage(1, 1, 0.1))
+        with pytest.raises(DaySpentError, match="1 questions a day") as spent:
+            await spend(days, "t", 0.1, Usage(1, 1, 0.1))
+        assert spent.value.retry_after == DAY_S / 2
+        clock[0] += DAY_S
+        await spend(days, "t", 0.1, Usage(1, 1, 0.1))
+        await days.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     ("caps", "told"),
     [

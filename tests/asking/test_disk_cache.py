@@ -116,6 +116,17 @@ def test_a_planted_row_runs_nothing_reads_nothing_and_deletes_nothing(
     assert {file.read_text() for file in (elsewhere, beside)} == {seal_row(key(0), TEXT)}
 
 
+def test_a_row_that_is_no_text_costs_only_itself(tmp_path: Path) -> None:
+    fill(tmp_path, 3)
+    execute(tmp_path, "UPDATE Cache SET value = CAST(x'ff' AS TEXT) WHERE key = ?", key(1))
+
+    async def scene(cache: DiskCache) -> None:
+        assert await asyncio.gather(*[cache.get(key(n)) for n in range(3)]) == [text_of(0), None, text_of(2)]
+        assert (cache.counts.refused, cache.counts.failures) == (1, 0)
+
+    play(tmp_path, scene)
+
+
 PLANTED_SETTINGS = [
     ("sqlite_temp_store_directory", "'/tmp'"),
     ("eviction_policy", "none"),
@@ -251,6 +262,40 @@ def test_a_locked_database_is_a_miss_then_left_alone_then_used_again(tmp_path: P
         assert (cache.counts.failures, cache.counts.moved_aside, cache.trouble) == (2, 0, None)
 
     play(tmp_path, scene, timeout=0.01, clock=clock)
+
+
+def test_a_lock_that_is_held_for_a_moment_costs_no_answer(tmp_path: Path) -> None:
+    fill(tmp_path)
+
+    async def scene(cache: DiskCache) -> None:
+        with closing(connected(tmp_path)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            asyncio.get_running_loop().call_later(1.2, other.execute, "ROLLBACK")
+            found = await asyncio.gather(keep(cache, key(1), TEXT), *[cache.get(key(0)) for _ in range(200)])
+        assert found[1:] == [text_of(0)] * 200
+        assert (cache.counts.failures, cache.trouble) == (0, None)
+
+    play(tmp_path, scene, patience=5.0)
+
+
+def test_a_commit_that_fails_leaves_nothing_locked(tmp_path: Path) -> None:
+    """A reader who stays keeps others from committing."""
+    fill(tmp_path)
+
+    async def scene(cache: DiskCache) -> None:
+        assert await cache.get(key(0)) == text_of(0)
+        with closing(connected(tmp_path)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM Cache").fetchall()
+            await keep(cache, key(1), TEXT)
+            assert cache.counts.failures == 1
+            reader.execute("ROLLBACK")
+        with closing(connected(tmp_path, timeout=0)) as writer:
+            writer.execute("BEGIN EXCLUSIVE")
+        await keep(cache, key(2), TEXT)
+        assert cache.counts.failures == 1
+
+    play(tmp_path, scene, timeout=0.01, rest=0)
 
 
 def test_the_oldest_rows_go_when_it_is_full_and_no_file_is_made(tmp_path: Path) -> None:

@@ -102,6 +102,45 @@ def test_a_caller_gone_at_once_leaves_nothing_behind(turns: int) -> None:
     run(scene())
 
 
+def test_who_calls_when_another_is_told_of_an_error_starts_anew() -> None:
+    """There is no moment in which the error stands for work that is under way."""
+
+    async def scene() -> None:
+        flights, good = SingleFlight[int](), Work()
+        good.gate.set()
+
+        async def bad() -> int:
+            later.append(asyncio.create_task(flights.run_once("k", good)))
+            raise ValueError
+
+        later: list[asyncio.Task[tuple[int, bool]]] = []
+        with pytest.raises(ValueError):  # noqa: PT011
+            await flights.run_once("k", bad)
+        assert await ended(later) == [(1, False)]
+
+    run(scene())
+
+
+def test_an_error_that_nobody_waits_for_is_not_complained_of() -> None:
+    async def scene() -> None:
+        flights = SingleFlight[int]()
+
+        async def stubborn() -> int:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise ValueError from None
+            raise AssertionError
+
+        (caller,) = calling(flights, stubborn, 1)
+        await settle()
+        caller.cancel()
+        assert await ended([caller]) == ["cancelled"]
+        await settle()
+
+    run(scene())
+
+
 def test_work_cancelled_from_within_is_an_error_and_cancels_no_caller() -> None:
     async def scene() -> None:
         flights = SingleFlight[int]()

@@ -179,6 +179,54 @@ async def ends(gate: ProviderGate, *errors: BaseException | None, tenant: str = 
             assert raised is error  # noqa: PT017
 
 
+def test_a_pause_holds_those_back_who_already_wait_for_a_slot() -> None:
+    clock, begun = Clock(held=True), []
+    gate = ProviderGate(clock, concurrency=ConcurrencyLimit(start=1))
+
+    async def one(error: JudgeError | None = None) -> None:
+        async with gate.hold(100.0):
+            begun.append(clock.now())
+            await asyncio.sleep(0)
+            if error:
+                raise error
+
+    async def play() -> None:
+        first = asyncio.create_task(one(fault(429, retry_after=5.0)))
+        rest = [asyncio.create_task(one()) for _ in range(10)]
+        await clock.asleep(10)
+        assert begun == [1_000.0]
+        clock.advance(4.9)
+        await settle()
+        assert len(begun) == 1
+        clock.advance(0.1)
+        await asyncio.gather(*rest)
+        assert isinstance(first.exception(), CallError)
+
+    asyncio.run(play())
+    assert begun[1:] == [1_005.0] * 10
+
+
+def test_after_a_pause_one_goes_first() -> None:
+    clock, under_way = Clock(held=True), []
+    gate = ProviderGate(clock, concurrency=ConcurrencyLimit(start=8))
+
+    async def one() -> None:
+        async with gate.hold(100.0):
+            under_way.append(gate.concurrency.in_flight)
+            await asyncio.sleep(0)
+
+    async def play() -> None:
+        await ends(gate, fault(429, retry_after=5.0))
+        rest = [asyncio.create_task(one()) for _ in range(6)]
+        await clock.asleep(6)
+        clock.advance(5)
+        await asyncio.gather(*rest)
+
+    asyncio.run(play())
+    assert under_way[0] == 1
+    assert max(under_way) == 4  # half of 8
+
+
 DOWN = [fault(503) for _ in range(10)]
 KEYS = [fault(401, "unauthorized"), fault(429, "quota_exhausted"), fault(402, "quota_exhausted")]
 LONG = CallError("provider_error", "it went wrong", status=429, retryable=True, retry_after=60.0, pause_cut=True)
@@ -225,6 +273,38 @@ def test_for_how_long_requests_are_refused_at_once(clock: Clock, steps: Steps, l
         asyncio.run(through(gate))
     assert clock.naps == []
     assert gate.concurrency.in_flight == 0
+
+
+def test_an_open_breaker_admits_one_probe_at_a_time_and_old_requests_put_nothing_off(clock: Clock) -> None:
+    gate = ProviderGate(clock)
+
+    async def play() -> None:
+        release = asyncio.Event()
+
+        async def slow(error: JudgeError | None) -> None:
+            async with gate.hold(1.0):
+                await release.wait()
+                if error:
+                    raise error
+
+        old = asyncio.create_task(slow(fault(503)))
+        await settle()
+        await ends(gate, *[fault(500)] * 10)
+        clock.advance(9)
+        release.set()
+        await asyncio.wait([old])
+        assert gate.breakers[""].get_seconds_left() == 1
+        clock.advance(1)
+        release.clear()
+        probe = asyncio.create_task(slow(None))
+        await settle()
+        with pytest.raises(NotSentError):
+            await through(gate)
+        release.set()
+        await probe
+        await through(gate)
+
+    asyncio.run(play())
 
 
 def test_pauses_one_after_another_hold_a_question_no_longer_than_the_longest(clock: Clock) -> None:
@@ -317,3 +397,16 @@ def test_a_bill_is_settled(worst: float | None, ending: Any, spent: float, uncer
     assert (spending.spent_usd, spending.uncertain_usd, spending.reserved_usd) == (spent, uncertain, 0.0)
     assert spending.left_usd == 1.0 - spent - uncertain
     assert spending.unpriced == (worst is None)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=40), st.floats(0, 5))
+def test_the_cap_is_never_passed_by_calls_that_cost_no_more_than_their_worst(
+    calls: list[tuple[float, float]], cap: float
+) -> None:
+    spending = Spending(cap)
+    for worst, share in calls:
+        try:
+            spend(spending, worst, Usage(1, 1, worst * share))
+        except JudgeError as error:
+            assert error.cause == "budget_exhausted"  # noqa: PT017
+    assert spending.spent_usd <= cap * (1 + 1e-9)

@@ -1,4 +1,4 @@
-"""Many traces at once through one engine: faults leave open what they belong to."""
+"""Many traces at once through one engine: faults leave open what they belong to, and threads with loops share requests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -54,3 +55,28 @@ def test_only_the_traces_of_failed_replies_are_undecided(
     assert len(provider.requests) == TRACES
     assert 0 < failed < 10
     assert verdicts == {"pass": TRACES - failed, "undecided": failed}
+
+
+THREADS, LOOPS = 30, 3
+PATIENCE_S = 120.0
+"""Seconds after which a thread counts as hung."""
+
+
+def test_threads_with_loops_of_their_own_share_one_request(provider: Provider, tmp_path: Path) -> None:
+    provider.latency = 0.2
+    address = {"judge_api_base": provider.base(), "judge_api_key": "none"}
+    settings = Settings(judge_model="openai/good", home=tmp_path, **address)
+    engine = Engine(Registry(), judging=build_judging(settings))
+    verdicts: list[str] = []
+
+    def ask() -> None:
+        verdicts.extend(asyncio.run(engine.score_async(right(1))).verdict for _ in range(LOOPS))
+
+    threads = [Thread(target=ask, daemon=True) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert not any(thread.is_alive() for thread in threads)
+    assert (verdicts, len(provider.requests)) == (["pass"] * THREADS * LOOPS, 1)
+    asyncio.run(engine.close())

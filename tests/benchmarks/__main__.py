@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.benchmarks import batches, drift, http, judging, memory, table
+from tests.benchmarks import batches, drift, http, judging, memory, table, tenants
 
 BENCHMARKS = {
     "table": table.measure,
@@ -13,6 +13,8 @@ BENCHMARKS = {
     "drift": drift.measure,
     "batches": batches.measure,
     "memory": memory.measure,
+    "tenants": tenants.measure,
+    "tenants_batches": tenants.measure_batches,
 }
 
 if __name__ == "__main__":

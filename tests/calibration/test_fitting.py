@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.calibration.fitting import (
+    build_coverage_curve,
+    choose_band,
     choose_method,
+    choose_threshold,
     explain_too_few,
     fit_map,
 )
@@ -18,7 +21,7 @@ from service.calibration.labels import LabelledItem
 from service.calibration.splits import assign_folds, names_split, read_split
 from service.core.judging.fits.maps import Platt
 from service.errors import InputError
-from service.stats.tallies import LabelTally, build_tally
+from service.stats.tallies import LabelTally, build_confusion_at, build_tally
 from tests.bulk import examples
 from tests.calibration.label_sets import item
 
@@ -87,6 +90,38 @@ def labelled(count: int, *, failing: int = 10, size: int = 1) -> list[LabelledIt
 )
 def test_which_method(items: list[LabelledItem], choice, want: str, why: str) -> None:
     assert (choose_method(items, choice), explain_too_few(items)) == (want, why)
+
+
+@given(ITEMS)
+def test_the_threshold_is_as_good_as_any(items: Items) -> None:
+    found = tallied(items)
+    best = build_confusion_at(found, choose_threshold(found)).balanced_accuracy
+    for n in range(-1, 18):
+        other = build_confusion_at(found, n / 16).balanced_accuracy
+        assert (best is None) is (other is None)
+        # Failing everything is no better than passing everything, and no threshold in [0, 1] does it.
+        assert best is None or other is None or best >= other - 1e-12
+
+
+SURE = [(0.1, False)] * 40 + [(0.45, False)] * 5 + [(0.45, True)] * 5 + [(0.9, True)] * 50
+
+
+def test_the_band_holds_what_is_least_sure() -> None:
+    found = tallied(SURE)
+    band = choose_band(found, 0.5)
+    assert band is not None
+    assert band[0] <= 0.45 < band[1]
+    assert band[1] <= 0.9
+    assert choose_band(found, 0.5, least=0.95) is None
+    assert choose_band(tallied([(0.1, False), (0.9, True)]), 0.5) is None
+
+
+@given(ITEMS, st.integers(1, 15).map(lambda n: n / 16))
+def test_the_coverage_curve(items: Items, threshold: float) -> None:
+    found, points = tallied(items), build_coverage_curve([(tallied(items), threshold)])
+    assert points[0].coverage == 1
+    assert points[0].accuracy == pytest.approx(build_confusion_at(found, threshold).accuracy)
+    assert all(a.coverage > b.coverage and a.margin < b.margin for a, b in pairwise(points))
 
 
 GROUPS = st.lists(st.integers(0, 30), min_size=1, max_size=60)

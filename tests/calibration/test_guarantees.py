@@ -17,16 +17,37 @@ from service.calibration.bench import Bench, build_bench
 from service.calibration.certifying import bound_recognised, certify, digest_labels
 from service.calibration.figures import HeldOutItem, Resampling
 from service.calibration.labels import LabelledSet, build_labelled_set
-from service.calibration.options import ReportOptions
+from service.calibration.options import ReportOptions, find_guarantees
 from service.calibration.predictions import JudgePredictions, Prediction
-from service.core.judging.fits.certificate import Certificate
+from service.calibration.run import calibrate
+from service.core.judging.fits.certificate import Certificate, Guarantee
 from service.core.judging.fits.fit import Binding
 from service.stats.tallies import Floats
-from tests.calibration.label_sets import item
+from tests.calibration.label_sets import drawn, item
 from tests.calibration.test_discrimination import run_judge
 from tests.fits import make_fit
 
 QUICK = ReportOptions(resampling=Resampling(draws=0), jury=False, guarantee=0.9)
+
+
+def sides(raw: float, agreeing: int, differing: int, *, passed: bool) -> list[HeldOutItem]:
+    labels = [passed] * agreeing + [not passed] * differing
+    share = agreeing / (agreeing + differing)
+    value = share if passed else 1 - share
+    return [HeldOutItem("", f"{raw}/{n}", label, raw, value, passed) for n, label in enumerate(labels)]
+
+
+def find_guarantee(items: list[HeldOutItem], share: float) -> Guarantee:
+    return find_guarantees(items, [share])[share]
+
+
+def test_a_side_does_not_make_up_for_the_other() -> None:
+    sure, poor = sides(0.1, 100, 0, passed=False), sides(0.9, 86, 14, passed=True)
+    assert find_guarantee([*sure, *poor], 0.9) == Guarantee(share=0.9, fails_to=0.1)
+    assert find_guarantee([*sure, *poor], 0.75) == Guarantee(share=0.75, fails_to=0.1, passes_from=0.9)
+    nothing = find_guarantee(sides(0.5, 20, 10, passed=True), 0.9)
+    assert not nothing.accepts_any
+    assert not nothing.accepts(1.0)
 
 
 class Cell(NamedTuple):
@@ -123,6 +144,14 @@ def two_judges(count: int = 1000) -> tuple[LabelledSet, list[Prediction]]:
     return build_labelled_set(enumerate(items, 1), source="s"), said
 
 
+def test_no_threshold_is_a_fit_that_accepts_nothing() -> None:
+    run = calibrate(*drawn(200), QUICK)
+    assert run.fits[0].guarantee == Guarantee(share=0.9)
+    assert run.fits[0].is_unsure(0.5, 0.5)
+    promise = next(one for one in run.judges[0].promises if one.guarantee.share == 0.9)
+    assert (promise.coverage.value, promise.agreement.value, promise.n) == (0.0, None, 0)
+
+
 DAY = date(2026, 5, 2)
 
 CLOPPER_PEARSON = [(10, 10, 0.05), (29, 29, 0.05), (9, 10, 0.05), (1, 10, 0.05), (10, 10, 0.025), (95, 100, 0.025)]
@@ -148,6 +177,32 @@ def test_bounds_are_those_of_clopper_and_pearson(right: int, count: int, error: 
 def test_how_many_labels_would_reach_the_floor(right: int, count: int, needed: int | None) -> None:
     found = bound_recognised(rows(right, count), 0.9, (0.05, 0.05), 0.05)
     assert (found.needed, found.reached) == (needed, right == count == 29)
+
+
+@pytest.mark.parametrize(("count", "size"), [(0, 1), (20, 1), (6, 3), (21, 3)])
+@pytest.mark.parametrize("look", [1, 2])
+@pytest.mark.parametrize("judges", [1, 2])
+def test_as_many_labels_as_are_needed_certify_in_the_next_look(count: int, size: int, look: int, judges: int) -> None:
+    """If the judge recognises all of them; with one group less it is not certified yet."""
+    (judge,) = run_judge("as it is")[0].judges
+
+    def look_at(number: int, look: int) -> Certificate:
+        failures = [replace(one, id=f"f{one.id}", label=False, passed=False) for one in rows(99, 99)]
+        side = replace(judge, items=(*rows(number, number, size=size), *failures))
+        return certify([side] * judges, tpr=0.9, tnr=0.9, look=look, made=DAY)[judge.fit.id]
+
+    before = look_at(count, look)
+    needed = before.passes.needed
+    assert not before.certified
+    assert needed is not None
+    assert f"{needed - count} more passes needed ({needed} in all)" in before.explain()
+    assert look_at(needed, look + 1).certified
+    assert not look_at(needed - size, look + 1).certified
+
+
+def test_labels_that_are_alike_within_a_group_count_as_one() -> None:
+    """40 labels of 10 groups, all recognised: nothing shows how groups differ, so these are 10 labels."""
+    assert bound_recognised(rows(40, 40, size=4), 0.9, (0.05, 0.05), 0.05).low == pytest.approx(0.05 ** (1 / 10))
 
 
 def test_judges_that_are_certified_together_share_the_error_and_each_look_halves_it() -> None:

@@ -20,6 +20,7 @@ from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.store import MAX_FACTS
 from service.core.grounding.texts import MAX_MENTIONS_OF_ALL
 from service.core.json.differences import ChangeIndex, JsonChange, PointerPatterns, covers
+from service.core.json.values import Contents, equals
 from service.core.outcome import Skipped
 from service.core.report import Report
 from service.core.work_limits import (
@@ -27,6 +28,7 @@ from service.core.work_limits import (
     MAX_CRITERIA,
     MAX_JUDGES,
     MAX_NAME_CHARS,
+    MAX_OUTCOMES,
     MAX_WEIGHED_PAIRS,
     Meter,
     OverBudgetError,
@@ -34,7 +36,7 @@ from service.core.work_limits import (
 from service.intake.reading import read_trace
 from service.registry import Registry
 from tests.bulk import examples
-from tests.core.hostile_bodies import BODIES, call, due, trace, under
+from tests.core.hostile_bodies import BODIES, call, due, reversed_calls, trace, under
 from tests.core.reports import outcomes
 from tests.core.test_gates import called
 from tests.tables import read_rows
@@ -63,6 +65,14 @@ def test_a_small_body_of_each_kind_is_scored_whole(name):
 
 
 # What goes over it.
+
+
+def test_one_wrong_call_of_many_is_proved_wrong():
+    body = reversed_calls(1_100)
+    body["trace"]["events"][0] = call("f", {"a": "another"})
+    report = scored(body)
+    assert skips(report) == []
+    assert [step.outcomes["arguments"].value for step in report.steps] == [0.0, *[1.0] * 1_099]
 
 
 def test_beyond_the_pairs_what_does_not_pass_is_open_and_the_names_are_not():
@@ -112,6 +122,13 @@ def test_what_can_pass_is_paired_so(made, wanted, fillers):
     expected = {"calls": [*wanted, *[one for _, one in fillers]]}
     report = scored({"trace": trace(events), "expected": expected})
     assert (report.failing, report.missing) == ((), ())
+
+
+def test_many_calls_that_could_stand_for_one_another_are_all_paired():
+    calls = [call("a", {"q": n}) for n in range(90)]
+    wanted = [due("a", {"q": n}) for n in range(90)] + [due("a", {"q": {"kind": "present"}}, turn=1)] * 90
+    report = scored({"trace": trace([{"user": "1"}, *calls, {"user": "2"}, *calls]), "expected": {"calls": wanted}})
+    assert (report.verdict, report.missing) == ("pass", ())
 
 
 OVER = [
@@ -166,6 +183,13 @@ def test_suggestions_are_bounded_in_number_and_length():
     assert len(long_one) == MAX_NAME_CHARS
 
 
+def test_the_limits_grow_with_the_calls_that_were_made():
+    small, large = Meter(calls=1), Meter(calls=60_000)
+    assert all(large.limits[work] >= small.limits[work] for work in LIMITS)
+    with pytest.raises(OverBudgetError, match=r"^50001 outcomes; at most 50000 in one item$"):
+        small.spend("outcomes", MAX_OUTCOMES + 1)
+
+
 def test_the_manual_states_every_limit():
     page = (Path(__file__).parents[2] / "docs" / "verdicts.md").read_text("utf-8")
     table = page.partition("## The budget of an item\n")[2].partition("\n## ")[0]
@@ -182,6 +206,21 @@ def test_the_manual_states_every_limit():
 
 
 # Few comparisons give what all of them would.
+
+SCALARS = st.sampled_from([0, 1, 1.0, True, "1", "a", None])
+VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=2), st.dictionaries(st.sampled_from("xy"), SCALARS, max_size=2))
+
+
+@TRIES
+@given(VALUES, VALUES)
+def test_equal_values_have_one_number(one, other):
+    contents, exact = Contents(), Contents(exact=True)
+    assert (contents.number(one) == contents.number(other)) == equals(one, other)
+    assert (exact.number(one) == exact.number(other)) == (repr(one) == repr(other) or _sorted(one) == _sorted(other))
+
+
+def _sorted(value: object) -> str:
+    return repr(dict(sorted(value.items()))) if isinstance(value, dict) else repr(value)
 
 
 @pytest.mark.parametrize("together", [False, True])

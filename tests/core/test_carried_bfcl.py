@@ -6,8 +6,11 @@ import gzip
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service import score
+from service.core.expectations.expectation import Expectation
 from service.core.methods.bfcl import check
 from service.errors import InputError
 from service.intake.gold.forms import convert
@@ -65,10 +68,43 @@ def test_a_type_that_bfcl_does_not_know_is_an_error_of_the_question(schema):
         check_argument(schema, [1], 1)
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("klm"), inner, max_size=3),
+    max_leaves=6,
+)
+SCHEMA = st.builds(
+    lambda outer, inner: {"type": outer, "items": {"type": inner}},
+    *[st.sampled_from(["string", "integer", "float", "boolean", "array", "tuple", "dict", "any"])] * 2,
+)
+
+
+@given(SCHEMA, st.lists(JSON, max_size=3), JSON)
+def test_any_argument_under_any_key_has_a_verdict(schema, accepted, value):
+    assert check_argument(schema, accepted, value)[0] in ("", "type_error", "value_error")
+
+
+@given(st.lists(st.integers(0, 3), max_size=4), st.permutations(range(4)))
+def test_calls_with_one_accepted_value_each_may_come_in_any_order(values, order):
+    answers = [{"f": {"x": [value]}} for value in values]
+    calls = [("f", {"x": values[n]}) for n in order if n < len(values)]
+    assert check(answers, calls, {"f": doc({"x": {"type": "integer"}})}, category="parallel") is None
+
+
 @pytest.mark.parametrize("row", TABLE["matchers"], ids=lambda row: json.dumps(row["accepted"]))
 def test_an_answer_key_as_matchers(row):
     [pattern] = convert([{"f": {"x": row["accepted"]}}], {"f": doc({"x": row["schema"]})})
     assert pattern == {"tool": "f", "args": {"x": row["matcher"]}}
+
+
+def test_a_pattern_has_the_name_of_the_only_function():
+    functions = {"a.find": doc({"x": {"type": "integer"}})}
+    assert convert([{"find": {}}], functions) == [{"tool": "a.find", "args": {}}]
+    assert convert([{"find": {}}], {**functions, "b": doc({})}) == [{"tool": "find", "args": {}}]
+
+
+def test_a_broken_entry_becomes_a_pattern_without_arguments():
+    assert convert([{"deck": [[], ""]}], {}) == [{"tool": "deck"}]
 
 
 # the raw output, without `calls`, and how many calls it is
@@ -131,3 +167,16 @@ def test_the_official_verdict_and_error_on_every_row(questions, rows, by_categor
         assert (problem is None) == row["official"]["valid"], (row, problem)
         if by_category and official and not official.endswith("cannot_find_match"):
             assert problem.code == KINDS.get(official, official.split(":")[0]), (row, problem)
+
+
+@pytest.mark.shared_data
+def test_every_question_converts(questions):
+    keyed = [question for question in questions.values() if question["possible_answer"] is not None]
+    for question in keyed:
+        functions = {function["name"]: function["parameters"] for function in question["functions"]}
+        patterns = convert(question["possible_answer"], functions)
+        taken = Expectation.model_validate({"calls": patterns})
+        assert len(list(taken.list_expected_calls("/expected"))) == len(question["possible_answer"])
+        strange = [pattern["tool"] for pattern in patterns if pattern["tool"] not in functions]
+        assert strange == (["deck"] if question["id"] == "parallel_multiple_function_179" else [])
+    assert len(keyed) == 1000

@@ -139,6 +139,12 @@ def test_a_matcher_has_no_match_there_whatever_was_called(made: Any) -> None:
         report("tau_reward", {"made": made, "expected": expected}, compat=True)
 
 
+def test_one_call_is_one_action() -> None:
+    action = {"name": "f", "kwargs": {"a": 1}}
+    case = {"made": [["f", {"a": 1}]], "expected": {"format": "tau", "actions": [action, action]}}
+    assert [values(report("tau_reward", case, compat=compat))["actions"] for compat in (True, False)] == [1, 0]
+
+
 @pytest.mark.parametrize(("said", "outputs", "final", "end", "theirs", "ours"), TAU["rewards"])
 def test_tau_rewards(said: str, outputs: list[str], final: Any, end: str, theirs: float, ours: float) -> None:
     found = run(said, outputs=outputs, final=final, end=end)
@@ -147,6 +153,18 @@ def test_tau_rewards(said: str, outputs: list[str], final: Any, end: str, theirs
     upstream = run(said, outputs=outputs, final=final, end=end, compat=True)
     assert upstream.score == theirs
     assert ("compat_differs" in codes(upstream)) == (theirs != ours)
+
+
+def test_a_call_can_end_a_run() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "transfer_to_human_agents", "arguments": "{}"}}
+    said = [{"role": "user", "content": "Help."}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    assert run("", outputs=[], compat=True, messages=said).score == 1.0
+
+
+def test_without_a_final_state_there_is_no_reward() -> None:
+    record = {"format": "tau", "task_id": 1, "messages": [{"role": "user", "content": "###STOP###"}], "gold": {"n": 1}}
+    found = score({"rubric": "tau_reward", "trace": record})
+    assert (found.verdict, found.score) == ("undecided", None)
 
 
 def test_gold_without_actions_leaves_reading_free() -> None:
@@ -179,3 +197,20 @@ def test_what_is_too_long_to_compare_is_no_score(name: str, criterion: str) -> N
     assert values(report(name, made, compat=False))[criterion] is None
     short = {"made": [["f", {"x": "a"}, "a"]], "expected": {"ordered": [LONG]}}
     assert values(report(name, short, compat=False))[criterion] == 1.0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("apple_trajectory", "future_agi_function_calling", "three_layer"),
+        *[f"uipath_tool_call_{part}" for part in ("args", "order", "output")],
+    ],
+)
+def test_a_call_of_a_tool_that_nobody_names_raises_nothing(name: str) -> None:
+    for made in ([["a", {"x": 1}]], [["b"], ["a", {"x": 2}]], [["a", {"x": 1}], ["b"]]):
+        expected = {"ordered": [{"tool": "a", "args": {"x": 1}, "result": None}, {"tool": "b"}]}
+        for place in range(len(made) + 1):
+            longer = [*made[:place], ["spare"], *made[place:]]
+            cases = [{"made": calls, "expected": expected} for calls in (made, longer)]
+            one, other = [report(name, case, compat=False).score for case in cases]
+            assert (other or 0.0) <= (one or 0.0)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from service.core.critics import (
     AnyOf,
     Critic,
+    DateTime,
     Exact,
     JsonSimilar,
     Match,
@@ -57,6 +58,14 @@ class Holder(FrozenModel):
 
 def critic_of(settings: dict) -> Critic:
     return Holder.model_validate({"critic": settings}).critic
+
+
+def without_nan(value) -> bool:
+    if isinstance(value, dict):
+        return all(map(without_nan, value.values()))
+    if isinstance(value, list):
+        return all(map(without_nan, value))
+    return not isinstance(value, float) or not math.isnan(value)
 
 
 def deep(levels: int, end: object) -> object:
@@ -148,10 +157,30 @@ def test_the_edges_of_numbers(settings, actual, expected, value):
     assert critic_of(settings).match(actual, expected).value == pytest.approx(value, rel=1e-12)
 
 
+@given(JSON.filter(without_nan))
+def test_a_value_is_exactly_like_itself(value):
+    either = AnyOf(of=[{"kind": "range", "min": 0}, {"kind": "exact"}])
+    similar = [Similar(metric=metric) for metric in METRICS]
+    for critic in (Exact(), Exact(cast=True), JsonSimilar(), either, Numeric(), DateTime(), *similar):
+        assert critic.match(value, value) == Match(1.0, True)
+
+
+@given(JSON, JSON)
+def test_comparison_by_value_is_symmetric(a, b):
+    for critic in (Exact(), Exact(cast=True), JsonSimilar(), Similar()):
+        assert critic.match(a, b).value == critic.match(b, a).value
+
+
 @given(TEXTS, TEXTS)
 def test_text_similarity_is_symmetric_to_the_last_digit(a, b):
     assert cosine(a, b) == cosine(b, a)
     assert arcade_cosine(a, b) == arcade_cosine(b, a)
+
+
+@given(st.permutations(["to", "be", "or", "not", "to", "be", "3", "漢"]))
+def test_the_order_of_words_does_not_change_the_cosine(words):
+    assert cosine(" ".join(words), "to be or not to be 漢 3") == 1.0
+    assert cosine(" ".join(words), "to be 4") == cosine("to be or not to be 3 漢", "4 be to")
 
 
 @given(st.decimals(-1000, 1000, places=3), st.decimals(0, 10, places=3))
@@ -164,6 +193,13 @@ def test_a_number_as_far_off_as_the_tolerance_as_written_passes(expected, tolera
     assert not critic.match(float(expected - beyond)).passed
 
 
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_the_nearer_number_never_scores_less(a, b):
+    near, far = sorted((a, b))
+    for critic in (Numeric(value=0, tolerance=3, cutoff=1e5), Numeric(value=0, value_range=[0, 1e5]), Numeric(value=0)):
+        assert critic.match(near).value >= critic.match(far).value
+
+
 DEEP, SAME, OTHER = deep(10_000, 1), deep(10_000, 1), deep(10_000, "x")  # ten times as deep as Python calls itself
 ONE_EACH = {critic.kind: critic for critic in reversed(CRITICS)}
 
@@ -173,6 +209,13 @@ def test_no_depth_is_too_deep(kind):
     critic = ONE_EACH[kind]
     for actual, expected in ((DEEP, SAME), (DEEP, OTHER), (DEEP, 1), ("2026-05-01", DEEP)):
         assert 0.0 <= critic.compare(actual, expected).value <= 1.0
+
+
+def test_deep_values_are_told_apart():
+    assert Exact().match(DEEP, SAME).passed
+    assert not Exact().match(DEEP, OTHER).passed
+    assert JsonSimilar().match(DEEP, SAME).value == 1.0
+    assert JsonSimilar().match(DEEP, OTHER).value == 0.0
 
 
 # The expected value: the matcher's own, else that from outside.
@@ -189,6 +232,19 @@ def test_in_any_of_each_matcher_takes_its_own_value_else_the_one_from_outside():
         of=[{"kind": "exact", "value": "none"}, {"kind": "any_of", "of": [{"kind": "numeric", "tolerance": 1}]}]
     )
     assert [either.match(actual, 5).passed for actual in ("none", 6, 7)] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({"kind": "exact"}, True),
+        ({"kind": "exact", "value": None}, False),
+        ({"kind": "any_of", "of": [{"kind": "present"}, {"kind": "similar"}]}, True),
+        ({"kind": "any_of", "of": [{"kind": "similar", "value": "a"}]}, False),
+    ],
+)
+def test_a_matcher_says_whether_it_needs_a_value_from_outside(settings, wanted):
+    assert critic_of(settings).wants_expected is wanted
 
 
 # Caps: over them nothing is said, neither yes nor no.
@@ -220,6 +276,14 @@ def test_a_pattern_that_is_large_when_compiled_reads_less():
     costly = Pattern(pattern="(?:a{1,100}){1,100}")
     assert costly.match("a" * 2_000).passed
     assert isinstance(costly.match("a" * 2_001), OpenComparison)
+
+
+def test_any_of_says_nothing_where_the_matcher_that_could_pass_says_nothing():
+    either = AnyOf(of=[{"kind": "exact", "value": "b"}, {"kind": "similar", "value": "a"}])
+    assert isinstance(either.match("x" * 5_001), OpenComparison)
+    assert either.match("b") == Match(1.0, True)
+    wide = AnyOf(of=[{"kind": "similar", "value": "a"}, {"kind": "present"}])
+    assert wide.match("x" * 5_001) == Match(1.0, True)
 
 
 # Patterns.

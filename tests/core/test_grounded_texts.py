@@ -8,6 +8,7 @@ import pytest
 
 from service import score
 from service.core.grounding.history import History
+from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.texts import MAX_MENTIONS_OF_ALL, GroundedText, ground_texts
 from service.intake.reading import read_trace
 from tests.benchmarks.grounding.measure import count_findings
@@ -66,6 +67,12 @@ def test_a_text_after_a_result_that_could_not_be_read_is_open(event: Any, cause:
     assert (outcome.cause, outcome.open) == (cause, True)
 
 
+def test_a_value_found_nowhere_beside_results_that_are_all_empty_is_open() -> None:
+    said = {"assistant": "It came to $54.00."}
+    [empty], [held] = outcomes(called("f", {}, {"left": ""}), said), outcomes(called("f", {}, {"left": "7"}), said)
+    assert (getattr(empty, "cause", None), getattr(held, "cause", None)) == ("unread", None)
+
+
 def test_what_was_not_read_may_hold_what_stands_nowhere() -> None:
     """No scale slip is proved and no slip suspected beside a result that nobody read."""
     wrong = {"assistant": "It came to $54.00, reference K-9105."}
@@ -73,6 +80,45 @@ def test_what_was_not_read_may_hold_what_stands_nowhere() -> None:
     [unread] = ground({"user": "?"}, ORDER, called("get_order", {}, PICTURE), wrong)
     assert {one.code for one in read.findings} == {"scale_slip", "suspected_slip"}
     assert unread.findings == ()
+
+
+def test_texts_know_what_stands_before_them() -> None:
+    found = ground(
+        {"user": "Hi"},
+        {"assistant": "I can look up your order."},
+        {"user": "Order K-9104 please."},
+        ORDER,
+        {"assistant": "It came to $5,400.00."},
+        {"user": "So $5,500?"},
+        {"assistant": "No, $5,400, not $5,500; 17.25 more would be wrong."},
+    )
+    assert [(text.message, text.turn) for text in found] == [(4, 2), (6, 3)]
+    assert [(one.value, one.origin) for one in found[1].values] == [
+        ("$5,400", "found"),
+        ("$5,500", "given"),
+        ("17.25", "nowhere"),
+    ]
+
+
+def test_a_text_before_any_call_is_read_only_for_deeds() -> None:
+    assert ground({"user": "Hi"}, {"assistant": "Your balance is $9.43."}) == []
+    [text] = ground({"user": "Cancel K-9104"}, {"assistant": "I have cancelled order K-9104."})
+    assert [(one.code, one.proved) for one in text.findings] == [("claimed_action_not_taken", True)]
+
+
+def test_what_a_failed_call_returned_is_found_in_its_error() -> None:
+    failed = called("get_order", {}, {"error": "no more than 17 orders"}, "failed")
+    [text] = ground({"user": "?"}, failed, {"assistant": "There may be no more than 17 orders."})
+    origins = [(one.value, one.origin, *one.sources) for one in text.values]
+    assert ("17", "found", "/steps/0/result/content/error") in origins
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"), [({"a": 5}, "a" * (MAX_TEXT_CHARS + 1)), (list(range(101_000)), "It is 9.")]
+)
+def test_what_is_too_long_is_said_to_be(result: Any, answer: str) -> None:
+    [found] = outcomes({"user": "?"}, called("get_order", {}, result), {"assistant": answer})
+    assert found.cause == "too_long"
 
 
 def test_the_texts_of_a_trace_are_read_up_to_a_cap() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import date
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -83,6 +84,19 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.parametrize("text", ["32 °F", "32 degrees", "0 °C", "-459.67 °F", "0 K", "0 %", "0 GB", "$0", "0 hours"])
+def test_an_amount_that_is_zero_in_its_unit_has_an_origin(text: str) -> None:
+    for result in ({"a": 31, "b": 0.0, "gate": 4}, {"a": 31}):
+        assert ground({"text": f"At gate 4 it is {text} now.", "result": result}).values
+
+
+@given(TEXTS)
+def test_any_text_is_read_in_order_without_overlap(text: str) -> None:
+    found = find_values(text)
+    assert all(text[one.start : one.end] == one.text and one.readings for one in found)
+    assert all(one.end <= other.start for one, other in pairwise(found))
+
+
 LONG = [
     "1,", "a1-", "-", "one ", "$", "A", "1a@", "a.", "9", "a@a", "may 1", "#", "_1", "1 ", "May ", "5 h ", "12:", "1 in ",
 ]  # fmt: skip
@@ -94,6 +108,14 @@ def test_long_texts_are_read_up_to_a_cap(piece: str) -> None:
     found = find_values(piece * (2 * MAX_TEXT_CHARS // len(piece)))
     assert len(found) <= MAX_MENTIONS
     assert all(one.end <= MAX_TEXT_CHARS for one in found)
+
+
+@given(st.integers(0, 10**9))
+def test_a_number_is_read_in_every_locale(cents: int) -> None:
+    english = f"{cents / 100:,.2f}"
+    german = english.translate(str.maketrans(",.", ".,"))
+    for text in (english, german, english.replace(",", "'"), german.replace(".", "\u202f")):
+        assert cents / 100 in [reading.value for reading in find_values(f"is {text} in all")[0].readings]
 
 
 @given(st.dates(min_value=date(1900, 1, 1), max_value=date(2100, 12, 31)))
@@ -132,6 +154,14 @@ def show(one: Grounded) -> str:
 def test_a_value_has_its_origin(case: dict[str, Any]) -> None:
     found = {one.value: show(one) for one in ground(case).values}
     assert {value: found.get(value) for value in case["want"]} == case["want"]
+
+
+def test_the_nearest_are_three_of_its_kind_with_their_places() -> None:
+    result = {"rows": [{"fee_cents": fee} for fee in (4180, 9120, 100, 77000)], "due": "2025-09-04"}
+    [value] = ground({"result": result, "text": "The fee is $41.08 for you"}).values
+    assert [(near.value, near.pointer) for near in value.nearest][:1] == [("4180", f"{RESULT}/rows/0/fee_cents")]
+    assert len(value.nearest) == 3
+    assert all("fee_cents" in near.pointer for near in value.nearest)
 
 
 @pytest.mark.parametrize("rows", [MAX_FACTS + 1, MAX_STEPS // 10])

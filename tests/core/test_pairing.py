@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -10,11 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.alignment.chain import find_longest_chain
+from service.core.alignment.assignment import align, align_in_order
+from service.core.alignment.chain import find_fullest, find_longest_chain
 from service.core.alignment.matching import assign
 from service.core.case import Case
 from service.core.checks import WHOLE
+from service.core.criterion_results import fold_criterion
 from service.core.expectations.expectation import Expectation
+from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped
+from service.core.scores import fold_step
 from service.intake.reading import read_trace
 from service.registry import Registry
 from tests.bulk import examples
@@ -71,6 +76,12 @@ def test_ties_follow_the_order_of_writing(gain, pairs):
     assert assign(gain) == pairs
 
 
+def test_a_large_problem():
+    """Every row gains most in a column of its own, but only just: 500 rows moved by 7."""
+    gain = [[1.0 + ((i + 7) % 500 == j) * 0.5 for j in range(500)] for i in range(500)]
+    assert assign(gain) == [(i, (i + 7) % 500) for i in range(500)]
+
+
 # Chains and sets.
 
 NAMES = st.lists(st.sampled_from("abc"), max_size=6)
@@ -118,9 +129,81 @@ def test_a_chain_is_as_long_as_can_be(made: list[str], expected: list[str], join
     assert [place[n] for n in in_order] == sorted(place[n] for n in in_order)
 
 
+@given(st.lists(st.sets(st.integers(0, 4)), max_size=5))
+def test_a_set_is_as_full_as_can_be(rows: list[set[int]]) -> None:
+    held = find_fullest(range(len(rows)), range(5), lambda expected, call: call in rows[expected])
+    assert len(held) == matched(list(range(len(rows))), list(range(5)), lambda e, c: c in rows[e])
+    assert all(call in rows[expected] for expected, call in held.items())
+    assert len(set(held.values())) == len(held)
+
+
 # Short ways.
 
 RUBRIC = Registry().find("four_step")
+
+OUTCOMES: Sequence[Outcome] = (
+    PERFECT,
+    Scored(0.5, True),
+    Scored(0.0, False),
+    Skipped("not_applicable", "nothing to look at"),
+    Skipped("not_captured", "left out"),
+    Skipped("not_captured", "left out", open=True),
+    Skipped("blocked", "by another"),
+    Skipped("unread", "no JSON"),
+    Errored("timeout", "too late"),
+)
+
+
+def copy_outcome(outcome: Outcome) -> Outcome:
+    """An equal outcome that is not the shared one."""
+    return Scored(outcome.value, outcome.passed) if type(outcome) is Scored else outcome
+
+
+@given(st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=5), st.sampled_from(RUBRIC.compiled_criteria))
+def test_shared_outcomes_fold_as_equal_ones_do(outcomes: list[Outcome], criterion: Any) -> None:
+    # A copy of the criterion has no fold that was kept.
+    long_way = fold_criterion(replace(criterion), [copy_outcome(one) for one in outcomes])
+    assert fold_criterion(criterion, outcomes)[1:] == long_way[1:]
+
+
+@given(st.lists(st.tuples(st.sampled_from(RUBRIC.compiled_criteria), st.sampled_from(OUTCOMES)), max_size=6))
+def test_steps_fold_the_same_whatever_came_before(pairs: Any) -> None:
+    fresh = RUBRIC.model_validate(RUBRIC.model_dump(exclude_unset=True))
+    assert fold_step(pairs, RUBRIC) == fold_step([(one, copy_outcome(outcome)) for one, outcome in pairs], fresh)
+
+
+CALLS = st.lists(
+    st.tuples(st.sampled_from("fghi"), st.integers(0, 2), st.booleans()),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda one: one[0],
+)
+"""Of distinct tools: of equal calls it is chance which stands for which."""
+
+
+@given(CALLS, st.data())
+def test_calls_of_distinct_tools_align_as_by_the_best_assignment(calls: Any, data: Any) -> None:
+    due = [(name, n if same else n + 10) for name, n, same in calls]
+    events = [{"call": {"name": name, "arguments": {"n": n}}} for name, n, _ in calls]
+    trace = read_trace({"format": "callgrade", "events": [{"user": "Do it."}, *events]})
+    required = data.draw(st.lists(st.booleans(), min_size=len(due), max_size=len(due)))
+    wanted = [
+        {"tool": name, "args": {"n": n}, "optional": not must} for (name, n), must in zip(due, required, strict=True)
+    ]
+
+    def build() -> Case:
+        return Case(trace, Expectation.model_validate({"calls": wanted}), RUBRIC.matching)
+
+    found = align_in_order(build())
+    if found is not None:
+        assert found.pairs == align(build()).pairs
+
+
+def test_the_short_way_is_taken() -> None:
+    calls = [{"call": {"name": name, "arguments": {}}} for name in ("f", "g")]
+    trace = read_trace({"format": "callgrade", "events": [{"user": "Do it."}, *calls]})
+    expected = Expectation.model_validate({"calls": [{"tool": "f", "args": {"n": 1}}, {"tool": "g"}]})
+    assert align_in_order(Case(trace, expected, RUBRIC.matching)) is not None
 
 
 SILENT = [

@@ -78,6 +78,7 @@ VALUE = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(WORD, inner, max_size=3)),
     max_leaves=6,
 )
+IDENTIFIER = st.from_regex(r"\A[A-Z]{2}[1-9][0-9]{3,7}\Z")
 
 
 @given(WORD, VALUE, st.dictionaries(st.sampled_from(["order_id", "amount", "date", "x"]), VALUE, max_size=4))
@@ -90,6 +91,20 @@ def test_every_leaf_is_located_once(said: str, result: Any, arguments: dict[str,
     trace = read_trace({"format": "callgrade", "events": events})
     found = locate_last(trace, None)
     assert len({each.grounded.pointer for each in found}) == len(found)
+
+
+@given(IDENTIFIER, IDENTIFIER)
+def test_an_identifier_passes_only_if_somebody_gave_it(given_one: str, used: str):
+    events = [{"user": f"It is {given_one}."}, {"call": {"name": "refund", "arguments": {"order_id": used}}}]
+    [located] = scored(events).steps[0].outcomes["it"].grounding
+    assert (located.origin == "given") == (given_one == used)
+
+
+@given(st.integers(1, 99_999), st.integers(-3, 3))
+def test_the_point_of_an_amount_may_not_move(whole: int, shift: int):
+    value = float(f"{whole}e{shift}")
+    events = [{"user": f"Refund ${whole}."}, {"call": {"name": "refund", "arguments": {"usd": value}}}]
+    assert scored(events).steps[0].outcomes["it"].passed == (shift == 0)
 
 
 def test_no_more_arguments_are_located_than_a_cap():

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.prompts import Completion, Token, Usage
 from service.core.judging.questions import Question, build_question
-from service.core.judging.quoting import list_left_out
-from service.core.judging.replies import Judgement, read_judgement
+from service.core.judging.quoting import MAX_PLACES, list_left_out, list_shown_places
+from service.core.judging.replies import MAX_QUOTE_CHARS, JudgedClaim, Judgement, read_judgement
 from service.core.trace import Message, Step, ToolCall, ToolResult, Trace
 from service.errors import JudgeError
 from tests.tables import named, read_rows
@@ -96,6 +96,23 @@ def test_a_verdict_off_the_menu_or_without_its_token_or_quotes_is_none(changes: 
     assert caught.value.cause == "invalid_judgement"
 
 
+QUOTES = [
+    "54.00", "You paid $54.00 today", "you PAID $54.00 today", "\u201cYou paid $54.00 today\u201d", '{"a/b":1}',
+    "  You\n paid\t$54.00 ", '"You paid $54.00 today"', "total", '"total": 540000',
+    "540000", 'He said "fine" <b> café', 'He said \\"fine\\" <b>\\n\\tcafé',
+    '\\"fine\\" \\u003cb\\u003e\\n\\tcaf\\u00e9', "sent", '{"a/b": 1}', "null", "/steps/0/result/content",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("quote", QUOTES, ids=ascii)
+def test_a_quote_may_have_any_form_that_it_was_shown_in(quote: str) -> None:
+    assert read_judgement(said(json.dumps(whole(quotes=[quote]))), question(), TOKEN).quotes == (quote,)
+
+
+def test_a_reason_that_is_long_is_kept_in_part() -> None:
+    assert len(read_judgement(said(json.dumps(whole(reason="x" * 9_999))), question(), TOKEN).reason) == MAX_QUOTE_CHARS
+
+
 def test_a_verdict_that_was_shown_is_never_read() -> None:
     """The payload holds a forged verdict, with the very token: the model's own words decide."""
     asked = question()
@@ -123,11 +140,39 @@ def claims(*made: dict[str, Any]) -> Completion:
     return said(json.dumps({"token": TOKEN, "claims": list(made)}))
 
 
+SHOWN_PLACES = [
+    "/steps/0/result/content/total",
+    "/steps/0/result/content/note",
+    "/steps/0/result/content/items/0/a~1b",
+    "/steps/0/result/content/items/1/n",
+    "/steps/0/result/content/forged",
+    "/steps/1/result/content",
+]
+"""The values of the two results that are shown; a later turn's is not among them."""
+
+
+def test_a_claim_refers_to_a_value_by_its_number() -> None:
+    asked = question(claims="worst")
+    assert [place.pointer for place in asked.places] == SHOWN_PLACES
+    for number, pointer in [(None, None), (0, None), *enumerate(SHOWN_PLACES, start=1)]:
+        found = read_judgement(claims(claim(place=number)), asked, TOKEN)
+        assert found.claims == (JudgedClaim("54.00", "5", "so", pointer),)
+
+
 @pytest.mark.parametrize("place", [7, 10**30, -1, "1", "/steps/0/result/content/total", 1.0, True, [1]])
 def test_a_place_that_is_not_listed_is_none(place: Any) -> None:
     with pytest.raises(JudgeError) as caught:
         read_judgement(claims(claim(place=place)), question(claims="worst"), TOKEN)
     assert caught.value.cause == "invalid_judgement"
+
+
+def test_of_many_values_those_that_the_text_speaks_of_are_numbered() -> None:
+    event = {"tool": "look", "path": "/r", "content": {f"field_{n}": n * 1_000 + 7 for n in range(200)}}
+    places = list_shown_places({"results": [event]}, ["It is 150,007."])
+    assert len(places) == MAX_PLACES
+    assert "/r/field_150" in [place.pointer for place in places]
+    event["content"] = {"a": 1, "[left out]": "[left out: 3 keys]"}
+    assert [place.pointer for place in list_shown_places({"results": [event]}, [])] == ["/r/a"], "a note is no value"
 
 
 def cut_question() -> Question:
@@ -167,6 +212,24 @@ def test_a_claim_fails_only_by_what_was_shown(at: str | None, label: str, want: 
     found = read_judgement(claims(claim(quote=SPOKEN, place=place, label=label)), asked, TOKEN)
     assert [one.label for one in found.claims] == [want]
     assert (found.best is None) is (want != "cannot_tell")
+
+
+ITEMISED = [
+    ("worst", ["5"], ("5", 1.0)),
+    ("worst", ["5", "3", "4"], ("3", 0.6)),
+    ("mean", ["5", "3", "4"], ("3", 0.8)),
+    ("mean", ["5", "0"], ("0", 0.5)),
+    ("worst", ["5", "0", "0"], ("0", 0.0)),
+]
+
+
+@pytest.mark.parametrize(("how", "labels", "want"), ITEMISED)
+def test_the_value_of_claims(how: str, labels: list[str], want: tuple[str, float]) -> None:
+    made = [claim(label=label, reason=f"{n}") for n, label in enumerate(labels)]
+    found = read_judgement(claims(*made), question(claims=how), TOKEN)
+    assert (found.label, found.value) == (want[0], pytest.approx(want[1]))
+    assert found.reason == str(labels.index(want[0]))
+    assert [one.label for one in found.claims] == labels
 
 
 UNCLAIMED: list[tuple[str, list[dict[str, Any]]]] = [
@@ -256,6 +319,14 @@ def test_where_the_tokens_do_not_tell_the_label_counts(scale: dict[str, float], 
     assert (found.value, found.expected) == (scale[found.label], False)
 
 
+@given(st.lists(st.integers(1, 100), min_size=6, max_size=6), st.sampled_from(sorted(SCALE)))
+def test_the_expected_value_is_the_mean_by_hand(shares: list[int], label: str) -> None:
+    likely = {name: share / sum(shares) for name, share in zip(SCALE, shares, strict=True)}
+    reply = weighed([opening(label), label, '"}'], likely, label)
+    want = sum(SCALE[name] * p for name, p in likely.items())
+    assert read_judgement(reply, question(logprobs=True), TOKEN).value == pytest.approx(want)
+
+
 # What it cannot tell, and what claims leave out
 
 
@@ -290,6 +361,12 @@ def test_claims_are_graded(labels: list[str], told: str, low: tuple[float, float
     assert (found.best is None) is ("cannot_tell" not in labels)
 
 
+def test_what_no_claim_quotes_is_told() -> None:
+    found = read_judgement(said(json.dumps(labelled(("540000", "5")))), question(claims="worst"), TOKEN)
+    assert found.left_out == ("You paid $54.00 today",)
+    assert (found.low, found.high) == ((0.0, 0.5), (1.0, 1.0))
+
+
 @pytest.mark.parametrize(("texts", "quotes", "left"), read_rows("judges/left_out.yaml"))
 def test_which_sentences_no_claim_quotes(texts: list[str], quotes: list[str], left: list[str]) -> None:
     assert list(list_left_out(texts, quotes)) == left
@@ -298,6 +375,12 @@ def test_which_sentences_no_claim_quotes(texts: list[str], quotes: list[str], le
 def test_a_text_of_nothing_but_short_words_takes_no_time_for_each_pair_of_them() -> None:
     assert list_left_out(["A. " * 100_000], ["A."]) == ()
     assert len(list_left_out(["no. " * 100_000], [])) == 1
+
+
+@given(st.text(max_size=80), st.lists(st.text(max_size=9), max_size=4))
+def test_who_quotes_what_was_left_out_leaves_nothing_out(text: str, quotes: list[str]) -> None:
+    left = list_left_out([text], quotes)
+    assert list_left_out([text], [*quotes, *left]) == ()
 
 
 def spell(text: str, label: str, *likely: tuple[str, float]) -> tuple[Token, ...]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from service import InputError, conclude, plan, score
 from service.core.judging.focus import render_part
 from service.core.results.failures.marking import find_failure
-from service.core.results.structure import MAX_TEXT_CHARS, read_text
+from service.core.results.structure import MAX_TEXT_CHARS, list_forms, read_text
 from service.core.trace import ToolDef
 from tests.replies import make_reply
 from tests.tables import DATA, named, read_yaml
@@ -22,6 +22,21 @@ Json = Any
 STRUCTURE, FALSE, FAILURES = (
     read_yaml(DATA / "results" / f"{name}.yaml") for name in ("structure", "false_answer", "failures")
 )
+EXACT = {"json", "json_in_text", "json_lines", "fenced_json", "quoted_json"}
+
+
+@pytest.mark.parametrize("case", STRUCTURE["cases"], ids=lambda case: case["name"])
+def test_the_structure_of_a_text(case: Json) -> None:
+    found = read_text(case["text"]).passages
+    assert [[one.form, one.start, one.end, one.value] for one in found] == case["found"]
+    assert [one.exact for one in found] == [one.form in EXACT and not case.get("disowned") for one in found]
+    assert (list_forms(case["text"])[-1] in ("text", "empty")) or found
+
+
+def test_json_in_a_long_text_is_disowned() -> None:
+    text = 'The result is {"a": 1}. ' + "That is how it goes on. " * 10
+    assert [one.exact for one in read_text(text[:24]).passages] == [True]
+    assert [one.exact for one in read_text(text).passages] == [False]
 
 
 PIECES = st.sampled_from(
@@ -37,6 +52,17 @@ def test_passages_stand_apart_and_exact_ones_spell_their_value(text: str) -> Non
         assert all(a < b for a, b in places)
         assert all(one[1] <= other[0] for one, other in pairwise(places))
         assert all(json.loads(text[one.start : one.end]) == one.value for one in found if one.exact)
+
+
+WORDS = st.text(st.characters(min_codepoint=32, exclude_categories=["Cs"]), min_size=1, max_size=9)
+OBJECT = st.dictionaries(WORDS, st.integers(-(10**15), 10**15) | WORDS, min_size=1)
+
+
+@given(OBJECT, st.integers(0, 5))
+def test_json_is_found_in_any_wrapping(value: Json, wrapping: int) -> None:
+    plain = json.dumps(value)
+    text = [plain, f"It is {plain}.", f"```json\n{plain}\n```", json.dumps(plain), f"{plain}\n{plain}", f"a\n\n{plain}"]
+    assert [one.value for one in read_text(text[wrapping]).passages][:1] == [value]
 
 
 N = MAX_TEXT_CHARS
@@ -131,6 +157,14 @@ def test_the_true_answer_never_fails(result: Json) -> None:
     assert report.findings() == []
 
 
+def test_the_report_says_in_which_form_a_result_was_read() -> None:
+    [step] = score({**ask("balance: 120\ncurrency: EUR"), "judges": "off"}).steps
+    assert step.result_forms == ("key_values",)
+    events = [{"user": "Hi"}, {"call": {"name": "a"}}, {"call": {"name": "b"}, "result": 'It is {"c": 1}.'}]
+    report = score({"trace": {"format": "callgrade", "events": events}})
+    assert [step.result_forms for step in report.steps] == [(), ("json_in_text", "text")]
+
+
 @pytest.mark.parametrize(("label", "value", "verdict"), [("grounded", 1.0, "pass"), ("contradicted", 0.0, "fail")])
 def test_what_is_suspected_is_for_the_judge(label: str, value: float, verdict: str) -> None:
     made = plan(ask("balance: 120\ncurrency: EUR"))
@@ -197,6 +231,17 @@ def test_an_error_that_a_result_reports_is_noted_and_shown_to_judges(result: Jso
     assert event == said | shown
 
 
+@pytest.mark.parametrize(("label", "verdict", "value"), [("meets", "pass", 1.0), ("fails", "fail", 0.0)])
+def test_what_a_text_says_of_an_error_is_for_the_judge(label: str, verdict: str, value: float) -> None:
+    made = plan(ask({"error": "not found"}, "`INV-2045` is on its way."))
+    [asked] = [one for one in made.asks if one.criterion == "recovery"]
+    assert asked.value == {"tool": "get_balance", "error": {"error": "not found"}, "text": "`INV-2045` is on its way."}
+    best = {one.key: (make_reply(next(iter(one.judge.scale)), 1.0),) for one in made.asks}
+    report = conclude(made, {**best, asked.key: (make_reply(label, value),)})
+    assert report.verdict == verdict
+    assert "suspected_unresolved_error" in {finding.code for finding in report.findings()}
+
+
 CLAIMED = [
     ("I have sent the mail.", "undecided", ["claimed_success_after_error"]),
     ("The mail could not be sent.", "pass", []),
@@ -218,3 +263,16 @@ def test_a_pattern_that_cannot_be_read_is_refused_where_it_stands() -> None:
     with pytest.raises(InputError) as caught:
         score(ask("E1", tools=tools))
     assert [problem.path for problem in caught.value.problems] == ["/trace/tools/0/annotations/errorPatterns/1"]
+
+
+@pytest.mark.parametrize("calls", [3, 20])  # so few are compared one by one; so many by kind
+@pytest.mark.parametrize(
+    "spell",
+    [lambda value: value, json.dumps, lambda value: {"content": json.dumps(value)}],
+    ids=["as it is", "text", "wrapped"],
+)
+def test_calls_are_told_apart_by_what_their_results_spell(calls: int, spell: Any) -> None:
+    events = [{"call": {"name": "f", "arguments": {}}, "result": spell({"v": n})} for n in range(calls)]
+    wanted = [{"tool": "f", "args": {}, "result": {"v": calls - 1 - n}} for n in range(calls)]
+    trace = {"format": "callgrade", "events": events}
+    assert score({"trace": trace, "expected": {"calls": wanted}, "judges": "off"}).verdict == "pass"

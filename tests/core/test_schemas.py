@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import socket
+import string
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,15 @@ def test_surface(case):
     assert list(found.find_undeclared(instance)) == undeclared
 
 
+@pytest.mark.parametrize(
+    ("schema", "instance", "message"),
+    [*table("messages"), ({"type": "string"}, 10**400, "expected string, found an integer of about 401 digits")],
+)
+def test_messages_name_what_was_expected_and_found(schema, instance, message):
+    (found,) = build_validator(schema).list_violations(instance)
+    assert found.message.startswith(message)
+
+
 @pytest.mark.parametrize(("wrong", "rest"), [(99, None), (100, None), (101, "and 1 more"), (250, "and 150 more")])
 def test_at_most_a_hundred_violations_and_one_that_counts_the_rest(wrong, rest):
     found = build_validator({"items": {"type": "string"}}).list_violations(list(range(wrong)))
@@ -111,6 +121,13 @@ def test_depth_and_size_of_the_schema(schema, usable):
 def test_what_is_not_json_is_no_schema(schema):
     with pytest.raises(SchemaProblem, match="not made of JSON"):
         build_validator(schema)
+
+
+def test_equal_schemas_share_a_validator_and_types_are_told_apart():
+    assert build_validator({"const": 1}) is build_validator({"const": 1})
+    assert not build_validator({"const": 1}).list_violations(1)
+    assert build_validator({"const": True}).list_violations(1)
+    assert build_validator({"format": "date"}) is not build_validator({"format": "date"}, formats=False)
 
 
 SURROGATES = [
@@ -239,6 +256,19 @@ def test_too_much_work_is_refused_not_begun(schema, instance):
         build_validator(schema).list_violations(instance)
 
 
+UNLISTED = [
+    (fan(20, {"type": "string"}), 3),
+    (fan(20, {"type": "string"}, "anyOf"), 3),
+    ({**AGAIN, "allOf": [{"properties": {"a": {"$ref": "#"}}}]}, deep(18, 3)),
+    ({"items": {"allOf": [{"minimum": i} for i in range(1000)]}}, [-1] * 100),
+]
+
+
+@pytest.mark.parametrize(("schema", "instance"), UNLISTED)
+def test_a_verdict_within_reach_without_a_list_of_all_errors(schema, instance):
+    assert brief(build_validator(schema).list_violations(instance)) == [["schema", ""]]
+
+
 BRANCHES = {"anyOf": [{"const": i} for i in range(1000)]}
 
 
@@ -249,6 +279,18 @@ def test_a_list_is_paid_for_before_it_is_made(given):
     assert len(found) == 1
     assert ("too large to list" in found[0].message) == (given == 300)
     assert meter.spent["comparisons"] >= (0 if given == 300 else 1000)
+
+
+def test_recursion_as_tools_use_it_is_listed():
+    kids = {"type": "array", "items": {"$ref": "#/$defs/node"}}
+    left = {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}
+    node = {"required": ["v"], "properties": {"v": {"type": "integer"}, "left": left, "kids": kids}}
+    tree = {"v": "x"}
+    for _ in range(4):
+        tree = {"v": 1, "kids": [tree, tree], "left": None}
+    found = build_validator({"$defs": {"node": node}, "$ref": "#/$defs/node"}).list_violations(tree)
+    assert len(found) == 2**4
+    assert brief(found)[0] == ["type", "/kids/0/kids/0/kids/0/kids/0/v"]
 
 
 REDOS = [
@@ -321,3 +363,27 @@ def test_never_raises_and_every_violation_has_a_place(schema, instance):
     for violation in check.list_violations(instance):
         assert re.fullmatch(r"(/([^~/]|~[01])*)*", violation.path, re.DOTALL)
         assert len(violation.message) <= 300
+
+
+def reversed_keys(value):
+    if isinstance(value, dict):
+        return {key: reversed_keys(inner) for key, inner in reversed(value.items())}
+    return [reversed_keys(inner) for inner in value] if isinstance(value, list) else value
+
+
+@given(SCHEMAS, VALUES)
+def test_the_order_of_keys_changes_nothing(schema, instance):
+    found = build_validator(schema).list_violations(instance)
+    assert build_validator(schema).list_violations(reversed_keys(instance)) == found
+    assert brief(build_validator(reversed_keys(schema)).list_violations(instance)) == brief(found)
+
+
+@given(
+    st.dictionaries(st.text(string.printable, max_size=4), SCALARS, max_size=5),
+    st.sets(st.text(string.printable, max_size=4)),
+)
+def test_what_is_undeclared_would_break_the_closed_schema(instance, declared):
+    properties = {name: {} for name in sorted(declared)}
+    undeclared = build_validator({"properties": properties}).find_undeclared(instance)
+    closed = build_validator({"properties": properties, "additionalProperties": False}).list_violations(instance)
+    assert {v.path for v in closed} == {"/" + name.replace("~", "~0").replace("/", "~1") for name in undeclared}

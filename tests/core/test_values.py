@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from enum import StrEnum
 from fractions import Fraction
 
 import pytest
@@ -33,6 +34,44 @@ def deep(levels: int, end: object) -> object:
     for level in range(levels):
         value = [value] if level % 2 else {"a": value}
     return value
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+SAME = [(1, 1.0), (0.0, -0.0), (2**53, float(2**53)), (10**400, 10**400), ({"a": 1, "b": 2}, {"b": 2.0, "a": 1})]
+SAME += [([[], {}], [[], {}]), (Colour.RED, "red"), ("\ud800", "\ud800")]
+DIFFERENT = [
+    (True, 1),
+    (False, 0),
+    (False, None),
+    ("1", 1),
+    ("", None),
+    ([], {}),
+    ([], None),
+    ([1, 2], [2, 1]),
+    ([1], 1),
+]
+DIFFERENT += [
+    ([1], [1, 1]),
+    ({"a": None}, {}),
+    ({"a": 1}, {"b": 1}),
+    ({"a": [True]}, {"a": [1]}),
+    (Colour.RED, {"red": 1}),
+]
+DIFFERENT += [(2**53 + 1, float(2**53)), (10**400, float("inf")), (float("nan"), float("nan"))]
+
+
+@pytest.mark.parametrize(("pairs", "equal"), [(SAME, True), (DIFFERENT, False)], ids=["same", "different"])
+def test_equality_is_typed(pairs, equal):
+    assert [pair for pair in pairs if equals(*pair) is not equal or equals(*pair[::-1]) is not equal] == []
+
+
+def test_no_depth_is_too_deep():
+    assert equals(deep(100_000, 1), deep(100_000, 1.0))
+    assert not equals(deep(100_000, 1), deep(100_000, True))
+    assert not equals(deep(100_000, 1), deep(99_999, 1))
 
 
 def canonical(value: object) -> object:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from hypothesis import given
 from pydantic import TypeAdapter
 
 from service import plan
@@ -18,6 +19,7 @@ from service.core.judging.focus import PartName, render_part
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.questions import build_question
 from service.core.trace import Trace
+from tests.core.strategies import traces
 from tests.tables import DATA, read_yaml
 
 TABLE: dict[str, Any] = read_yaml(DATA / "judges" / "views.yaml")
@@ -43,6 +45,24 @@ def test_a_view_at_a_moment(case: dict[str, Any]) -> None:
 
 def test_every_view_is_in_the_table() -> None:
     assert {case["show"] for case in TABLE["cases"]} == set(VIEWS)
+
+
+def cut_before(record: dict[str, Any], step: int) -> dict[str, Any]:
+    """The same up to the call of that number, which is the last event and has returned nothing."""
+    places = [n for n, event in enumerate(record["events"]) if "call" in event]
+    kept = record["events"][: places[step] + 1]
+    return {**record, "events": [*kept[:-1], {"call": kept[-1]["call"]}]}
+
+
+@given(record=traces(least=1))
+def test_a_step_sees_what_it_would_see_if_the_trace_ended_with_it(record: dict[str, Any]) -> None:
+    whole = read(record)
+    for step in whole.steps:
+        ended = read(cut_before(record, step.index))
+        for name in ("conversation", "call", "calls", "tool", "tools", "near_misses"):
+            assert render_part(name, whole, Ask("c", JUDGE, step.index)) == render_part(
+                name, ended, Ask("c", JUDGE, step.index)
+            )
 
 
 # Prompts of one rubric over a batch begin alike, so that providers and local servers read what they have cached.

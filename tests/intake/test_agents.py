@@ -12,6 +12,7 @@ from service import score
 from service.core.trace import Trace
 from service.errors import InputError
 from service.intake.reading import read_trace
+from service.intake.writing import write_record
 
 SCHEMA = {"type": "object", "properties": {"booking_id": {"type": "string"}}, "required": ["booking_id"]}
 CANCEL: dict[str, Any] = {"name": "cancel_booking", "parameters": SCHEMA}
@@ -139,6 +140,32 @@ def names(trace: Trace, agent: str) -> list[str]:
     return [tool.name for tool in trace.find_catalogue(agent).tools or ()]
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_it_reads_the_same_in_our_own_form(form: str) -> None:
+    trace = read_trace(record(form, INVENTED, "KL9923"))
+    again = read_trace(write_record(trace))
+    assert (again.messages, [step.agent for step in again.steps]) == (
+        trace.messages,
+        [step.agent for step in trace.steps],
+    )
+    assert all(names(again, agent) == names(trace, agent) for agent in trace.catalogues if agent)
+
+
+def test_the_tool_of_another_agent_is_not_on_offer() -> None:
+    trace = record("callgrade", INVENTED, "KL9923")
+    trace["events"][-1]["agent"] = "front"
+    assert ("unknown_tool", "front: cancel_booking was not on offer") in findings(trace)[1]
+
+
+def test_each_agent_has_its_own_tool_of_a_name() -> None:
+    trace = record("callgrade", "Cancel the booking KL4410 now.", "KL4410")
+    number = {"type": "object", "properties": {"booking_id": {"type": "integer"}}}
+    trace["events"][0]["tools"] = [ASK, {"name": "cancel_booking", "parameters": number}]
+    assert findings(trace)[1] == []
+    trace["events"][-1]["agent"] = "front"
+    assert [code for code, _ in findings(trace)[1]] == ["schema_type"]
+
+
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_what_another_agent_replied_is_no_source_though_a_call_returned_it(*, wrapped: bool) -> None:
     reply = "Your booking is KL9923."
@@ -161,6 +188,36 @@ def test_what_another_agent_replied_is_no_source_though_a_call_returned_it(*, wr
     assert verdict == "undecided"
     assert [message for code, message in found if code == "suspected_argument"] == [
         'front: "KL9923" stands only in what the agent bookings wrote'
+    ]
+
+
+def test_a_users_words_within_an_agent_that_only_wraps_others_are_the_users() -> None:
+    spans = delegate(genai, ASKED, "KL4410")
+    trace = read_trace({"format": "spans", "spans": [spans[0], *spans[2:]]})
+    assert [(one.role, one.agent) for one in trace.messages if one.text] == [("user", None)]
+
+
+def test_after_a_handoff_the_next_agent_is_sent_what_the_user_said() -> None:
+    handoff = call("transfer_to_bookings", "a")
+    spans = [
+        openinference("1", 0, None, "invoke_agent", "front"),
+        openinference("2", 1, "1", "chat", None, input=[say("user", ASKED)], output=[handoff]),
+        openinference("3", 2, None, "invoke_agent", "bookings"),
+        openinference("4", 3, "3", "chat", None, input=[say("user", ASKED), handoff],
+                      output=[call("cancel_booking", "b", booking_id="KL4410")]),
+    ]  # fmt: skip
+    trace = read_trace({"format": "spans", "spans": spans})
+    assert [one.role for one in trace.messages if one.text] == ["user"]
+    assert [step.agent for step in trace.steps] == ["front", "bookings"]
+    assert findings({"format": "spans", "spans": spans})[1] == []
+
+
+def test_beside_each_other_an_agents_words_are_known_word_for_word() -> None:
+    spans = delegate(genai, INVENTED, "KL9923")
+    spans[2]["parent_id"] = None
+    assert [one.role for one in read_trace({"format": "spans", "spans": spans}).messages if one.text] == [
+        "user",
+        "agent",
     ]
 
 

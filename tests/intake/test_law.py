@@ -222,6 +222,22 @@ def test_no_call_is_lost_that_is_no_object(name: str, place: str, shape: Any) ->
     assert any(part.kind == "call" and part.path.startswith(f"/{place}") for part in load(record).unread)
 
 
+@pytest.mark.parametrize(("flag", "failed"), [(True, True), ("true", True), (1, True), ("false", False), (0, False)])
+def test_a_flag_may_be_spelt_as_a_text_or_a_number(flag: Any, failed: bool) -> None:
+    part = {"type": "tool_result", "tool_use_id": "c", "content": "no", "is_error": flag}
+    [step] = load({"format": "anthropic", "messages": [OF_ANTHROPIC[0], {"role": "user", "content": [part]}]}).steps
+    assert step.result is not None
+    assert step.result.is_error == failed
+
+
+@pytest.mark.parametrize("arguments", [{"to": "Eve"}, '{"to": "Eve"}'])
+def test_the_arguments_of_a_streamed_call_may_be_an_object(arguments: Any) -> None:
+    delta = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "pay", "arguments": arguments}}]}
+    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]}]
+    [step] = load({"format": "openai", "chunks": chunks}).steps
+    assert step.call.arguments == {"to": "Eve"}
+
+
 def test_no_line_is_lost_that_is_no_object() -> None:
     said = {"timestamp": "t", "type": "response_item", "payload": {"type": "message", "role": "user", "content": "Go"}}
     asked = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Go"}}
@@ -237,6 +253,47 @@ def test_no_line_is_lost_that_is_no_object() -> None:
             assert {("call", "/lines/1"), ("text", "/lines/1")} <= {(part.kind, part.path) for part in unread}
 
 
+ASKED: list[Any] = [
+    {"role": "user", "content": "Go"},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "c", "content": "done"},
+]
+OF_ANTHROPIC: list[Any] = [
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "done"}]},
+]
+OF_BEDROCK: list[Any] = [
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": {}}}]},
+    {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "done"}]}}]},
+]
+OF_GEMINI: list[Any] = [
+    {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"r": 1}}}]},
+]
+OF_RESPONSES: list[Any] = [
+    {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c", "output": "done"},
+]
+EMPTY_REPLIES: list[tuple[dict[str, Any], str, list[Any]]] = [
+    ({"format": "openai", "messages": ASKED}, "choices", [[], [{}], [{"message": {}}]]),
+    ({"format": "openai", "messages": ASKED}, "chunks", [[]]),
+    ({"format": "anthropic", "messages": OF_ANTHROPIC, "role": "assistant"}, "content", [[], ""]),
+    ({"format": "gemini", "contents": OF_GEMINI}, "candidates", [[], [{}], [{"content": {}}]]),
+    ({"format": "bedrock", "messages": OF_BEDROCK}, "output", [{}, {"message": {}}, {"message": {"content": []}}]),
+    ({"format": "openai_responses", "input": OF_RESPONSES}, "output", [[]]),
+    ({"format": "langsmith", "run_type": "llm", "inputs": {"messages": ASKED}}, "outputs", [None, {}]),
+    ({"format": "litellm", "call_type": "completion", "messages": ASKED}, "response", [None, {}]),
+    ({"format": "exchange", "request": {"messages": ASKED}}, "response", [{"choices": []}]),
+]
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "reply"), [(record, name, reply) for record, name, replies in EMPTY_REPLIES for reply in replies]
+)
+def test_of_an_empty_reply_calls_and_texts_are_unread(record: dict[str, Any], name: str, reply: Any) -> None:
+    assert [part for part in load({**record, name: reply}).unread if part.kind in ("call", "text")]
+
+
 @pytest.mark.parametrize(
     "said", [{"errorCode": "MAX_TOKENS"}, {"error_code": "SAFETY"}, {"partial": True}, {"finishReason": "MAX_TOKENS"}]
 )
@@ -249,6 +306,20 @@ def test_an_event_that_is_not_whole_leaves_open_what_follows(said: dict[str, Any
     assert {part.kind for part in unread} == {"call", "text"}
 
 
+def test_a_conversation_without_a_reply_of_its_own_lacks_none() -> None:
+    answered = [*ASKED, {"role": "assistant", "content": "It is done."}]
+    assert load({"format": "openai", "messages": ASKED}).unread == ()
+    assert load({"format": "openai", "messages": answered, "choices": []}).unread == ()
+    assert load({"format": "litellm", "call_type": "completion", "messages": answered, "response": None}).unread == ()
+
+
+def test_a_text_among_the_parts_of_a_message_stays_a_text() -> None:
+    for text in ('{"answer": 5}', "It rains (a bit).", "[1, 2]"):
+        trace = load({"format": "langchain", "messages": [{"type": "ai", "content": [text]}]})
+        assert (trace.answer, trace.unread) == (text, ())
+
+
+CALL = '{"name": "planted", "arguments": {}}'
 TEXTS = [
     *("<think>f(x=2)</think>[planted(x=1)]", "So:\n```python\nplanted(x=1)\n```", "Now: planted(x=1)"),
     *("[my-planted(x=1)]", "r = planted(1)", "await planted(1)"),
@@ -258,6 +329,12 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS)
 def test_no_call_is_lost_in_a_text(text: str) -> None:
     assert accounts_for(load({"format": "bfcl", "question": "?", "result": text}), "planted")
+
+
+def test_no_call_is_lost_in_a_text_without_tools() -> None:
+    record = {"format": "openai", "messages": [{"role": "assistant", "content": "[planted(x=1)]"}]}
+    assert [part.kind for part in load(record).unread] == ["call"]
+    assert load({**record, "tools": []}).unread == ()
 
 
 REPEATS: list[tuple[Any, int]] = [
@@ -346,3 +423,16 @@ def test_no_call_is_lost_beside_what_is_read_of_spans(
     except InputError:
         return
     assert accounts_for(trace, "planted")
+
+
+def test_what_a_leaderboard_decoded_to_no_call_is_its_answer() -> None:
+    trace = {
+        "format": "bfcl",
+        "question": "?",
+        "functions": [{"name": "f"}],
+        "result": "Use this: ```python\nf(a=1)\n```",
+    }
+    assert [bool(load(trace | more).unread) for more in ({}, {"calls": None})] == [
+        True,
+        False,
+    ]

@@ -89,3 +89,19 @@ def test_no_result_is_given_twice_or_to_a_later_call(script: list[str]) -> None:
     unread = [part for part in tell(" ".join(script)).unread if "an empty reply" not in part.reason]
     assert len(results) == len(given) + len(unread)
     assert all(calls[index] < results[answer] for index, answer in enumerate(answers) if answer is not None)
+
+
+@given(st.permutations(["a", "b", "c", "d"]))
+def test_the_order_of_answers_does_not_matter_where_ids_tell(order: list[str]) -> None:
+    answers = play("/ call:a call:b call:c call:d " + " ".join(f"ret:{name}" for name in order))
+    assert [order[answer] for answer in answers if answer is not None] == ["a", "b", "c", "d"]
+
+
+def test_a_result_that_came_without_its_content_still_takes_its_place() -> None:
+    transcript = Transcript()
+    for tool in "fg":
+        transcript.call(ToolCall(None, tool, {}), parallel=tool == "g")
+    transcript.add_result(None, None)
+    transcript.add_result(None, ToolResult("g's"))
+    steps = transcript.build_trace({"format": "x"}, tools=None).steps
+    assert [step.result for step in steps] == [None, ToolResult("g's")]

@@ -68,6 +68,23 @@ def test_an_export_reads_as_the_run_went(name: str) -> None:
     assert {part.kind for part in trace.unread} == UNREAD.get(name, set())
 
 
+@pytest.mark.parametrize("name", sorted(FIXTURES.keys() - {"autogen_native", "dspy_openinference", "openai_v2"}))
+def test_parallel_calls_are_of_one_message(name: str) -> None:
+    first, second, third = read(FIXTURES[name]["export"]).steps[:3]
+    assert first.message == second.message < third.message
+    assert first.turn == third.turn == 1
+
+
+def test_tokens_and_times_of_a_run_add_up() -> None:
+    trace = read(FIXTURES["pydantic_ai_v6"]["export"])
+    assert trace.usage is not None
+    assert (trace.usage.input_tokens, trace.usage.output_tokens) == (400, 90)
+    assert trace.usage.cost_usd == pytest.approx(1.14e-4)
+    known = [step.usage for step in trace.steps if step.usage]
+    assert [usage.input_tokens for usage in known] == [100, None, 140]
+    assert all(usage.duration_s and 0 < usage.duration_s < trace.usage.duration_s for usage in known)  # pyright: ignore[reportOperatorIssue]
+
+
 def test_every_fixture_names_its_packages() -> None:
     for fixture in FIXTURES.values():
         assert (fixture.get("from") == "documentation") == (fixture["packages"].keys() == {"opentelemetry-sdk"})

@@ -41,6 +41,14 @@ def test_content_that_was_not_captured_lowers_coverage_and_no_score(attributes: 
     assert report.coverage < 1.0
 
 
+def test_malformed_arguments_are_held_against_the_model() -> None:
+    attributes = {"gen_ai.tool.name": "f", "gen_ai.tool.call.arguments": '{"n": }'}
+    trace = {"format": "spans", "spans": [{"attributes": attributes}], "tools": [{"name": "f"}]}
+    report = service.score({"trace": trace, "expected": {"calls": [{"tool": "f", "args": {"n": 1}}]}})
+    assert [finding.code for finding in report.findings()] == ["unparsable_arguments"]
+    assert report.verdict == "fail"
+
+
 REFUSED: list[tuple[Any, str, str]] = [
     ({}, "", "no span"),
     ({"spans": []}, "", "no span"),
@@ -60,3 +68,26 @@ def test_what_tells_nothing_is_refused(record: Any, path: str, words: str) -> No
     (problem,) = caught.value.problems
     assert problem.path == path
     assert words in problem.message
+
+
+def test_parents_in_a_circle_hide_nothing() -> None:
+    messages = [{"role": "user", "content": "Hi"}]
+    ring = [
+        {"span_id": str(n), "parent_id": str((n + 1) % 3), "attributes": {"gen_ai.input.messages": messages}}
+        for n in range(3)
+    ]
+    lone = [{"span_id": "9", "parent_id": "9", "attributes": {"gen_ai.input.messages": messages}}]
+    assert [message.text for message in read(ring).messages] == ["Hi"]
+    assert [message.text for message in read(lone).messages] == ["Hi"]
+
+
+def test_many_alike_calls_and_runs_are_paired_in_order() -> None:
+    many = 1_000
+    calls = [{"type": "tool_call", "name": "f", "arguments": {"n": n}} for n in range(many)]
+    model = {"attributes": {"gen_ai.output.messages": [{"role": "assistant", "parts": calls}]}}
+    runs = [
+        {"attributes": {"tool.name": "f", "input.value": {"m": n}, "output.value": n}, "start_time": n}
+        for n in range(many)
+    ]
+    trace = read([model, *runs])
+    assert [step.result and step.result.content for step in trace.steps] == list(range(many))

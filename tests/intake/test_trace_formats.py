@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from service.core.trace import Step, ToolDef, Trace
 from service.errors import InputError
@@ -100,6 +101,18 @@ def test_one_conversation_reads_alike_in_every_form(record: dict[str, Any]) -> N
     assert plain(load(record)) == DEFAULTS | SAME["expected"] | {"id": record["id"]}
 
 
+def test_equal_tools_are_one() -> None:
+    first, second = (load(copy.deepcopy(SAME["forms"][0])).tools for _ in range(2))
+    other = copy.deepcopy(SAME["forms"][0])
+    other["tools"][0]["function"]["parameters"]["title"] = "other"
+    third = load(other).tools
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert first[0] is second[0]
+    assert first[0] != third[0]
+
+
 @cases
 def test_the_format_is_guessed_where_it_is_not_named(case: dict[str, Any]) -> None:
     record = {key: value for key, value in case["input"].items() if key != "format"}
@@ -148,6 +161,12 @@ def test_of_two_formats_the_one_that_loses_nothing_is_guessed() -> None:
     header = {"object": "trace", "id": "t1"}
     assert guess_format({"lines": [header]}) == "openai_agents"
     assert guess_format({"lines": [header, *rollout]}) == "codex"
+
+
+def test_a_type_that_is_no_text_is_of_no_known_kind() -> None:
+    span = {"object": "trace.span", "trace_id": "t", "span_data": {"type": ["agent"]}}
+    trace = load({"format": "openai_agents", "lines": [{"object": "trace", "id": "t"}, span]})
+    assert [(part.kind, part.path) for part in trace.unread] == [("call", "/lines/1/span_data")]
 
 
 CHAT = {"format": "openai", "messages": []}
@@ -200,6 +219,22 @@ def test_a_misfit_is_named_by_its_place(record: dict[str, Any], path: str, words
     (problem,) = caught.value.problems
     assert problem.path == path
     assert words in problem.message
+
+
+SHAPES: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
+    ({"format": "opnai", "messages": []}, ()),
+    ({"mesages": []}, ()),
+    ({"format": "openai", "messages": [], "id": 7}, ("openai", "id")),
+    ({"format": "callgrade", "events": [{"call": {"name": "f", "arguements": {}}}]},
+     ("callgrade", "events", 0, "call", "arguements")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "place"), SHAPES)
+def test_a_wrong_shape_is_a_validation_error(record: dict[str, Any], place: tuple[str | int, ...]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        INPUT.validate_python(record)
+    assert caught.value.errors()[0]["loc"] == place
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,19 @@ def test_a_rubric_says_what_a_call_in_a_text_is(
 
 
 @pytest.mark.parametrize(
+    ("reply", "wanted"),
+    [
+        ({"content": "It rains.", "reasoning_content": WRITTEN}, "undecided"),
+        ({"content": f"<think>{WRITTEN}</think>It rains."}, "undecided"),
+        ({"content": [{"type": "thinking", "thinking": WRITTEN}, {"type": "text", "text": "It rains."}]}, "undecided"),
+        ({"content": "It rains.", "reasoning_content": "I could call get_weather(city='Oslo')."}, "pass"),
+    ],
+)
+def test_a_call_in_a_thought_is_open(reply: dict[str, object], wanted: str) -> None:
+    assert verdict(reply, NONE)[0] == wanted
+
+
+@pytest.mark.parametrize(
     "wrap", [dict, lambda trace: {"request": trace, "response": {"choices": [{"message": REPLY}]}}]
 )
 def test_a_text_calls_what_the_request_puts_on_offer(wrap: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

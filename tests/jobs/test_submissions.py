@@ -18,13 +18,14 @@ from service.asking.cache.guard import Cache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.engine import Engine
-from service.errors import BadLinesError, InputError, TooLargeError
+from service.errors import BadLinesError, InputError, MalformedError, TooLargeError
 from service.jobs.admission import Draft, JobAdmission, Upload
 from service.jobs.calibrations import CalibrationDraft, CalibrationOptions
 from service.jobs.chunking import MAX_CHUNK_BYTES, Cutter
 from service.jobs.items import widen_limits
 from service.jobs.spool import Spool
 from service.jobs.submissions import (
+    ITEM,
     MAX_LISTED_PROBLEMS,
     MAX_TAGS,
     BatchDraft,
@@ -43,6 +44,7 @@ from service.store.jobs.jobs import Batches, Jobs
 from tests.labelled import item as labelled
 
 ENGINE = Engine(Registry())
+JUDGED = Engine(Registry(), judging=Judging(DemoJudge(), Cache(), Judges("openai/good")))
 LIMITS = Limits()
 BOUNDS = JobBounds(limits=LIMITS, chunk_items=2, max_items=100_000, default_hours=1)
 TRACE = {
@@ -107,6 +109,24 @@ def test_what_is_packed_is_unpacked_and_has_the_same_digest(step: int) -> None:
     assert spooled(gzip.compress(body[:99]) + gzip.compress(body[99:]), packed=True, step=step) == plain
 
 
+PACKED = gzip.compress(b"x" * 500)
+DAMAGED = [
+    ("nothing", b"", "too early"),
+    ("truncated", PACKED[:-9], "too early"),
+    ("without its end", PACKED[:-1], "too early"),
+    ("no gzip", b'{"trace": {}}', "damaged"),
+    ("a bit is flipped", PACKED[:-5] + bytes([PACKED[-5] ^ 1]) + PACKED[-4:], "damaged"),
+    ("something follows", PACKED + b"more", "damaged"),
+]
+
+
+@pytest.mark.parametrize(("body", "told"), [pytest.param(*case[1:], id=case[0]) for case in DAMAGED])
+@pytest.mark.parametrize("step", [1, 10_000])
+def test_damaged_gzip_is_malformed(body: bytes, told: str, step: int) -> None:
+    with pytest.raises(MalformedError, match=told):
+        spooled(body, packed=True, step=step)
+
+
 def test_a_bomb_is_never_unpacked_whole() -> None:
     bomb = gzip.compress(bytes(64 * 2**20), 9)
     tracemalloc.start()
@@ -154,6 +174,33 @@ def test_chunks_are_bounded_by_items_and_by_bytes() -> None:
             cutter.add(b"x" * (MAX_CHUNK_BYTES // 2))
         cutter.finish()
         assert [chunk.size for chunk in cutter] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("line", "waits", "sizes"),
+    [(b"x", True, [2, 2, 2, 2, 2]), (b"x", False, [8, 2]), (b"x" * 5_000, False, [2, 2, 2, 2, 2])],
+    ids=["one waits for a judge", "one is small", "one is large"],
+)
+def test_small_items_that_wait_for_nobody_come_in_larger_chunks(line: bytes, waits: bool, sizes: list[int]) -> None:
+    with Cutter(size=2) as cutter:
+        for _ in range(10):
+            cutter.add(line, waits=waits)
+        cutter.finish()
+        assert [chunk.size for chunk in cutter] == sizes
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "waits"),
+    [
+        ({}, {}, True),
+        ({"judges": "off"}, {}, False),
+        ({"judges": "off"}, {"judges": "live"}, True),
+        ({"judges": "live"}, {"judges": "off"}, False),
+    ],
+)
+def test_an_item_waits_where_it_or_its_batch_asks_judges(given: Any, own: Any, waits: bool) -> None:
+    value = item(**own)
+    assert BatchDraft(BatchOptions(**given), JUDGED, BOUNDS).check(ITEM.validate_python(value)) is waits
 
 
 @pytest.mark.parametrize(
@@ -263,6 +310,12 @@ def test_items_of_one_custom_id_are_all_named() -> None:
     assert [one["custom_id"] for one in found] == ["a", "b", "c"]
     assert [one.line for one in left_out.lines] == [3, 5, 6]
     assert "/1" in left_out.lines[0].errors[0].detail
+
+
+def test_a_name_that_is_given_may_not_be_taken_by_one_that_is_made() -> None:
+    with pytest.raises(BadLinesError) as error:
+        taken([item(custom_id="item-1"), item()])
+    assert problems(error) == ["/1/custom_id", "/2/custom_id"]
 
 
 # given, budget, limit of questions; or the place of what is refused

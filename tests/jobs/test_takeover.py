@@ -28,6 +28,18 @@ def check(run: Service, batch: str, items: int) -> int:
     return sum(run.paid().values()) - items
 
 
+def test_a_dead_workers_work_is_taken_over(postgres_url: str, tmp_path: Path) -> None:
+    provider = Provider(latency=0.05)
+    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS, SILENT="3") as run:
+        dead, _ = run.start(), run.start()
+        run.until(lambda: run.logs().count('"working"') == 2)
+        batch = run.submit([request(n) for n in range(200)], size=20)
+        run.until(lambda: len(provider.requests) >= 60)
+        dead.kill()
+        assert check(run, batch, 200) <= IN_FLIGHT
+        assert "taking over" in run.log(1)
+
+
 @pytest.mark.chaos
 @pytest.mark.parametrize("moment", ["claim", "record"])
 def test_a_worker_frozen_in_a_bad_moment_stops_nobody(own_postgres_url: str, tmp_path: Path, moment: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -11,12 +12,14 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.asking.faults import CallError
 from service.asking.model import LiteLLM
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
-from service.outbound.exchanges import ExchangeBounds, holds_more_values
-from service.outbound.transport import BoundTransport
+from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, holds_more_values
+from service.outbound.transport import BoundTransport, close_connections
 from tests.conftest import Run
 from tests.faults.provider import FLOOD, Provider
 from tests.faults.receiver import Scripted, crowded, http, scripted
@@ -130,6 +133,13 @@ def alone(code: str, *args: str) -> str:
     return done.stdout
 
 
+def test_the_bound_is_what_is_set(run: Run, provider: Provider) -> None:
+    assert isinstance(asked(run, provider.base(), "openai/x", ExchangeBounds(max_bytes=10_000)), Completion)
+    assert (
+        refused(run, provider.base(), "openai/x", ExchangeBounds(max_bytes=100)).reason == "the reply passes 100 bytes"
+    )
+
+
 def test_a_compressed_reply_is_not_asked_for_and_not_read(run: Run, provider: Provider, route: str) -> None:
     """It may hide any size."""
     error = refused(run, provider.base("fault-gzip"), route)
@@ -144,12 +154,31 @@ def test_log_probabilities_have_room(run: Run, provider: Provider) -> None:
     assert len(run(port.complete(prompt)).tokens) == 1_000
 
 
+@given(st.recursive(st.none() | st.text(max_size=9), st.lists, max_leaves=60), st.integers(1, 40))
+def test_what_is_counted_is_the_values(value: Any, most: int) -> None:
+    def count(one: Any) -> int:
+        return 1 + sum(map(count, one)) if isinstance(one, list) else 1
+
+    if holds_more_values(json.dumps(value, ensure_ascii=False).encode(), most):
+        assert count(value) > most
+
+
 HOSTILE = [b'"' * 2**20, b'"' + b'\\"' * 2**20, b"\\" * 2**20, b"[" * 2**20, b'"\\', b'["' + b",[{" * 2**20 + b'"]']
 
 
 @pytest.mark.parametrize("body", HOSTILE, ids=lambda body: repr(body[:8]))
 def test_counting_ends_whatever_is_counted(body: bytes) -> None:
     assert holds_more_values(body, 10) is (body[:2] == b"[[")
+
+
+GOOD = ["anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash"]
+
+
+@pytest.mark.parametrize("model", GOOD)
+def test_a_good_reply_passes_by_every_way(run: Run, provider: Provider, model: str) -> None:
+    reply = asked(run, provider.base("fault-none"), model)
+    assert isinstance(reply, Completion)
+    assert reply.text == '{"label": "yes"}'
 
 
 @pytest.mark.parametrize("model", ["aiohttp_openai/x", "nlp_cloud/x", "ollama/llama3", "ragflow/chat/1/x"])
@@ -216,6 +245,29 @@ def test_a_reply_that_came_by_no_way_of_ours_is_refused(
 
     monkeypatch.setattr(BoundTransport, "handle_async_request", unnoted)
     assert "cannot be limited" in refused(run, provider.base(), "openai/good").reason
+
+
+def test_of_several_exchanges_the_last_one_stands(run: Run) -> None:
+    """A quota that one answer told of is not read out of the next, which never came."""
+    notes = ExchangeNotes(ExchangeBounds())
+    transport = BoundTransport(notes, lambda: True)
+
+    async def twice(*urls: str) -> list[tuple[Any, ...]]:
+        seen: list[tuple[Any, ...]] = []
+        for url in urls:
+            with contextlib.suppress(httpx.TransportError):
+                await transport.handle_async_request(httpx.Request("POST", url))
+            seen.append((notes.status, notes.retry_after, notes.refusal, notes.fault, notes.sent, notes.answers))
+        await close_connections()
+        return seen
+
+    head = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\n"
+    with scripted(http(b'{"code": "insufficient_quota"}', head)) as refusing:
+        urls = f"http://127.0.0.1:{refusing.port}/", "http://127.0.0.1:1/"
+        assert run(twice(*urls)) == [
+            (429, "7", b'{"code": "insufficient_quota"}', None, True, 1),
+            (None, "", b"", "no connection", True, 1),
+        ]
 
 
 # To where

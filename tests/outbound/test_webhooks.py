@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
+import hmac
 import json
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -14,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import InputError, SettingsError, WebhookError
-from service.outbound.webhooks import Webhooks, signature, verify
+from service.outbound.webhooks import Webhooks, read_secret, signature, verify
 from service.settings import Settings
 from service.wiring import build_webhooks
-from tests.faults.receiver import Scripted, http, scripted
+from tests.faults.receiver import Behaviour, Scripted, drip, http, scripted
 
 NOW = 1_700_000_000.9
 RAW = b"\x00\x01 thirty-two bytes of anything \xff"
@@ -43,6 +45,27 @@ def delivered(server: Scripted, *, body: bytes = BODY, **more: Any) -> tuple[dic
 # What a receiver gets.
 
 
+def test_it_is_a_post_with_the_body_as_it_was() -> None:
+    with scripted(OK) as server:
+        headers, body = delivered(server)
+    assert server.requests[0].startswith(b"POST /hooks?of=ours HTTP/1.1\r\n")
+    assert body == BODY
+    assert headers["Content-Type"] == "application/json"
+    assert headers["Host"] == f"127.0.0.1:{server.port}"
+    assert (headers["webhook-id"], headers["webhook-timestamp"]) == ("batch_1", "1700000000")
+
+
+@pytest.mark.parametrize(
+    ("secret", "key"), [(ENCODED, RAW), ("plain text", b"plain text"), ("zürich", "zürich".encode())]
+)
+def test_the_signature_is_the_one_of_the_convention(secret: str, key: bytes) -> None:
+    with scripted(OK) as server:
+        headers, body = delivered(server, secret=secret)
+    digest = hmac.new(key, b"batch_1.1700000000." + BODY, hashlib.sha256).digest()
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(digest).decode()
+    verify(secret, headers, body, now=lambda: NOW)
+
+
 def test_an_example_of_the_convention() -> None:
     """The one with which its own libraries are tested."""
     headers = {
@@ -52,6 +75,14 @@ def test_an_example_of_the_convention() -> None:
     }
     secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     verify(secret, headers, b'{"test": 2432232314}', now=lambda: 1614265330)
+
+
+def test_each_try_has_its_own_time_and_the_same_id() -> None:
+    times = iter([1_000.0, 2_000.0])
+    with scripted(OK) as server:
+        tries = [delivered(server, now=lambda: next(times))[0] for _ in range(2)]
+    assert [one["webhook-id"] for one in tries] == ["batch_1", "batch_1"]
+    assert [one["webhook-timestamp"] for one in tries] == ["1000", "2000"]
 
 
 # What a receiver believes.
@@ -107,6 +138,13 @@ def test_what_is_signed_is_believed_and_one_bit_more_is_not(body: bytes, at: int
         verify(secret, headers, body + b"\0", now=lambda: at)
 
 
+@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_!", "whsec_c2V", "whsec_zürich", "whsec_c2Vj cmV0"])
+def test_what_is_no_secret(secret: str) -> None:
+    with pytest.raises(ValueError, match="whsec_ and base64") as caught:
+        read_secret(secret)
+    assert secret[6:] == "" or secret not in str(caught.value)
+
+
 # What is worth another try.
 
 AGAIN = {None: [200, 204, 299], True: [429, 500, 503, 599], False: [300, 302, 308, 400, 401, 404, 408, 410]}
@@ -123,6 +161,17 @@ def test_the_status_says_whether_it_was_delivered(status: int, again: bool | Non
                 delivered(server)
             assert caught.value.retryable is again
     assert len(server.requests) == 1
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "behaviour", [drip(HEAD + b"\r\n", b" "), drip(HEAD + b"Content-Length: 9999999\r\n\r\n", b" ")]
+)
+def test_the_body_of_an_answer_is_not_waited_for(behaviour: Behaviour) -> None:
+    with scripted(behaviour) as server:
+        delivered(server)
 
 
 def test_nobody_there_is_worth_another_try_and_an_address_that_is_refused_is_not() -> None:

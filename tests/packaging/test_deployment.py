@@ -257,11 +257,25 @@ def rests(recipe: list[tuple[str, str]], word: str) -> list[str]:
     return [rest for found, rest in recipe if found == word]
 
 
+def test_stages_start_from_a_pinned_image(recipe: list[tuple[str, str]]) -> None:
+    stages = [rest.split() for rest in rests(recipe, "FROM")]
+    assert [stage[1:] for stage in stages] == [["AS", "build"], ["AS", "run"]]
+    assert all(re.fullmatch(r"python:3\.\d+-slim(@sha256:[0-9a-f]{64})?", stage[0]) for stage in stages)
+
+
 def test_it_runs_as_nobody_in_particular(recipe: list[tuple[str, str]]) -> None:
     last = rests(recipe, "USER")[-1]
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", last)
     builds = [index for index, (word, _) in enumerate(recipe) if word in {"RUN", "COPY", "FROM"}]
     assert [word for word, _ in recipe].index("USER") > max(builds)
+
+
+def test_it_installs_from_the_lock_only(recipe: list[tuple[str, str]]) -> None:
+    syncs = [rest for rest in rests(recipe, "RUN") if rest.startswith("uv sync")]
+    assert len(syncs) == 2
+    assert all({"--frozen", "--no-dev"} <= set(sync.split()) for sync in syncs)
+    assert "--no-editable" in syncs[-1]
+    assert "pip install --no-cache-dir --require-hashes --requirement .ci/uv.txt" in rests(recipe, "RUN")
 
 
 def test_what_it_copies_is_there_and_not_ignored(recipe: list[tuple[str, str]], root: Path) -> None:
@@ -301,3 +315,17 @@ def test_the_health_check_tells_life_from_death(
             threading.Thread(target=server.handle_request, daemon=True).start()
         done = subprocess.run([sys.executable, *code], capture_output=True, check=False)
     assert (done.returncode == 0) is healthy
+
+
+def test_the_workflow_is_pinned_and_runs_the_one_check(root: Path) -> None:
+    workflow = read_yaml(root / ".github/workflows/ci.yml")
+    job = workflow["jobs"]["test"]
+    assert {"3.11", "3.13"} <= set(job["strategy"]["matrix"]["python"])
+    assert set(job["services"]) == {"postgres", "redis"}
+    images = [service["image"] for service in job["services"].values()]
+    assert all(re.search(r":\d[\w.]*(@sha256:[0-9a-f]{64})?$", image) for image in images)
+    uses = [step["uses"] for step in job["steps"] if "uses" in step]
+    assert uses
+    assert all(re.search(r"@[0-9a-f]{40}$", use) for use in uses)
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    assert workflow["permissions"] == {"contents": "read"}

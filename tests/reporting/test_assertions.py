@@ -133,9 +133,36 @@ def test_what_could_not_be_measured_counts_at_both_ends(name: str, text: str, st
         assert gate.results[0].unmeasured == int(name[-1])
 
 
+@pytest.mark.parametrize(("assertion", "message"), CASES["units"])
+def test_a_unit_that_does_not_fit_is_an_error(assertion: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        summarize_reports(USAGE_REPORTS, assertions=[assertion])
+
+
 def test_a_score_without_its_ranges_is_refused() -> None:
     with pytest.raises(InputError, match="a score comes with its coverage, score_range and full_range"):
         read_samples([replace(REPORTS[0], score_range=None)])
+
+
+def test_the_step_that_broke_most_often_is_named() -> None:
+    """Without n2: r2 and l2 broke at select, r3 at decide, which is before it."""
+    without = read_samples([report for report in REPORTS if report.trace_id != "n2"])
+    gate = judge_assertions(["score >= 0", "select.pass_rate >= 0.99", "decide.pass_rate >= 0.99"], without)
+    assert (gate.passed, gate.first_failing_stage) == (False, "select")
+    assert [one.first_failing_stage for one in gate.results] == [None, "select", "decide"]
+    assert [one.failing for one in gate.results] == [(), ("l2", "r2", "r3"), ("r3",)]
+
+
+@given(
+    value=st.integers(0, 100),
+    bound=st.integers(0, 100),
+    op=st.sampled_from([">=", "<=", ">", "<", "==", "!="]),
+    per_cent=st.booleans(),
+)
+def test_bounds_are_those_of_whole_numbers(value: int, bound: int, op: str, per_cent: bool) -> None:
+    text = f"score {op} {bound}%" if per_cent else f"score {op} {bound / 100:.2f}"
+    exact = {">=": value >= bound, "<=": value <= bound, ">": value > bound, "<": value < bound, "==": value == bound}
+    assert parse_assertion(text).holds(value / 100) == exact.get(op, value != bound)
 
 
 @given(st.text(max_size=60))

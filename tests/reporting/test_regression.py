@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from service import InputError, Report, conclude
+from service.core.judging.judged_outcomes import MixedScore
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.replies import Judgement
@@ -151,6 +154,53 @@ def test_a_score_that_fails_without_a_judge_is_a_regression_too():
     low = replace(PASSES, verdict="fail")
     assert proved([PASSES], [low]) == [("x", "", "regressed")]
     assert proved([PASSES], [low], "decide") == []
+
+
+def test_a_part_in_words_that_a_judge_fails_is_left_to_statistics():
+    wrong = {"code": (0.0, False), "judge": (1.0, True)}
+    mixed = {
+        name: MixedScore(value, False, judges=(), calibrations=(), code_passed=passed)
+        for name, (value, passed) in wrong.items()
+    }
+    found = {
+        name: replace(
+            FAILS,
+            criteria=tuple(replace(c, outcomes=()) for c in FAILS.criteria),
+            steps=(replace(FAILS.steps[0], outcomes={"tool_name": outcome}),),
+        )
+        for name, outcome in mixed.items()
+    }
+    assert proved([PASSES], [found["code"]]) == [("x", "tool_name", "regressed")]
+    assert proved([PASSES], [found["judge"]]) == []
+
+
+def test_repeated_trials_are_left_to_statistics():
+    a, b = ([replace(one, tags={"trial": "1"}) for one in run(letters)] for letters in ("p" * 20, "p" * 19 + "f"))
+    assert judge_reports(a, b).status == "within noise"
+
+
+CASES_BEFORE = st.lists(st.sampled_from("pfPFo"), min_size=1, max_size=30).filter(lambda cases: set(cases) != {"o"})
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(before=CASES_BEFORE, data=st.data())
+def test_a_case_that_is_lost_or_open_holds_nothing(before: list[str], data: st.DataObject):
+    """Taking knowledge of the second run away, of a case that the first had decided, never lets a gate pass that did not."""
+    after = ["PF"[data.draw(st.booleans())] if one in "PF" else "pf"[data.draw(st.booleans())] for one in before]
+    lost = data.draw(st.sets(st.sampled_from([n for n, one in enumerate(before) if one != "o"])))
+    less = [
+        one if n not in lost else "A" if one in "PF" else data.draw(st.sampled_from("o-" if n else "o"))
+        for n, one in enumerate(after)
+    ]
+    whole, partial = (judge_reports(run(before), run(letters)).status for letters in (after, less))
+    assert whole == "within noise" or partial != "within noise"
+
+
+def test_undecided_verdicts_without_a_fault_can_be_left_out():
+    assert (
+        judge_reports(run("p" * 20 + "a" * 20), run("p" * 20 + "a" * 20), allow_undecided=True).status == "within noise"
+    )
+    assert judge_reports(run("p" * 20 + "a" * 20), run("f" * 20 + "a" * 20), allow_undecided=True).status == "regressed"
 
 
 def test_a_run_under_another_rubric_decides_nothing():

@@ -16,6 +16,11 @@ from tests import tables
 TABLES = tables.read_yaml(tables.DATA / "reading" / "yaml.yaml")
 
 
+# What YAML 1.1 turns into something else than what was written.
+TRAPS = ["no", "yes", "on", "off", "No", "y", "n", "1:30", "12:30:45", "2024-05-01", "2024-05-01T10:00:00Z"]
+TRAPS += ["010", "007", "0o7", "0x1F", "0b1", "1_000", ".5", "1.", "+1", "=", "<<", "1.2.3", "e3", "TrUe"]
+
+
 JSON_ONLY: list[tuple[str, JsonValue]] = [
     ('{\n\t"a":\t1\n}', {"a": 1}),
     ('["\\ud83d\\ude00", "\\/"]', ["😀", "/"]),
@@ -27,6 +32,16 @@ JSON_ONLY: list[tuple[str, JsonValue]] = [
 def test_a_document_is_read_as_written(text: str, value: JsonValue) -> None:
     found = read_yaml(text, source="x.yaml")
     assert json.dumps(found) == json.dumps(value)  # unlike ==, tells 1 from 1.0 and from True
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_plain_text_stays_text(text: str) -> None:
+    assert read_yaml(f"a: {text}", source="x.yaml") == {"a": text}
+
+
+@pytest.mark.parametrize("key", ["no", "on", "y", "1:30", "2024-05-01", "007"])
+def test_plain_keys_stay_text(key: str) -> None:
+    assert read_yaml(f"{key}: 1", source="x.yaml") == {key: 1}
 
 
 @pytest.mark.parametrize(("text", "place", "message"), [*TABLES["refused"], ("a: \ud800", [1, 4], "U+D800")])
@@ -54,6 +69,12 @@ TOO_LARGE = [
 def test_what_is_too_large_is_refused(text: str, message: str) -> None:
     with pytest.raises(TooLargeError, match=message):
         read_yaml(text, source="x.yaml")
+
+
+def test_the_limits_themselves_are_allowed() -> None:
+    assert read_yaml("'" + "x" * (MAX_BYTES - 2) + "'", source="x.yaml") == "x" * (MAX_BYTES - 2)
+    assert read_yaml("- " * MAX_DEPTH + "x", source="x.yaml")
+    assert read_yaml("-" + "9" * 64, source="x.yaml") == -int("9" * 64)
 
 
 PRINTABLE = st.text(

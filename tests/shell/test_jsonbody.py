@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 import struct
 
 import pytest
@@ -134,6 +135,11 @@ def test_limits_beyond_the_parser_are_refused(field, value):
         Limits(**{field: value})
 
 
+def test_the_first_fault_in_the_document_is_named():
+    assert refusal(b'{"b": ["ok", 1e999], "a": "\\u0000"}')[1] == "/b/1"
+    assert refusal(b'{"b": [["\\u0000"], 1e999]}')[1] == "/b/0/0"
+
+
 # --- packaged corpora --------------------------------------------------------------------------------------------------
 
 
@@ -199,3 +205,25 @@ def test_bytes_are_read_as_the_standard_library_reads_them_or_refused(data):
     found = outcome(data)
     if not isinstance(found, Exception):
         assert same(found, json.loads(data.decode("utf-8")))
+
+
+NUMBERS = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "-"]),
+    st.sampled_from(["0", "1", "9" * 20, "1" + "0" * 63, "123"]),
+    st.sampled_from(["", ".0", ".5", "." + "0" * 70 + "1", "." + "0" * 30 + "7"]),
+    st.builds("{}{}{}".format, st.sampled_from("eE"), st.sampled_from(["", "+", "-"]), st.integers(0, 500))
+    | st.just(""),
+)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=3))
+def test_a_number_is_the_nearest_float_or_refused(literals):
+    expected = [json.loads(literal) for literal in literals]
+    zero = [
+        value == 0 and any(c in "123456789" for c in text.lower().split("e")[0])
+        for text, value in zip(literals, expected, strict=True)
+    ]
+    lost = any(zero) or any(isinstance(value, float) and math.isinf(value) for value in expected)
+    found = outcome(f"[{', '.join(literals)}]".encode())
+    assert isinstance(found, MalformedError) if lost else same(found, expected)

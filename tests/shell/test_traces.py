@@ -81,6 +81,42 @@ def test_a_line_over_the_limit_spoils_no_other(end: bytes) -> None:
     assert "more than 40 bytes" in found[0]
 
 
+def test_a_line_of_exactly_the_limit_is_read() -> None:
+    line = b'{"a": "' + b"x" * 31 + b'"}'
+    assert len(line) == SMALL.max_bytes
+    assert [item[:5] for item in told(line + b"\r\n" + line, SMALL)] == ["f:1 {", "f:2 {"]
+
+
+def test_the_limit_holds_for_an_element_and_not_for_the_list() -> None:
+    found = told(b"[" + b",".join([LINE, LINE, LONG, LINE]) + b"]", SMALL)
+    assert [line[:7] for line in found] == ["f:1/0 {", "f:1/1 {", "f:1/2 !", "f:1/3 {"]
+
+
+def test_objects_in_one_line_and_in_several_may_follow_one_another() -> None:
+    record = {"a": [{"b": "}{"}, 1], "c": {}}
+    line, pretty = json.dumps(record), json.dumps(record, indent=2)
+    flat = json.dumps(record, indent=0)
+    data = "\n".join([line, pretty, line, "", flat, '{"cut": [1,', line, '{"cut": "', pretty, line])
+    found = told(data.encode())
+    numbers = [1, 2, 11, 13, 22, 23, 24, 25, 34]
+    assert [item.split()[0] for item in found] == [f"f:{number}" for number in numbers]
+    assert [item.split()[1] == "!" for item in found] == [number in {22, 24} for number in numbers]
+
+
+def test_a_list_is_read_piece_by_piece() -> None:
+    record = {"a": "]" * 500, "b": ["x", {"y": '"'}]}
+    data = json.dumps([record] * 2_000, indent=1).encode()
+    read = io.BytesIO(data)
+    records = scan_records(read, limits=PLAIN)
+    first = next(records)
+    assert isinstance(first, TraceRecord)
+    assert read.tell() < len(data) / 4
+    found = [first, *records]
+    assert all(isinstance(item, TraceRecord) and item.value == record for item in found)
+    assert [item.place.line for item in found[:3]] == [2, 11, 20]
+    assert (len(found), found[-1].place.pointer) == (2_000, "/1999")
+
+
 def test_a_page_may_be_as_large_as_a_document() -> None:
     page = json.dumps({"data": [json.loads(LINE)] * 3}).encode()
     assert [item[:5] for item in told(page, SMALL)] == ["f:1 {"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from itertools import permutations, product
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.stats.agreement import ConfusionTable, compute_alpha
+from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha
 from service.stats.corrected import Groups, infer_from_labels, ppi
 from service.stats.tallies import Floats
 from tests.tables import DATA, read_yaml
@@ -67,6 +68,12 @@ def test_alpha_of_the_published_example() -> None:
     assert alpha(list(zip(one, other, strict=True))) == pytest.approx(0.095, abs=5e-4)
 
 
+def test_a_weight_is_so_many_copies() -> None:
+    sides = np.array([[2, 1], [0, 3], [1, 0], [4, 4]], dtype=np.float64)
+    copies = sides[[0, 0, 3]]
+    assert compute_alpha(sides, np.array([2.0, 0, 0, 1])) == pytest.approx(compute_alpha(copies, np.ones(3)))
+
+
 UNITS = st.lists(st.lists(st.sampled_from([True, False, None]), min_size=0, max_size=5), max_size=8)
 
 
@@ -89,6 +96,19 @@ def test_alpha_is_what_the_coincidence_matrix_gives(units: list[list[bool | None
     assert alpha(units) == (None if want is None else pytest.approx(want))
 
 
+@given(UNITS)
+def test_one_annotator_against_another_is_the_mean_over_pairs(units: list[list[bool | None]]) -> None:
+    table = ConfusionTable(*(float(cell.sum()) for cell in compare_annotators(count(units))))
+    usable = [unit for unit in units if len(unit) - unit.count(None) > 1]
+    assert table.n == pytest.approx(len(usable))
+    assert table.fp == table.fn
+    agreed = 0.0
+    for unit in usable:
+        pairs = list(permutations([label for label in unit if label is not None], 2))
+        agreed += sum(a == b for a, b in pairs) / len(pairs)
+    assert table.tp + table.tn == pytest.approx(agreed)
+
+
 def test_ppi_by_hand() -> None:
     """Four labels, four more items. Covariance of label and score 1/3, variance of all scores 15/56, so trust 28/45.
 
@@ -106,6 +126,14 @@ def test_ppi_by_hand() -> None:
     assert (found.low, found.high) == pytest.approx((max(0, centre - half), min(1, centre + half)), abs=1e-6)
 
 
+def test_labels_that_all_agree_have_an_interval_that_holds_their_rate() -> None:
+    """Thirty that pass: a mean of 31/32 with a variance of 31/32**3, and Student's t of 29."""
+    found = infer_from_labels([True] * 30, [None] * 30)
+    half = 2.045230 * sqrt(31 / 32**3)
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(31 / 32 - half, abs=1e-6)
+
+
 @pytest.mark.parametrize(("known", "others", "alone", "corrected"), TOO_FEW["groups"])
 def test_too_few_items_or_groups_have_no_interval(
     known: Groups, others: Groups, *, alone: bool, corrected: bool
@@ -115,11 +143,49 @@ def test_too_few_items_or_groups_have_no_interval(
     assert (ppi(labels, said, elsewhere, (known, others)) is not None) is corrected
 
 
+def test_the_variance_of_groups_by_hand() -> None:
+    """Pairs that sum to 2, 1 and 0, and four pseudo-items of weight 1: ten in all, with a mean of 1/2; two degrees of freedom."""
+    labels, groups = [True, True, True, False, False, False], ["a", "a", "b", "b", "c", "c"]
+    moved = [1, 0, -1, -0.5, 0.5, -0.5, 0.5]
+    half = 4.302653 * sqrt(7 / 6 * sum((each / 10) ** 2 for each in moved))
+    assert infer_from_labels(labels, groups).low == pytest.approx(max(0.0, 0.5 - half))
+    # A judge who says the opposite of everything is not trusted, and changes nothing.
+    said = [float(not label) for label in labels]
+    assert ppi(labels, said, [0.0, 1.0], (groups, ["d", "e"])).low == pytest.approx(
+        infer_from_labels(labels, groups).low
+    )
+
+
+def test_what_a_group_on_both_sides_adds_by_hand() -> None:
+    """Twenty pairs, the same on both sides: each moves what the labels add by +-a and what the judge says by +-b: 2ab more."""
+    values = [float(at // 2 % 2) for at in range(40)]
+    groups, others = ([f"{side}{at // 2}" for at in range(40)] for side in "ab")
+    labels = [value == 1 for value in values]
+    shared, apart = ppi(labels, values, values, (groups, groups)), ppi(labels, values, values, (groups, others))
+    assert shared.trust == apart.trust
+    added, said = (1 - shared.trust) / 44, shared.trust / 40  # 40 labels and four pseudo-items of the weight 1
+    more = (shared.width**2 - apart.width**2) / 4 / 2.093024**2  # Student's t with 19 degrees of freedom
+    assert more == pytest.approx(20 * 2 * added * said, rel=1e-5)
+
+
 def named(count: int) -> st.SearchStrategy[list[str | None]]:
     return st.lists(st.none() | st.sampled_from("abcdefgh"), min_size=count, max_size=count)
 
 
 SCORES = st.floats(0, 1)
+
+
+@given(st.data(), st.integers(2, 12), st.integers(1, 12))
+def test_items_that_are_alone_in_their_groups_have_the_very_figures_of_items_without(
+    data: st.DataObject, n: int, more: int
+) -> None:
+    labels, said, elsewhere = (
+        data.draw(st.lists(each, min_size=size, max_size=size))
+        for each, size in ((st.booleans(), n), (SCORES, n), (SCORES, more))
+    )
+    alone, unnamed, others = [f"a{at}" for at in range(n)], [None] * n, [None] * more
+    assert ppi(labels, said, elsewhere, (alone, others)) == ppi(labels, said, elsewhere, (unnamed, others))
+    assert infer_from_labels(labels, alone) == infer_from_labels(labels, unnamed)
 
 
 @given(st.data(), st.integers(2, 12), st.integers(2, 12))

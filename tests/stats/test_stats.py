@@ -12,23 +12,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.stats.agreement import build_confusion
 from service.stats.intervals import (
     bootstrap,
     choose_difference,
     choose_interval,
     compute_intervals,
+    draw_weights,
     mcnemar,
     newcombe,
     wilson,
 )
-from service.stats.rates import PairedCase, RatePart, estimate, pass_hat_k
-from service.stats.selective import find_certainty_threshold
+from service.stats.rates import PairedCase, RatePart, compute_percentile, estimate, pass_hat_k
+from service.stats.selective import estimate_icc, find_certainty_threshold
 from service.stats.tallies import (
     BINS,
     TallyRows,
     auroc,
     auroc_within,
     brier,
+    build_confusion_at,
     build_reliability,
     build_tally,
     ece,
@@ -70,6 +73,15 @@ def test_mcnemar_is_the_binomial_tail_twice(only_a: int, only_b: int) -> None:
     assert mcnemar(only_a, only_b) == pytest.approx(min(1.0, tail))
 
 
+def test_grouped_cases_have_the_wider_interval_of_their_groups() -> None:
+    """Ten cases that are two groups of five like ones say less than ten cases."""
+    alone = [RatePart(None, float(n % 2)) for n in range(40)]
+    grouped = [RatePart(str(n % 8), float(n % 2)) for n in range(40)]
+    (low, high), (wide_low, wide_high) = choose_interval(alone), choose_interval(grouped)
+    assert wide_low < low
+    assert high < wide_high
+
+
 def test_the_bootstrap_agrees_with_theory_on_many_cases() -> None:
     """For the mean of many independent values the percentile interval is close to the normal one."""
     values = [n % 11 / 10 for n in range(440)]
@@ -77,6 +89,12 @@ def test_the_bootstrap_agrees_with_theory_on_many_cases() -> None:
     mean = sum(values) / len(values)
     half = Z * sqrt(sum((value - mean) ** 2 for value in values) / len(values) ** 2)
     assert (low, high) == pytest.approx((mean - half, mean + half), abs=0.1 * half)
+
+
+def test_a_seed_fixes_every_digit_and_another_one_does_not() -> None:
+    parts = [RatePart(None, n % 7 / 7) for n in range(30)]
+    assert bootstrap(parts) == bootstrap(list(reversed(parts)))
+    assert bootstrap(parts) != bootstrap(parts, seed=1)
 
 
 PARTS = st.lists(
@@ -123,8 +141,30 @@ def test_paired_differences() -> None:
         choose_difference([])
 
 
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(0, 100))
+def test_percentiles_are_numpys(values: list[float], q: int) -> None:
+    import numpy as np
+
+    assert compute_percentile(values, q) == pytest.approx(float(np.percentile(values, q)))
+
+
 def mean_of(values: np.ndarray):
     return lambda weights: {"mean": float((weights * values).sum() / weights.sum())}
+
+
+def test_a_draw_takes_groups_whole() -> None:
+    groups = ["b", "a", "b", "c", "a"]
+    for weights in draw_weights(groups, count=20):
+        assert weights[0] == weights[2]
+        assert weights[1] == weights[4]
+        assert weights[0] + weights[1] + weights[3] == 3
+
+
+def test_the_order_of_items_changes_nothing_and_the_seed_does() -> None:
+    values, groups = np.arange(30) % 7 / 7, [str(n % 6) for n in range(30)]
+    turned = compute_intervals(mean_of(values[::-1]), groups[::-1])
+    assert compute_intervals(mean_of(values), groups)["mean"] == pytest.approx(turned["mean"], abs=1e-12)
+    assert compute_intervals(mean_of(values), groups) != compute_intervals(mean_of(values), groups, seed=1)
 
 
 def test_what_is_mostly_undefined_and_what_has_one_group_has_no_interval() -> None:
@@ -184,6 +224,14 @@ def test_the_order_of_items_changes_nothing() -> None:
     assert find_certainty_threshold(*[column[mixed] for column in found], share=0.85, error=ERROR) == 0.8
 
 
+def test_likeness() -> None:
+    alone, fives = np.arange(60), np.arange(60) // 5
+    assert estimate_icc(alone % 3 > 0, alone) == 0
+    assert estimate_icc(fives % 2 > 0, fives) == 1
+    assert estimate_icc((7 * np.arange(300)) % 11 > 4, np.arange(300) // 5) < 0.15
+    assert estimate_icc(np.ones(60, dtype=np.bool_), fives) == 1
+
+
 ITEMS = st.lists(st.tuples(st.integers(0, 6).map(lambda n: n / 6), st.booleans()), min_size=1, max_size=40)
 Items = list[tuple[float, bool]]
 
@@ -203,6 +251,17 @@ def test_auroc_within_strata_looks_at_pairs_of_one_stratum(rows: list[tuple[str,
     pairs = [one for name in "abc" for one in won([(s, label) for stratum, s, label in rows if stratum == name])]
     strata = [tallied([(s, label) for stratum, s, label in rows if stratum == name]) for name in "abc"]
     assert auroc_within(strata) == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
+
+
+@given(ITEMS)
+def test_brier_is_the_mean_squared_distance(items: Items) -> None:
+    assert brier(tallied(items)) == pytest.approx(sum((s - label) ** 2 for s, label in items) / len(items))
+
+
+@given(ITEMS, st.integers(0, 6).map(lambda n: n / 6))
+def test_verdicts_at_a_threshold(items: Items, threshold: float) -> None:
+    want = build_confusion([label for _, label in items], [s >= threshold for s, _ in items])
+    assert build_confusion_at(tallied(items), threshold) == want
 
 
 @given(ITEMS)

@@ -12,15 +12,24 @@ import sqlalchemy as sa
 
 from service.errors import BusyError, SettingsError
 from service.settings import Settings
-from service.store.access.keys import SCOPES, USE_S, Keys
+from service.store.access.keys import SCOPES, USE_S, Caller, Keys
 from service.store.database import Database, open_database
 from service.store.tables import KEYS
 from service.wiring import build_database, build_engine, prepare_database
+
+DAY = 86_400.0
 
 
 @pytest.fixture
 def keys(database: Database) -> Keys:
     return Keys(database)
+
+
+def test_a_key_tells_whose_it_is(keys: Keys) -> None:
+    key, text = keys.create(name="ci", tenant="acme", scopes=["batch", "score"])
+    other, another = keys.create(name="ops", scopes=["admin"], lasts_s=86_400.0)
+    assert keys.authenticate(text) == Caller("acme", key.id, frozenset({"score", "batch"}))
+    assert keys.authenticate(another) == Caller("default", other.id, frozenset({"admin"}))
 
 
 def test_the_secret_is_not_kept(keys: Keys, database: Database) -> None:
@@ -58,6 +67,14 @@ def test_a_revoked_key_opens_nothing_and_others_stay(keys: Keys) -> None:
     assert keys.revoke(key.id) is True
     assert keys.list_keys()[0].revoked_at == first.revoked_at
     assert keys.revoke("000000000000") is False
+
+
+@pytest.mark.parametrize(("ago", "opens"), [(1.0, False), (-60.0, True)])
+def test_an_expired_key_opens_nothing(keys: Keys, database: Database, ago: float, opens: bool) -> None:
+    _, text = keys.create(name="ci", lasts_s=86_400.0)
+    with database.begin() as connection:
+        connection.execute(KEYS.update().values(expires_at=database.now() - ago))
+    assert (keys.authenticate(text) is not None) is opens
 
 
 @pytest.mark.parametrize(
@@ -101,6 +118,13 @@ def test_the_first_key_is_made_once_however_many_ask(keys: Keys) -> None:
     assert all(found.may(scope) for scope in SCOPES)
 
 
+def test_no_first_key_where_there_is_one_that_has_ended(keys: Keys) -> None:
+    key, _ = keys.create(name="ci")
+    keys.revoke(key.id)
+    assert keys.create_first() is None
+    assert [one.name for one in keys.list_keys()] == ["ci"]
+
+
 def test_callers_do_not_wait_long_for_a_database_that_is_away() -> None:
     keys = Keys(open_database("postgresql+psycopg://nobody@127.0.0.1:9/none"), patience=0.0)
     for ask in (keys.any_key, lambda: keys.authenticate(f"cg_{'a' * 12}_{'b' * 43}")):
@@ -109,6 +133,19 @@ def test_callers_do_not_wait_long_for_a_database_that_is_away() -> None:
 
 
 # Rotation.
+
+
+def test_both_keys_hold_during_the_overlap_and_the_new_one_after_it(keys: Keys, database: Database) -> None:
+    old, text = keys.create(name="ci", tenant="acme", scopes=["metrics"])
+    new, another = keys.rotate(old.id, overlap_s=3_600.0) or pytest.fail("there is such a key")
+    assert keys.authenticate(text) == Caller("acme", old.id, frozenset({"metrics"}))
+    assert keys.authenticate(another) == Caller("acme", new.id, frozenset({"metrics"}))
+    first, second = keys.list_keys()
+    assert (first.replaced_by, second.name, second.expires_at) == (new.id, "ci", None)
+    assert first.expires_at == pytest.approx(second.created_at + 3_600.0, abs=1.0)
+    with database.begin() as connection:
+        connection.execute(KEYS.update().where(KEYS.c.id == old.id).values(expires_at=database.now() - 1.0))
+    assert [keys.authenticate(one) is not None for one in (text, another)] == [False, True]
 
 
 def test_an_overlap_lets_no_key_live_longer(keys: Keys) -> None:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from service.errors import InputError, OthersLabelError, UnknownItemError
 from service.labelling.agreement import measure_judge
 from service.store.access.audit import Actor, Audit
+from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.jobs import Batches
@@ -19,6 +20,7 @@ from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.kept_scores import KeptScores
 from service.store.labelling.choice import LabelChooser
 from service.store.labelling.drafts import LabelDraft, LabelItem, ScoreDraft, Word
+from service.store.labelling.items import compute_draw
 from service.store.labelling.labels import Labels
 from service.store.labelling.opinions import Opinions
 from service.store.tables import BATCHES, LABEL_ITEMS, LABELS, SCORES
@@ -178,6 +180,15 @@ def test_what_waits_for_a_human_comes_first_and_the_most_doubtful_of_it(database
     assert walk(database, "ana") == walk(database, "ben") == []
 
 
+def test_the_rest_comes_as_it_was_drawn(database: Database) -> None:
+    """Whatever the judge said: the order is that of pseudo-random places, which nobody chooses."""
+    items = [kept(database, judged(n % 2)) for n in range(6)]
+    found = [item for item, _ in walk(database, "ana", most=3)]
+    assert found == sorted(items, key=lambda item: compute_draw(item, "result_groundedness"))[:3]
+    progress = LabelChooser(database).measure("t", "result_groundedness", "ana")
+    assert (progress.items, progress.labelled, progress.mine, progress.waiting) == (6, 3, 3, 0)
+
+
 def test_a_share_of_items_gets_a_second_opinion_and_none_a_third(database: Database) -> None:
     names = {kept(database, judged(0.5)) for _ in range(40)}
     assert {item for item, _ in walk(database, "ana", double=0.5)} == names
@@ -186,6 +197,19 @@ def test_a_share_of_items_gets_a_second_opinion_and_none_a_third(database: Datab
     assert {source for _, source in second} == {"second"}
     assert walk(database, "cleo", double=0.5) == []
     assert LabelChooser(database).measure("t", "result_groundedness", "ben").twice == len(second)
+
+
+def test_whoever_settles_keeps_their_own_opinion(database: Database) -> None:
+    name, labels = kept(database, judged(0.9)), Labels(database)
+    for annotator, word in (("ana", "pass"), ("ben", "fail"), ("cleo", "pass")):
+        labels.put("t", said(name, annotator, word))
+    labels.put("t", said(name, "ana", "fail", source="adjudication"))
+    [case] = Opinions(database).list_cases("t", "result_groundedness")
+    assert [(one.annotator, one.label) for one in case.opinions] == [("ana", "pass"), ("ben", "fail"), ("cleo", "pass")]
+    assert (case.passes, case.is_disputed, case.differs_from_judge) == (False, False, True)
+    labels.put("t", said(name, "ben", "pass", source="adjudication"))
+    assert Opinions(database).list_cases("t", "result_groundedness")[0].passes is True
+    assert LabelChooser(database).measure("t", "result_groundedness", "ana").twice == 1
 
 
 @pytest.mark.parametrize("again", ["pass", "fail"])
@@ -228,6 +252,13 @@ def test_a_document_never_takes_the_place_of_what_was_scored_here(database: Data
     assert [one and one.raw for one in words] == [0.2, None, 0.2]
     Batches(database).delete("t", batch)
     assert {one.item for one in labels.page("t", limit=9).data} == {score}
+
+
+def test_a_document_is_that_of_its_own_criterion(database: Database) -> None:
+    labels = Labels(database)
+    items = {("i", name): (LabelItem(name, ""), f'{{"criterion":"{name}"}}') for name in ("a", "b")}
+    labels.import_items("t", items, [], by=ANA)
+    assert [labels.read_subject("t", "i", name).document for name in "ab"] == [{"criterion": "a"}, {"criterion": "b"}]
 
 
 def test_what_was_left_open_differs_from_nothing(database: Database) -> None:
@@ -273,6 +304,17 @@ def test_what_replaces_deletes_and_forgets_labels_is_noted_with_its_count(databa
     assert [told.get("labels") for _, _, told in noted[1:]] == [1, 1, 1, 1]
     assert {who for _, who, _ in noted[3:]} == {"service"}
     assert count(database, LABELS) == 0
+
+
+def test_labels_of_nobody_go_to_the_tenant_of_the_first_key_with_their_items(database: Database) -> None:
+    name, labels = kept(database, judged(0.4), tenant=""), Labels(database)
+    made = labels.put("", said(name))
+    Keys(database).create(name="k", tenant="t", scopes=("label",))
+    assert labels.page("t", limit=9).data == (made,)
+    assert labels.page("", limit=9).data == ()
+    assert labels.read_subject("t", name, "result_groundedness").request is not None
+    assert not labels.put("t", said(name, label="fail", blind=True)).blind
+    assert [count(database, table) for table in (SCORES, LABEL_ITEMS, LABELS)] == [1, 1, 1]
 
 
 def test_a_label_is_drawn_by_chance_only_where_it_was_its_turn(database: Database) -> None:

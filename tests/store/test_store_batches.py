@@ -6,21 +6,21 @@ import json
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import sqlalchemy as sa
 
-from service.errors import InputError, JobStateError, UnknownJobError
+from service.errors import InputError, JobStateError, QueueFullError, UnknownJobError
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.jobs import Batch, Batches
-from service.store.jobs.leases import ClaimedChunk, OutcomeRow, OutcomeRows
+from service.store.jobs.jobs import Batch, Batches, Room, count_queued
+from service.store.jobs.leases import ClaimedChunk, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.results import find_window, read_error_pages, read_result_pages
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import BATCHES, CHUNKS, SUBMISSIONS
-from tests.store.played import closed, ended, opened, overdue, paused, ready, recorded, rows_of
+from tests.store.played import closed, ended, ends, opened, overdue, paused, ready, recorded, rows_of
 
 
 def submission(**more: Any) -> JobSubmission:
@@ -82,7 +82,71 @@ def test_batches_are_listed_newest_first_in_pages(batches: Batches, database: Da
         batches.page("t", limit=9, after="batch_1")
 
 
+# Room.
+
+
+def queued(database: Database, tenant: str | None = None) -> int:
+    with database.read() as connection:
+        return count_queued(connection, tenant)
+
+
+def test_what_finds_no_room_is_refused_and_leaves_nothing(database: Database) -> None:
+    batches = Batches(database, Room(max_items=6, max_tenant_items=4))
+    batch = batches.submit(submission(), chunks(2, 2))
+    assert [queued(database, tenant) for tenant in (None, "t", "u")] == [4, 4, 0]
+    with pytest.raises(QueueFullError, match="5 items would wait of yours"):
+        batches.submit(submission(key="k"), chunks(1))
+    with pytest.raises(QueueFullError, match="7 items would wait in all"):
+        batches.submit(submission(tenant="u"), chunks(3))
+    with pytest.raises(QueueFullError):
+        batches.check_room("t")
+    batches.check_room("u")
+    assert len(batches.page("t", limit=9).data) == 1
+    recorded(database, batch.id, [0, 1, 3])
+    assert queued(database) == 1
+    batches.submit(submission(key="k"), chunks(3))
+    batches.cancel("t", batch.id)
+    closed(database, batch.id)
+    assert queued(database) == 3
+
+
+# Cancelling.
+
+
+@pytest.mark.parametrize("under_way", [0, 1, 3])
+def test_cancelling_leaves_what_is_under_way_and_closes_the_rest(
+    batches: Batches, database: Database, under_way: int
+) -> None:
+    batch = batches.submit(submission(), chunks(2, 2, 2)).id
+    opened(database, batch, *range(under_way))
+    recorded(database, batch, [0, 1] if under_way > 1 else [])
+    found = batches.cancel("t", batch)
+    still = under_way - (under_way > 1)
+    assert found.status == ("cancelling" if still else "finalizing")
+    assert ends(database, batch) == ([] if still else [batch])
+    assert batches.cancel("t", batch) == found
+    if still:
+        closed(database, batch)
+    ended(database, batch)
+    done = batches.cancel("t", batch)
+    counts = done.request_counts
+    assert (done.status, counts.completed, counts.cancelled) == ("cancelled", *((2, 4) if under_way > 1 else (0, 6)))
+    assert done.ended_at is not None
+
+
 # Going on.
+
+
+@pytest.mark.parametrize("status", sorted(get_args(Pause)))
+def test_a_paused_batch_goes_on(batches: Batches, database: Database, status: Pause) -> None:
+    batch = batches.submit(submission(budget_usd=1.0), chunks(1, 1, 1)).id
+    recorded(database, batch, [0])
+    paused(database, batch, status)
+    assert batches.find("t", batch).reason == "because"
+    assert ready(database, batch) == [2]
+    found = batches.resume("t", batch, budget_usd=2.0)
+    assert (found.status, found.reason, found.resume_at, found.budget_usd) == ("in_progress", None, None, 2.0)
+    assert ready(database, batch) == [1, 2]
 
 
 def test_a_batch_is_paused_by_its_submitter_and_nobody_claims_of_it(batches: Batches, database: Database) -> None:
@@ -159,6 +223,22 @@ def test_what_cannot_go_on_stays_as_it_is(batches: Batches, database: Database) 
 # The end.
 
 
+def test_batches_end_at_their_deadline(batches: Batches, database: Database) -> None:
+    idle, busy, waits, early = [batches.submit(submission(), chunks(2, 2)).id for _ in range(4)]
+    opened(database, busy, 0)
+    paused(database, waits, "paused_provider")
+    for late in (idle, busy, waits):
+        overdue(database, late)
+    assert set(batches.expire_due()) == {idle, busy, waits}
+    assert batches.expire_due() == []
+    assert ends(database, idle, busy, waits) == [idle, waits]
+    assert [batches.find("t", one).status for one in (idle, busy, waits, early)] == ["finalizing"] * 3 + ["in_progress"]
+    closed(database, busy)
+    ended(database, busy)
+    found = batches.find("t", busy)
+    assert (found.status, found.request_counts.expired) == ("expired", 4)
+
+
 def test_what_ended_long_ago_is_forgotten_and_its_key_is_free_again(batches: Batches, database: Database) -> None:
     old, fresh, running = [batches.submit(submission(key=key), chunks(1)).id for key in ("old", "fresh", "running")]
     for batch, days in ((old, 31.0), (fresh, 29.0)):
@@ -183,6 +263,32 @@ def told(database: Database, batch: Batch, **bounds: int) -> tuple[list[int], li
         for pages in (read_result_pages, read_error_pages)
     )
     return results, errors, found.end, found.complete
+
+
+def test_results_come_in_order_as_far_as_all_before_them_are_there(batches: Batches, database: Database) -> None:
+    batch = batches.submit(submission(), chunks(3, 3, 3)).id
+
+    def now(**bounds: int) -> tuple[list[int], list[int], int, bool]:
+        return told(database, batches.find("t", batch), **bounds)
+
+    assert now() == ([], [], 0, False)
+    recorded(database, batch, [4, 5, 8, 1])
+    assert now() == ([], [], 0, False)
+    recorded(database, batch, [0], ok=False)
+    assert now() == ([1], [0], 2, False)
+    recorded(database, batch, [2])
+    assert now() == ([1, 2], [0], 3, False)
+    recorded(database, batch, [3, 6])
+    assert now() == ([1, 2, 3, 4, 5, 6], [0], 7, False)
+    assert now(offset=2, limit=2) == ([2, 3], [], 4, False)
+    assert now(offset=7) == ([], [], 7, False)
+    assert now(offset=20) == ([], [], 20, False)
+    recorded(database, batch, [7], ok=False)
+    assert now() == ([1, 2, 3, 4, 5, 6, 8], [0, 7], 9, False)
+    ended(database, batch)
+    assert now() == ([1, 2, 3, 4, 5, 6, 8], [0, 7], 9, True)
+    assert now(limit=8) == ([1, 2, 3, 4, 5, 6], [0, 7], 8, False)
+    assert now(offset=8, limit=9) == ([8], [], 9, True)
 
 
 @pytest.mark.parametrize("ending", ["cancelled", "expired"])

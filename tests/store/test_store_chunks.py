@@ -128,6 +128,24 @@ def test_of_a_tenant_with_little_left_three_chunks_run_for_one_of_another(stage:
     assert taken.count(small) == 12
 
 
+def test_a_worker_may_leave_tenants_out(stage: Stage) -> None:
+    for tenant in ("a", "a", "b"):
+        stage.submit(4, tenant=tenant)
+    assert stage.claim(besides={"a"}).tenant == "b"
+    assert stage.worker().claim(besides={"a", "b"}) is None
+
+
+def test_a_worker_that_asks_no_judges_leaves_what_waits_for_them(stage: Stage) -> None:
+    stage.submit(4)
+    code = stage.submit(4)
+    with stage.database.begin() as connection:
+        connection.execute(CHUNKS.update().where(CHUNKS.c.batch == code).values(waits=False))
+    coding = stage.worker(judges=False)
+    claimed = coding.claim()
+    assert isinstance(claimed, ClaimedChunk)
+    assert (claimed.lease.batch, coding.claim()) == (code, None)
+
+
 # Outcomes.
 
 
@@ -242,6 +260,17 @@ def test_what_is_put_off_in_the_moment_of_the_end_is_closed(stage: Stage, pause:
     assert not stage.record(lease, 1)
     assert (ends(stage.database, batch), stage.find(batch).status) == ([batch], "finalizing")
     assert stage.find(batch).cost_usd == 0.25
+
+
+@pytest.mark.parametrize("under_way", [False, True])
+def test_a_cancelled_batch_waits_for_nothing_that_was_put_off(stage: Stage, under_way: bool) -> None:
+    batch = stage.submit(8)
+    waits = stage.claim().lease
+    if under_way:
+        stage.claim()
+    stage.worker().put_off(waits, delay=3_600.0, pause="paused_provider", reason="it is down")
+    found = stage.batches.cancel("t", batch)
+    assert (found.status, found.reason, found.resume_at) == ("cancelling" if under_way else "finalizing", None, None)
 
 
 @pytest.mark.parametrize("over_first", [True, False])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -69,6 +71,31 @@ def test_who_reads_for_long_holds_nobody_up(store: Database) -> None:
     assert numbers(store) == list(range(20))
 
 
+def test_it_is_emptied_while_nobody_else_can_commit(store: Database) -> None:
+    events: list[str] = []
+    event.listen(store.engine, "commit", partial(_noted, events, "commit"))
+    event.listen(store.engine, "before_cursor_execute", partial(_statement, events))
+    for number in range(5):
+        write(store, number)
+    at = events.index("PRAGMA wal_checkpoint(PASSIVE)")
+    assert events[at - 1 : at + 2] == ["BEGIN IMMEDIATE", "PRAGMA wal_checkpoint(PASSIVE)", "commit"]
+
+
+def _noted(events: list[str], event: str, _: object) -> None:
+    events.append(event)
+
+
+def _statement(events: list[str], _connection: object, _cursor: object, statement: str, *_: object) -> None:
+    events.append(statement)
+
+
+def test_no_connection_empties_it_by_itself(store: Database) -> None:
+    with store.engine.connect() as connection, store.engine.connect() as another:
+        for one in (connection, another):
+            assert one.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar_one() == 0
+            assert one.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
+
+
 @pytest.mark.parametrize(
     "error", [OperationalError("BEGIN", None, sqlite3.OperationalError("database is locked")), PoolTimeoutError("none")]
 )
@@ -84,6 +111,17 @@ def test_who_has_committed_is_not_told_that_the_log_could_not_be_emptied(store: 
     log.checkpoint(refused)
     assert not log.is_full()  # it is tried again when it has grown by another step
     assert numbers(store) == list(range(5))
+
+
+def test_a_store_behind_a_link_is_like_any_other(store: Database, tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(store.engine.url.database or "")
+    linked = open_database(f"sqlite:///{link}")
+    for number in range(12):
+        write(linked, number)
+    assert size(store) < 2 * CHECKPOINT_BYTES
+    linked.close()
 
 
 def test_a_closed_store_is_one_file(store: Database) -> None:

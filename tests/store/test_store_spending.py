@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 from service.core.money import UsageAmount
 from service.engine import Engine
 from service.jobs.items import ItemScorer
-from service.jobs.recorder import BatchAccount, Recorder
+from service.jobs.recorder import CALLS_AHEAD, BatchAccount, Recorder
 from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.store.database import Database
-from service.store.jobs.leases import ClaimedChunk, OutcomeRow
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ClaimedChunk, OutcomeRow, OutcomeRows
 from service.store.tables import CHUNKS
 from tests.store.test_store_chunks import Stage, row
 
@@ -56,6 +58,17 @@ def test_a_limit_that_was_raised_meanwhile_pauses_nothing(stage: Stage) -> None:
     assert stage.find(batch).status == "in_progress"
 
 
+def test_workers_share_one_budget(stage: Stage) -> None:
+    batch = stage.submit(8, budget_usd=1.0)
+    one, other = stage.worker("one"), stage.worker("other")
+    assert one.claim()
+    assert other.claim()
+    assert one.hold(batch, UsageAmount(cost_usd=0.25, uncertain_usd=0.25, held_usd=0.25)) is None
+    assert other.hold(batch, UsageAmount(held_usd=0.5)) == "budget_usd"
+    assert other.hold(batch, UsageAmount(held_usd=0.25)) is None
+    assert (stage.find(batch).cost_usd, stage.find(batch).uncertain_usd) == (0.25, 0.75)
+
+
 def test_what_a_dead_worker_had_reserved_may_be_spent(stage: Stage) -> None:
     batch = stage.submit(8, max_questions=20)
     dead, other = stage.worker("dead"), stage.worker("other")
@@ -69,6 +82,27 @@ def test_what_a_dead_worker_had_reserved_may_be_spent(stage: Stage) -> None:
     assert (stage.find(batch).status, stage.find(batch).questions) == ("paused_budget", 20)
     stage.batches.resume("t", batch, max_questions=30)
     assert other.hold(batch, asked(0, 10)) is None
+
+
+def test_an_account_reserves_ahead_and_gives_back_what_it_does_not_need(stage: Stage) -> None:
+    batch = stage.submit(4, max_questions=CALLS_AHEAD + 2)
+    chunk = stage.claim()
+
+    async def spend() -> list[int]:
+        recorder = Recorder(stage.worker(), in_flight=4)
+        account = await recorder.open_account(chunk)
+        await account.wait_for_room(None)
+        seen = [stage.find(batch).questions]
+        with account.reserve(None):
+            assert await recorder.put(chunk.lease, account, [row(0)])
+            seen.append(stage.find(batch).questions)
+        assert await recorder.put(chunk.lease, account, [row(1)])
+        seen.append(stage.find(batch).questions)
+        await recorder.close_account(account)
+        return seen
+
+    assert asyncio.run(spend()) == [CALLS_AHEAD, CALLS_AHEAD, 1]
+    assert stage.worker().read_used(batch) == replace(asked(1), unpriced=1)
 
 
 # The recorder.
@@ -107,6 +141,40 @@ def test_an_outcome_that_the_database_does_not_take_spoils_no_other(stage: Stage
 def replace_line(one: OutcomeRow) -> OutcomeRow:
     """One whose text no database takes."""
     return one._replace(line="\ud800")
+
+
+class Counting(Chunks):
+    """Chunks that count the rows of each commit."""
+
+    def __init__(self, database: Database, owner: str) -> None:
+        super().__init__(database, owner)
+        self.commits: list[int] = []
+
+    def record(self, groups: Iterable[OutcomeRows]) -> list[bool]:
+        found = list(groups)
+        self.commits.append(sum(len(group.rows) for group in found))
+        return super().record(found)
+
+
+def test_outcomes_that_come_one_by_one_share_commits(stage: Stage) -> None:
+    batch = stage.submit(20, size=20)
+    chunk, counting = stage.claim(), Counting(stage.database, "w")
+
+    async def record() -> list[bool]:
+        recorder = Recorder(counting, in_flight=64)
+        account = await recorder.open_account(chunk)
+        puts: list[asyncio.Task[bool]] = []
+        for n in range(20):
+            puts.append(asyncio.create_task(recorder.put(chunk.lease, account, [row(n)])))
+            if n == 0:
+                await puts[0]  # it goes alone: nobody waits for company that may not come
+            await asyncio.sleep(0)
+        return await asyncio.gather(*puts)
+
+    assert all(asyncio.run(record()))
+    assert sum(counting.commits) == len(stage.lines(batch)) == 20
+    assert counting.commits[0] == 1
+    assert len(counting.commits) < 10
 
 
 def test_where_all_places_are_taken_nothing_is_waited_for(stage: Stage) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote_plus
 
 import pytest
 from hypothesis import given
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from service.api.app import create_app
 from service.api.page_route import COOKIE, CSRF_HEADER, PageRoute, make_csrf
 from service.settings import Settings
+from service.store.access.audit import Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.web.app import add_pages
@@ -185,6 +186,18 @@ def test_a_form_that_cannot_be_read_is_refused(guarded: Guarded, body: bytes) ->
     assert visitor.ask("POST", "/sign-in", b"{}", content_type="application/json").status == 415
 
 
+def test_a_form_is_as_large_as_what_it_is_for(guarded: Guarded) -> None:
+    database, visit = guarded
+    visitor = enter(visit(), make_key(database, "admin")[1])
+    csrf = make_csrf(visitor.cookies[COOKIE])
+    for route in list_pages(visitor):
+        if route.methods and "POST" in route.methods and route.path != "/sign-out":
+            path = fill_path(route.path)
+            answer = visitor.send(path, {"csrf": csrf, "more": "x" * 300_000})
+            assert (answer.status == 413) is not route.carries_body, path
+    assert {route.path for route in list_pages(visitor) if route.carries_body} == {"/score", "/judges/{name}/install"}
+
+
 def test_the_page_of_the_api_is_used_with_the_session(guarded: Guarded) -> None:
     database, visit = guarded
     visitor = enter(visit(), make_key(database, "score")[1])
@@ -200,6 +213,25 @@ def test_the_page_of_the_api_is_used_with_the_session(guarded: Guarded) -> None:
     assert visitor.ask("GET", "/v1/rubrics", **shown, origin="http://evil.example").status == 403
     visitor.fill_in("/", "/sign-out")
     assert visitor.ask("GET", "/v1/rubrics", **shown).status == 401
+
+
+def test_who_signs_in_and_out_is_in_the_audit_log(guarded: Guarded) -> None:
+    database, visit = guarded
+    name, key = make_key(database, "score")
+    visitor = enter(visit(), key)
+    visitor.fill_in("/", "/sign-out")
+    noted = [(one.act, one.who, one.target) for one in Audit(database).page(limit=2).data]
+    assert noted == [("session.end", f"key {name}", name), ("session.create", f"key {name}", name)]
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.dictionaries(TEXTS, TEXTS), st.sampled_from(["", "=&+ ~%\r\n\t", "abc"]))
+def test_fields_come_back_as_they_were(fields: dict[str, str], safe: str) -> None:
+    kept = safe.translate(str.maketrans("", "", "=&+%"))
+    sent = "&".join(f"{quote_plus(k, safe=kept)}={quote_plus(v, safe=kept)}" for k, v in fields.items())
+    assert parse_form(sent.encode()) == dict(parse_qsl(sent, keep_blank_values=True)) == fields
 
 
 @given(st.text("a=&+%3D6\n é"))
