@@ -123,7 +123,13 @@ LONG = ("x" * 5001, "y" * 5001)
 
 @pytest.mark.parametrize(
     ("kind", "rubric"),
-    [("arguments", "four_step"), ("arcade", "arcade"), ("answer", "four_step"), ("said", "four_step"), ("none", "four_step")],
+    [
+        ("arguments", "four_step"),
+        ("arcade", "arcade"),
+        ("answer", "four_step"),
+        ("said", "four_step"),
+        ("none", "four_step"),
+    ],
 )
 def test_what_is_too_long_to_compare_lowers_coverage_and_no_score(kind, rubric):
     """Two texts of 5,001 characters that differ are not compared; equal ones are equal at any length."""
