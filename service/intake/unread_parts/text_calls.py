@@ -82,8 +82,10 @@ def find_text_calls(text: str, offered: Known, asked: str = "") -> Sequence[Text
     >>> tools = Known({"get_weather": {"city"}}, listed=True)
     >>> find_text_calls('<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>', tools)
     [TextCall(form='<tool_call>', name='get_weather', arguments={'city': 'Oslo'}, whole=True)]
-    >>> find_text_calls("It rains (a bit).", tools)
-    []
+    >>> find_text_calls("It rains (a bit).", tools), find_text_calls("Use `get_weather(city='Oslo')`", tools)
+    ([], [])
+    >>> [call.name for call in find_text_calls("`get_weather(city='Oslo')`", tools)]
+    ['get_weather']
     """
     if len(text) > MAX_CHARS:
         text = text[: MAX_CHARS // 2] + "\n" + text[-MAX_CHARS // 2 :]
