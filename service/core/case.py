@@ -32,6 +32,10 @@ RESULT_WORTH = 1e-4
 """What a matching result adds to a pair: less than any difference in arguments that a rubric can see."""
 
 
+FREE_ARGUMENTS_WORTH = 1.0 - 1e-5
+"""What arguments that may be anything, or that only a judge can compare, add to a pair: one that fits exactly goes first."""
+
+
 @dataclass(frozen=True)
 class Matching:
     """The rubric's rules for pairing expected with actual calls, and for calls that match none."""
@@ -236,7 +240,7 @@ class Case:
 
     def agrees(self, pattern: CallPattern, step: Step) -> bool:
         """Whether a call's arguments fully match the pattern."""
-        return pattern.args is None or self._score_pair(pattern, step) == 1.0
+        return pattern.args is None or self._score_pair(pattern, step) >= FREE_ARGUMENTS_WORTH
 
     def accepts(self, pattern: CallPattern, step: Step) -> bool:
         """Whether a call's arguments pass for the pattern, if not in full."""

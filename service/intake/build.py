@@ -78,7 +78,7 @@ class Transcript:
         """Names of the provider's own tools that are on offer."""
         self._closed = False
         self._turn = 0
-        self._replied = True
+        self._replied = False
         self._speaking = False
         """Whether a call would be of the message that was added last."""
         self._reply: tuple[int, int] | None = None
@@ -127,7 +127,7 @@ class Transcript:
         `to`: the agent that an agent writes to.
         """
         self._speaking = role == "assistant"
-        if role == "user" and self._replied:
+        if role == "user" and (self._replied or not self._turn):
             self._turn += 1
         if role in ("user", "assistant"):
             self._replied = role == "assistant"
@@ -229,8 +229,8 @@ class Transcript:
         if not self.decoded:
             self._note_text_calls(tools)
         self._drop_losses(answers)
-        if not self._closed and self._is_last() and not (self.messages[-1].text or self.is_calling()):
-            self.end_with(EMPTY, f"/messages/{len(self.messages) - 1}")
+        if not self._closed:
+            self._note_empty_replies()
         unread, ignored = self.list_unread([step.call for step in self.steps], tools, answers)
         catalogues = {agent: _add_offers(() if agent else tools, own) for agent, own in self._offers.items()}
         common = catalogues.pop(None, Catalogue(tools, {}))
@@ -284,6 +284,14 @@ class Transcript:
                     written = WrittenCall(index, call.form, call.name, call.arguments, certain)
                     path = f"/messages/{index}/text"
                     self.left.append(UnreadablePart("call", path, reason, message.turn, None, written))
+
+    def _note_empty_replies(self) -> None:
+        """Note each reply to the user that is empty: it says no more than a missing one."""
+        calling = {step.message for step in self.steps}
+        for index, message in enumerate(self.messages):
+            last = index + 1 == len(self.messages) or self.messages[index + 1].role == "user"
+            if last and message.role == "assistant" and not message.text and index not in calling:
+                self.left.append(ReplyEnd(Ending(EMPTY, f"/messages/{index}"), called=False, turn=message.turn))
 
     def _drop_losses(self, answers: Answers) -> None:
         """Take out what an exporter cut or hid of arguments, results and replies."""

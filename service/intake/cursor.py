@@ -54,7 +54,7 @@ def pick_sample(chosen: object, count: int, name: str) -> int:
 class Cursor:
     """A value of the source at its pointer, usually an object. Each getter marks what it returns as read."""
 
-    __slots__ = ("_about", "_of", "_opened", "_silent", "_taken", "members", "out", "path", "raw")
+    __slots__ = ("_about", "_left", "_of", "_opened", "_silent", "_taken", "members", "out", "path", "raw")
 
     def __init__(self, raw: JsonValue | JsonObject, out: Transcript, path: str = "", of: str = "the trace") -> None:
         """Start at a value; the default is the root. `of`: what it is, for reasons, such as "a message"."""
@@ -66,7 +66,7 @@ class Cursor:
         """Where its reader reports what happened."""
         self._of = of
         self._about: About = "record"
-        self._silent = False
+        self._silent = self._left = False
         self._taken: set[str] = set()
         self._opened: dict[str, Cursor] | None = None
 
@@ -179,6 +179,8 @@ class Cursor:
                 yield node
                 if node._opened or not node._taken.issuperset(node.members):  # most items have nothing to close
                     node.close()
+                elif not (node._left or isinstance(value, (dict, str, list))):
+                    node.leave(f"{of} that is {name_type(value)}", holds=guess_kind(to_snake(of)))
         finally:
             for later in range(place + 1, len(listed)):
                 Cursor(listed[later], self.out, f"{path}/{later}", of).leave()
@@ -188,9 +190,9 @@ class Cursor:
 
         JSON text is looked into when the node closes.
         """
-        value, holds = self.members.get(name), guess_kind(to_snake(of))
-        if holds != "text" and isinstance(value, (str, int, float)) and value and parse_text(value) is value:
-            self.member(name).leave(f"{of} that is {name_type(value)}", holds=holds)
+        value = self.members.get(name)
+        if of and isinstance(value, (str, int, float)) and value and parse_text(value) is value:
+            self.member(name).leave(f"{of} that is {name_type(value)}", holds=guess_kind(to_snake(of)))
 
     def list_nodes(self, path: str) -> list[Cursor]:
         """Return the items of the list at a path, open until the node closes; one that is no object may have held anything."""
@@ -252,14 +254,19 @@ class Cursor:
     ) -> None:
         """Leave the whole node to be judged: what is found in it counts, or `holds` if nothing is.
 
+        What is null or a number may have been a call or a text.
+
         `shown`: a user shows it, and it leaves nothing open. `keep`: its members may still be read. `by_id`: only a
         call with the id of a call that was read may be its repetition.
         """
+        self._left = True
         if not keep:
             self.drop()
         if self.raw is None and not self.path:  # it is not there
             return
-        if holds == "call":
+        if holds in ("text", "other") and not (shown or isinstance(self.raw, (dict, str, list))):
+            self.out.miss_reply(self.path, what or self._name())
+        elif holds == "call":
             self.out.note_unread("call", self.path, what or self._name())
         else:
             value = cast("JsonValue", self.raw)

@@ -90,7 +90,10 @@ def open_part(part: Cursor) -> tuple[str, Cursor]:
 
 def take_text(part: Cursor) -> str:
     """Return the text of a part."""
-    return part.raw if isinstance(part.raw, str) else part.text("text", "refusal", "content")
+    return part.raw if isinstance(part.raw, str) else part.text(*_SAID)
+
+
+_SAID = ("text", "refusal", "content")
 
 
 def add_part(part: Cursor, beside: TraceCalls | None = None) -> None:
@@ -142,6 +145,7 @@ def _read_text_part(part: Cursor) -> None:
         leave_part(part, "call", part)
     else:
         part.out.add_text(take_text(part))
+        part.tells_of("reply", silent=not any(name in part for name in _SAID))
 
 
 def _add_call(kind: str, part: Cursor, beside: TraceCalls | None) -> None:

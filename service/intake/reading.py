@@ -146,12 +146,11 @@ def read_trace(record: TraceInput, *, offered: Tools = None) -> Trace:
 
 
 def _note_silence(trace: Trace) -> Trace:
-    """Return the trace with the reply that it lacks: nothing follows the user's last message."""
+    """Return the trace with the reply that it lacks: nothing of the assistant follows what the user said last."""
     last = len(trace.messages) - 1
-    if last < 0 or trace.messages[last].role != "user":
-        return trace
     known = {part.kind for part in trace.unread if part.turn in (0, trace.turns)}
-    path, what = f"/messages/{last}", "the reply to the last message, which the record does not have, is not read"
+    path, after = (f"/messages/{last}", "the reply to the last message") if last >= 0 else ("", "a reply")
+    what = f"{after}, which the record does not have, is not read"
     lost = [
         UnreadablePart("call", path, f"a call in {what}", trace.turns),
         UnreadablePart("text", path, what, trace.turns),

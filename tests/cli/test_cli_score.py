@@ -141,7 +141,7 @@ def test_verbose_shows_the_stages_and_calls_of_every_trace(run: Run) -> None:
 
 def test_junit_has_a_case_for_each_trace_and_a_failure_for_each_failing_criterion(run: Run) -> None:
     many = {case.request["trace"]["id"]: case.request for case in CASES}  # type: ignore[call-overload,index]
-    ran = run("score", "-", "--format", "junit", stdin=lines(*many.values(), b"{", UNDECIDED, {"messages": []}, CALLS))
+    ran = run("score", "-", "--format", "junit", stdin=lines(*many.values(), b"{", UNDECIDED, {"events": []}, CALLS))
     found = ET.fromstring(ran.raw).find("testsuite")  # noqa: S314 (our own document)
     assert found is not None
     reports = {name: service.score(request) for name, request in many.items()}  # type: ignore[arg-type]

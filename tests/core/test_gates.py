@@ -123,17 +123,26 @@ LONG = ("x" * 5001, "y" * 5001)
 
 @pytest.mark.parametrize(
     ("kind", "rubric"),
-    [("arguments", "four_step"), ("arcade", "arcade"), ("answer", "four_step"), ("none", "four_step")],
+    [
+        ("arguments", "four_step"),
+        ("arcade", "arcade"),
+        ("answer", "four_step"),
+        ("said", "four_step"),
+        ("none", "four_step"),
+    ],
 )
 def test_what_is_too_long_to_compare_lowers_coverage_and_no_score(kind, rubric):
     """Two texts of 5,001 characters that differ are not compared; equal ones are equal at any length."""
     given, wanted = LONG
     similar = {"kind": "similar", "value": given if kind == "none" else wanted, "metric": "levenshtein"}
-    expected = {"calls": [{"tool": "f", "args": {"a": "x" if kind == "answer" else similar}}]}
-    if kind == "answer":
-        expected["answer"] = similar
-    argument = "x" if kind == "answer" else given
+    of_text = kind in ("answer", "said")
+    expected = {"calls": [{"tool": "f", "args": {"a": "x" if of_text else similar}}]}
+    if of_text:
+        expected[kind] = similar
+    argument = "x" if of_text else given
     events = [{"call": {"name": "f", "arguments": {"a": argument}}}, {"assistant": given}]
+    if kind == "said":  # another text, which is not what should be said, proves nothing
+        events.insert(0, {"assistant": "Hi"})
     trace = {"format": "callgrade", "tools": [{"name": "f"}], "events": events}
     report = score({"rubric": rubric, "trace": trace, "expected": expected})
     causes = [one.cause for one in outcomes(report) if isinstance(one, Skipped)]

@@ -232,3 +232,20 @@ def test_a_check_that_is_passed_over_would_have_nothing_to_say(expected: Any, ca
         case = Case(trace, expectation, RUBRIC.matching)
         if not case.other_aspects & criterion.reads:
             assert list(criterion.check.look(case)) == [(WHOLE, criterion.check.idle_outcome)], criterion.id
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_call_that_nobody_expects_moves_no_pair(place: int) -> None:
+    """Both calls of `c` fit as badly, so their order decides."""
+    events: list[Any] = [
+        {"call": {"name": name, "arguments": args}} for name, args in [("a", {}), ("c", {"x": 1}), ("c", {"x": 2})]
+    ]
+    events.insert(place, {"call": {"name": "ghost", "arguments": {}}})
+    trace = read_trace({"format": "callgrade", "events": events})
+    wanted = {
+        "calls": [{"tool": "a", "args": {}}, {"tool": "c", "args": {}, "optional": True}],
+        "optional": [{"tool": "b"}],
+    }
+    case = Case(trace, Expectation.model_validate(wanted), RUBRIC.matching)
+    made = [trace.steps[pair.step].call.arguments for pair in align(case).pairs]
+    assert made == [{}, {"x": 2}]

@@ -93,7 +93,7 @@ UNDECIDED = {
         "*order does not pass four_step@*: undecided, score *",
     ),
     "nothing applies": (
-        "{'messages': []}, rubric='bfcl_ast'",
+        "{'events': []}, rubric='bfcl_ast'",
         "*the trace does not pass bfcl_ast@*: not applicable: *",
     ),
 }

@@ -46,8 +46,10 @@ def list_rubrics() -> None:
 def show_rubric(
     rubric: Annotated[str, Argument(metavar="ID", help="The rubric's id, id@version or file.")],
     output_format: Annotated[Literal["yaml", "json"], options.FORMAT] = "yaml",
+    plugin: options.Plugin = None,
 ) -> None:
     """Print a complete rubric as it scores, including defaults and judges."""
+    load_plugins(plugin)
     found = find_rubric(_load_registry(), rubric)
     sys.stdout.write(f"{found.model_dump_json()}\n" if output_format == "json" else _render_yaml(found))
 

@@ -79,7 +79,8 @@ class _Aligner:
         """The same the other way round."""
         self.unsettled: dict[int, str] = {}
         self.made = case.comparisons.steps_by_tool
-        self.wanted = Counter([pattern.tool for one in self.expected_calls for _, pattern in one.options])
+        patterns = [pattern for one in self.expected_calls for _, pattern in one.options]
+        self.wanted = Counter([case.make_name_key(pattern.tool) for pattern in patterns])
         """How often each tool is expected: where it, or its calls, are several, the arguments decide."""
 
     def build(self) -> Alignment:
@@ -106,6 +107,8 @@ class _Aligner:
     def _assign(
         self, rows: Sequence[int], columns: Sequence[int], compute_worth: Callable[[CallPattern, Step], float]
     ) -> None:
+        # Calls of tools that nobody expects go last: among equal pairs the order decides, and they must not move it.
+        columns = sorted(columns, key=lambda j: self.case.make_name_key(self.steps[j].call.name) not in self.wanted)
         size = min(len(rows), len(columns)) + 1.0
         gains = [[self._compute_gain(i, self.steps[j], compute_worth, size) for j in columns] for i in rows]
         for i, j in assign(gains):
@@ -130,7 +133,7 @@ class _Aligner:
         gain = 4 * size**3 if wanted.required else 2 * size**2
         gain += STAND_IN_GAIN if wanted.position is not None else 0.0
         key = self.case.make_name_key(step.call.name)
-        contested = self.case.matching.fold_names or self.wanted[key] > 1 or len(self.made[key]) > 1
+        contested = self.wanted[key] > 1 or len(self.made[key]) > 1
         if not (contested or wanted.options[1:]):
             return gain
         return gain + need + max([size * self.case.fits(one, step) + compute_worth(one, step) for one in same_name])

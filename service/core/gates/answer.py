@@ -127,9 +127,9 @@ def _score_best(
     comparisons = [(path, match_template(expected, text)) for path, text in texts]
     matches = [(path, match) for path, match in comparisons if isinstance(match, Match)]
     open_ones = [(path, match) for path, match in comparisons if isinstance(match, OpenComparison)]
-    if not matches:
+    path, best = max(matches, key=lambda placed: (placed[1].passed, placed[1].value), default=("", None))
+    if best is None or (open_ones and not best.passed):
         return _leave_open(texts, *open_ones[-1])
-    path, best = max(matches, key=lambda placed: (placed[1].passed, placed[1].value))
     return Scored(best.value, best.passed, () if best.passed else (Finding(code, best.note, path),))
 
 

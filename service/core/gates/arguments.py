@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, cast
 from pydantic import Field, JsonValue
 
 from service.core.alignment.binding import BoundArgument, bind
-from service.core.case import Case, Pair, build_call_path
+from service.core.case import FREE_ARGUMENTS_WORTH, Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.critics import MATCHED, Critic, Match, OpenComparison, WordsComparison
 from service.core.expectations.expectation import CallPattern, ExtraArguments
@@ -45,8 +45,10 @@ class ArgumentIssue:
 
     @property
     def worth(self) -> float:
-        """Its value for the pairing of calls, where an argument left to a judge counts in full."""
-        return self.match.value if isinstance(self.match, Match) else float(isinstance(self.match, WordsComparison))
+        """Its value for the pairing of calls, where an argument left to a judge counts as free."""
+        if isinstance(self.match, Match):
+            return self.match.value
+        return FREE_ARGUMENTS_WORTH if isinstance(self.match, WordsComparison) else 0.0
 
     def build_open_value(self, match: OpenComparison, step: Step) -> OpenValue:
         """Build the question to a judge, or the reason why the comparison stays open."""
@@ -112,7 +114,7 @@ class ArgumentsGate(Check):
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """Return the score that this pair would get."""
         if pattern.args is None:
-            return _FREE_ARGUMENTS_VALUE
+            return FREE_ARGUMENTS_WORTH
         if step.call.arguments is None:
             return 0.0
         agreement = self._find_agreement(case, pattern, step, step.call.arguments, aligned=False)
@@ -285,8 +287,6 @@ class ArgumentsGate(Check):
         ]
 
 
-_FREE_ARGUMENTS_VALUE = 1.0 - 1e-5
-"""The pair value of a pattern with free arguments: a pattern that the call fits exactly takes precedence."""
 _EXTRA = Match(0.0, False, "not expected")
 _MISSING = Match(0.0, False, "missing")
 

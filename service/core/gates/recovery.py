@@ -29,7 +29,7 @@ class RecoveryGate(Check):
     because nothing is suspected then.
 
     `blind_retry`: the same call was made again unchanged, with nothing in between that could have changed anything (another
-    call that succeeded and is not marked read-only, or a message from the user), and no such retry succeeded.
+    call that succeeded, is not marked read-only and is not unexpected, or a message from the user), and no such retry succeeded.
 
     `repeated_write`: the same call of a tool that its MCP annotations mark as neither read-only nor idempotent succeeded more
     often than expected.
@@ -72,14 +72,13 @@ class _CallHistory:
         """The steps that make the same call (tool and arguments)."""
         self._last_success: dict[Hashable, int] = {}
         """Tool, and the same call -> the last step that succeeded; (tool, None) -> the last that no expected call claims."""
-        pairs = case.alignment.pairs if case.expected_calls else ()
-        self._expected = frozenset([pair.step for pair in pairs])
-        """The steps that stand for expected calls of their own."""
+        self.expected = _find_expected_steps(case)
+        unwanted = case.chargeable_steps - self.expected if case.lists_calls else frozenset[int]()
         self.last_unknown: dict[str, int] = {}
         """Tool -> its last step whose result is not captured."""
         self._last_unfailed_of_same: dict[Hashable, int] = {}
         self._changes: list[int] = []
-        """The steps that may have changed something."""
+        """The steps that may have changed something; an unwanted call excuses nothing."""
         for step in case.trace.steps:
             if step.call.arguments is not None:
                 self.groups[self._make_key(step)].append(step)
@@ -87,12 +86,12 @@ class _CallHistory:
                     self._last_unfailed_of_same[self._make_key(step)] = step.index
             if step.succeeded:
                 self._last_success[step.call.name] = self._last_success[self._make_key(step)] = step.index
-                if step.index not in self._expected:
+                if step.index not in self.expected:
                     self._last_success[step.call.name, None] = step.index
             elif step.result is None:
                 self.last_unknown[step.call.name] = step.index
             tool = case.find_tool(step)
-            if step.succeeded and not (tool is not None and tool.read_only):
+            if step.succeeded and step.index not in unwanted and not (tool is not None and tool.read_only):
                 self._changes.append(step.index)
         messages = case.trace.messages
         self.text_messages = [n for n, one in enumerate(messages) if one.role == "assistant" and one.text.strip()]
@@ -105,7 +104,7 @@ class _CallHistory:
     def has_recovered(self, step: Step) -> bool:
         """Whether a later call of the tool succeeded, which is not another call that was expected beside this one."""
         name = step.call.name
-        keys = [name] if step.index not in self._expected else [(name, None), self._make_key(step)]
+        keys = [name] if step.index not in self.expected else [(name, None), self._make_key(step)]
         return any(self._last_success.get(key, -1) > step.index for key in keys)
 
     def find_blind_retry(self, step: Step) -> Step | None:
@@ -172,14 +171,18 @@ def _claims_done(case: Case, step: Step, at: int) -> bool:
     return any(step.call.name in action.tools and action.state == "failed" for action in told)
 
 
+def _find_expected_steps(case: Case) -> frozenset[int]:
+    """Find the steps that stand for expected calls of their tool; one in the place of another tool is not expected."""
+    steps, pairs = case.trace.steps, case.alignment.pairs if case.expected_calls else ()
+    return frozenset([one.step for one in pairs if case.is_same_name(one.pattern.tool, steps[one.step].call.name)])
+
+
 def _find_repeated_writes(case: Case, history: _CallHistory) -> Iterator[Step]:
     """Yield the repeats among writes that are the same and succeeded: those beyond the first, or beyond the expected number."""
-    steps, pairs = case.trace.steps, case.alignment.pairs if case.expected_calls else ()
-    expected = {one.step for one in pairs if case.is_same_name(one.pattern.tool, steps[one.step].call.name)}
     for same in history.groups.values():
         sure = [step for step in same if step.succeeded and step.result is not None and step.result.failure is None]
         group = [step for step in sure if _is_write(case, step)]
-        yield from group[max(1, sum([step.index in expected for step in group])) :]
+        yield from group[max(1, sum([step.index in history.expected for step in group])) :]
 
 
 def _is_write(case: Case, step: Step) -> bool:

@@ -32,7 +32,7 @@ def adk(record: Cursor) -> Tools:
     """A session of Google's ADK, or a case of its eval sets.
 
     Members are in camel or in snake case. A piece of a stream (`partial`) is repeated by the whole event, or else its reply is
-    not whole. Events that a rewind withdrew are left out.
+    not whole. What was said as audio is read as it was transcribed. Events that a rewind withdrew are left out.
     """
     record.out.id = record.text("eval_id", "evalId") or None
     withdrawn, piece = _list_withdrawn(record), ""
@@ -63,6 +63,10 @@ def _read_whole_event(event: Cursor, content: Cursor) -> None:
         event.out.end_reply(event.members, event.path)
     elif content:
         read_input(content, "user")
+    if heard := event.child("inputTranscription", "input_transcription").text("text"):
+        event.out.say("user", heard)
+    if spoken := event.child("outputTranscription", "output_transcription").text("text"):
+        event.out.say("assistant", spoken)
     if code := event.text("errorCode", "error_code"):
         event.out.end_with(f"error: {code}", event.path)
 
@@ -329,7 +333,9 @@ def _read_line(line: Cursor, calls: set[str], *, goes_on: bool) -> None:
     if not message:
         if line.peek("type") == "result" and line.flag("is_error"):
             line.out.end_with("error", f"{line.path}/is_error")
-        line.leave("a line without a message")
+        if line.peek("type") == "assistant":
+            line.out.miss_reply(line.path, "a line that lacks its message")
+        line.leave("a line without a message", holds="result" if line.peek("type") == "user" else "other")
         return
     line.take("type")
     if line.flag("isApiErrorMessage"):
@@ -364,6 +370,8 @@ def codex(record: Cursor) -> Tools:
     """
     for line in record.list_nodes("lines"):
         payload, kind = line.child("payload", of="an item"), line.peek("type")
+        if not payload and kind == "response_item":
+            record.out.miss_reply(line.path, "a line that lacks its item")
         if not payload:
             line.leave("a line that is no item")
             continue

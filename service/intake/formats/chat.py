@@ -192,7 +192,7 @@ def gemini(record: Cursor) -> Tools:
     for holder in (record, config):
         name = next((name for name in ("systemInstruction", "system_instruction") if holder.peek(name)), None)
         if name is not None:
-            instruction = holder.child(name, of="the instruction")
+            instruction = holder.child(name)
             read_input(instruction or holder, "system", *(() if instruction else (name,)))
             break
     _read_contents(record)

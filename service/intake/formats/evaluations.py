@@ -162,7 +162,7 @@ def bfcl(record: Cursor) -> Tools:
     grouped = (one.items(of="a message") if isinstance(one.raw, list) else (one,) for one in asked)  # by turn
     read_messages(chain.from_iterable(grouped), strict=True)
     decoded, calls, result = "calls" in record, record.take("calls"), record.take("result")
-    for value, path in ((calls, "/calls"), (result if isinstance(result, list) else None, "/result")):
+    for value, path in ((calls, "/calls"), (None if isinstance(result, str) else result, "/result")):
         if not isinstance(value, list) and value is not None:
             raise InputError.at(path, "expected an array")
         wrong = next((index for index, call in enumerate(value or ()) if not isinstance(call, dict)), None)
@@ -211,7 +211,8 @@ def _read_decoded(out: Transcript, calls: JsonValue, result: JsonValue) -> None:
         out.leave(Rest(raw, "/result", "the output, beside what was decoded of it,", by_id=False))
     for call in _list_decoded(result if calls is None else calls):
         out.call(call)
-    out.close()  # the output is there, and may be empty
+    if not (calls is None and result is None):
+        out.close()  # the output is there, and may be empty
 
 
 def _list_decoded(output: JsonValue) -> list[ToolCall]:
@@ -294,6 +295,8 @@ def deepeval(record: Cursor) -> Tools:
     if "turns" not in record:
         record.out.say("user", record.text("input"))
         _read_called(record, *_ANSWER)
+        if all(record.peek(name) is None for name in _CALLED):
+            record.out.note_unread("call", "", "a call, of which the case says nothing,")
     for turn in record.items("turns", of="a turn"):
         if turn.text("role") == "assistant":
             _read_called(turn, "content")

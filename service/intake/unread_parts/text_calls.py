@@ -82,8 +82,10 @@ def find_text_calls(text: str, offered: Known, asked: str = "") -> Sequence[Text
     >>> tools = Known({"get_weather": {"city"}}, listed=True)
     >>> find_text_calls('<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>', tools)
     [TextCall(form='<tool_call>', name='get_weather', arguments={'city': 'Oslo'}, whole=True)]
-    >>> find_text_calls("It rains (a bit).", tools)
-    []
+    >>> find_text_calls("It rains (a bit).", tools), find_text_calls("Use `get_weather(city='Oslo')`", tools)
+    ([], [])
+    >>> [call.name for call in find_text_calls("`get_weather(city='Oslo')`", tools)]
+    ['get_weather']
     """
     if len(text) > MAX_CHARS:
         text = text[: MAX_CHARS // 2] + "\n" + text[-MAX_CHARS // 2 :]
@@ -255,16 +257,18 @@ def _find_unmarked(text: str, offered: Known, asked: str, quoted: Sequence[range
     """Iterate over calls without a mark: they end the text, and nobody asked for an example."""
     fences = list(_FENCE.finditer(text))
     last = fences[-1] if fences and _END.match(text, fences[-1].end()) else None
-    tag, block, before = (last[2].lower(), last[3], text[: last.start()]) if last else ("", text, "")
+    quoted_whole = _INLINE.fullmatch(text) is not None
+    bare = ("", text.strip("`") if quoted_whole else text, "")
+    tag, block, before = (last[2].lower(), last[3], text[: last.start()]) if last else bare
     calling = tag in _CALL_FENCES
 
     def is_shown() -> bool:
         return not calling and bool(len(fences) > 1 or _EXAMPLE.search(asked) or _EXAMPLE.search(before))
 
-    if (last or len(fences) > 1) and is_shown():
+    if (last or quoted_whole or len(fences) > 1) and is_shown():
         return
     whole = list(_read_whole(block, offered, python=calling or tag in _PYTHON_FENCES, calling=calling))
-    named = None if whole else _find_named(block, offered, () if last else quoted)
+    named = None if whole else _find_named(block, offered, () if last or quoted_whole else quoted)
     if named is not None and not is_shown():  # few texts have one, and to look for signs of an example takes long
         whole = [named]
     yield from whole
