@@ -113,7 +113,7 @@ _NUMBER = re.compile(
 )
 TAIL = re.compile(
     r"(?P<gap>[ \u00a0\u202f-]?)(?P<word>percentage[ ]points?|per[ ]cent|por[ ]ciento|pour[ ]cent"
-    r"|[^\W\d_]+(?:-[^\W\d_]+)?(?:/(?:h|s|km|min))?[²³]?|[%‰€$£¥₹₩℃″\u2032]|°[ ]?[CF]?)"
+    r"|[^\W\d_]++(?!\d)(?:-[^\W\d_]+)?(?:/(?:h|s|km|min))?[²³]?|[%‰€$£¥₹₩℃″\u2032]|°[ ]?[CF]?)"
 )
 _TOKEN = re.compile(r"[^\W_]\w*+(?:[-.:/@#+](?=[^\W_])\w++){0,40}+")
 _PERCENT_WORDS = list_words("amounts", "percent")
