@@ -33,7 +33,7 @@ ReportScope = Literal["code", "full"]
 STAND_IN = "callgrade/stand-in"
 """The model name of the stand-in: rules that answer the bundled cases in place of a model."""
 
-ENGINE = "11"
+ENGINE = "12"
 """The engine version. Raise it whenever the same plan and replies may give another report."""
 
 

@@ -71,11 +71,9 @@ class Deriver:
                 for place in cell.places:
                     site, key = store.sites[place], store.members[place]
                     number = _Number(place, size, build_member_pointer(site.pointer, key))
-                    outer, _, member = site.record.rpartition("/")
-                    outer = "" if member.isdecimal() or outer.count("/") < 4 else outer
                     items = f"{site.pointer}/*" if isinstance(key, int) else ""
                     column = POSITION.sub("/*", number.pointer)
-                    for group in filter(None, dict.fromkeys((column, site.record, items, outer))):
+                    for group in filter(None, dict.fromkeys((column, site.record, items))):
                         columns[dimension][group].append(number)
         for group in [group for groups in columns.values() for group in groups.values()]:
             group.sort()

@@ -110,24 +110,16 @@ def find_scale_slips(text: str, placed: Sequence[Placed], known: KnownFacts) -> 
     stated = {source for one in placed for source in one.grounded.sources}
     for mention, grounded in placed:
         if grounded.origin == "nowhere" and mention.dimension == "money" and not mention.hedged:
-            fact = _find_moved(mention.readings[0], known)
+            reading = mention.readings[0]
+            moved = [reading._replace(value=reading.number * scale, tolerance=0.0) for scale in _SCALES]
+            held = [one for each in moved for one in known.find(each, limit=16)]
+            fact = next((one for one in held if one.minor and one.source == "result"), None)
             if fact is None or fact.pointer in stated or is_denied(text, mention.start):
                 continue
             proved = not _RATE.match(text, mention.end)
             note = f"the text says {mention.text}, and {fact.name} is {fact.text} in the smallest unit"
             code = "scale_slip" if proved else "suspected_slip"
             yield TextFinding(code, note, mention.start, mention.end, proved, source=fact.pointer)
-
-
-def _find_moved(reading: Reading, known: KnownFacts) -> Fact | None:
-    for power in _SCALES:
-        size = abs(reading.number) * power
-        for fact in known.list_around("money", size, 2):
-            same = abs(abs(fact.reading.number) - size) <= 1e-9 * abs(fact.reading.number)
-            alike = same and may_be_same_currency(reading.currency, fact.reading.currency)
-            if alike and fact.minor and fact.source == "result":
-                return fact
-    return None
 
 
 def find_slips(placed: Sequence[Placed], known: KnownFacts) -> Iterator[TextFinding]:

@@ -101,8 +101,7 @@ def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: Kn
         found = replace(found, origin="general")
     elif known.full or deriver.exhausted:
         found = replace(found, origin="not_looked_for")
-    placed = Placed(mention, found)
-    return placed if found.origin == "general" else _show_nearest(placed, scene, known, deriver)
+    return _show_nearest(Placed(mention, found), scene, known, deriver)
 
 
 def _build_found(mention: Mention, pointer: str, near: Sequence[Fact]) -> Grounded:

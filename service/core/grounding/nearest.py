@@ -18,6 +18,8 @@ from service.core.grounding.steps import POSITION, Amount, Derivation, Scene, it
 MAX_NEAREST = 3
 _MAX_CANDIDATES = 200
 _MAX_TIMES = 12
+_FAR = 12.0
+"""How many times larger or smaller what is made may be."""
 _PART_CHARS = 4
 """The fewest characters that may stand for a longer code."""
 _NO_UNIT, _OTHER_UNIT = 0.15, 0.5
@@ -85,7 +87,7 @@ def _iter_made(
     mention: Mention, steps: Sequence[Derivation], known: KnownFacts, deriver: Deriver
 ) -> Iterator[_Candidate]:
     """Yield what may be made of what the trace holds: by a step from what stands around, of a column, of any two times."""
-    kinds, dimension = {reading.kind for reading in mention.readings}, mention.dimension
+    dimension = mention.dimension
     times = known.list_moments("time")[:_MAX_TIMES] if dimension == "time" else []
     pairs = combinations([Amount(fact.reading, fact.pointer) for fact in times], 2)
     between = [step for one, other in pairs for step in iter_steps(one, other)]
@@ -93,10 +95,10 @@ def _iter_made(
     first: dict[tuple[str, Reading], tuple[str, ...]] = {}
     for how, sources, reading, _ in (*steps, *between, *totals):
         first[how, reading] = min(sources, first.get((how, reading), sources))
-    for (how, reading), sources in first.items():
-        value = reading.value
-        if reading.kind in kinds and isinstance(value, float):
-            yield _Candidate(reading, f"{value:.10g}", sources[0], "", how)
+    sizes = [abs(size) for one in mention.readings for size in (one.number, one.written) if size]
+    for (how, made), sources in first.items():
+        if any(size / _FAR <= abs(made.number) <= size * _FAR for size in sizes):
+            yield _Candidate(made, f"{made.number:.10g}", sources[0], "", how)
 
 
 def _compare(mention: Mention, reading: Reading, other: Reading) -> tuple[float, float, float]:

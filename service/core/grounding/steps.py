@@ -98,9 +98,6 @@ def _iter_of_numbers(one: Reading, other: Reading, sources: tuple[str, str]) -> 
         yield Derivation("ratio", sources, Reading("number", more / less, ""))
     if kinds & {"", "share"}:
         yield Derivation("product", sources, Reading("number", a * b, max(kinds - {"share"}, default="")))
-    if a and b and len(kinds) == 2:
-        yield Derivation("ratio", sources, Reading("number", a / b, one.dimension))
-        yield Derivation("ratio", sources, Reading("number", b / a, other.dimension))
 
 
 def _fits(reading: Reading, step: Derivation) -> bool:

@@ -65,7 +65,11 @@ def ask_verdict(row: Row) -> str:
     """
     events = [event for event in row.trace["events"] if "call" in event]
     worked = {event["call"]["name"]: n for n, event in enumerate(events) if not event.get("is_error")}
-    made = [one["call"] for n, one in enumerate(events) if not one.get("is_error") or worked.get(one["call"]["name"], -1) < n]
+    made = [
+        one["call"]
+        for n, one in enumerate(events)
+        if not one.get("is_error") or worked.get(one["call"]["name"], -1) < n
+    ]
     expected = [{"tool": call["name"], "args": call["arguments"]} for call in made]
     report = score({"trace": row.trace, "judges": "off", "expected": {"calls": expected or "none"}})
     integrate = next(stage.verdict for stage in report.stages if stage.stage == "integrate")

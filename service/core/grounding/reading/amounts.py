@@ -90,8 +90,7 @@ def read_words(words: list[str], language: str) -> float | None:
             if times >= 1_000:
                 total, group = total + group, 0.0
         elif word in small:
-            century = language == "en" and 10 <= group < 100 and small[word] >= 10  # nineteen twenty-four
-            group = group * (100 if century else 1) + small[word]
+            group += small[word]
         elif word in PARTS and numbers:
             group += PARTS[word]
         elif word not in _JOINTS:
@@ -120,8 +119,6 @@ _PERCENT_WORDS = list_words("amounts", "percent")
 _DEGREES = list_words("amounts", "degrees")
 _NOT_UNITS = list_words("amounts", "not_units")
 """Spellings of units that in a text are mostly other words."""
-_SHORTENED = list_words("amounts", "shortened")
-"""Scale words that a full stop shortens."""
 _ONE_NUMBER = re.compile(r"\d{1,4}(?:s|st|nd|rd|th|er|e|º|ª|x|ish|%)?")
 _SHORT_PARTS = re.compile(r"\d{1,4}(?:[.,]\d{1,2})?[-/:]\d{1,4}(?:[.,]\d{1,2})?|\d{1,2}(?:[-/:]\d{1,2}){2,}")
 """A range, a ratio, a score: several numbers, no code."""
@@ -193,10 +190,7 @@ def read_tail(text: str, end: int, currency: str | None = None) -> Tail:
                 found = [unit for unit in _find_units(further["word"], attached=False) if unit.dimension == "money"]
                 match = further
             return Tail(scale, found, match.end()) if found else Tail(scale, units, end)
-        scale, end = (
-            scale * factor,
-            match.end() + (text[match.end() : match.end() + 1] == "." and word.lower() in _SHORTENED),
-        )
+        scale, end = scale * factor, match.end()
     return Tail(scale, units, end)
 
 
@@ -213,8 +207,6 @@ def _find_units(word: str, *, attached: bool) -> list[Unit]:
         return [Unit("share", 0.01)]
     if lower in _DEGREES:
         return [Unit("temperature", 1.0), Unit("temperature", 5 / 9, -160 / 9), Unit("angle", 1.0)]
-    if word in ("bps", "bp"):
-        return [Unit("rate", 1.0), Unit("share", 0.0001)]
     if lower == "p" and attached:
         return [Unit("money", 0.01, 0.0, "GBP")]
     if lower in _NOT_UNITS and not (attached and word in ("d", "t", "mi")) and word not in ("C", "F"):
