@@ -73,7 +73,9 @@ class Deriver:
                     number = _Number(place, size, build_member_pointer(site.pointer, key))
                     items = f"{site.pointer}/*" if isinstance(key, int) else ""
                     column = POSITION.sub("/*", number.pointer)
-                    for group in filter(None, dict.fromkeys((column, site.record, items))):
+                    outer, _, member = site.record.rpartition("/")
+                    outer = "" if member.isdecimal() or outer.count("/") < 4 else outer
+                    for group in filter(None, dict.fromkeys((column, site.record, items, outer))):
                         columns[dimension][group].append(number)
         for group in [group for groups in columns.values() for group in groups.values()]:
             group.sort()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from service.core.grounding.derive import Deriver
 from service.core.grounding.known import LOOSE, KnownFacts
 from service.core.grounding.origins import Nearest
-from service.core.grounding.reading.mentions import Mention, Reading, is_slip, list_digits
+from service.core.grounding.reading.mentions import Kind, Mention, Reading, is_slip, list_digits
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 from service.core.grounding.reading.units import UNITS
 from service.core.grounding.steps import POSITION, Amount, Derivation, Scene, iter_steps
@@ -54,12 +54,17 @@ def list_nearest(
 
     `found`: something holds or makes the value itself; then list only others.
     """
+    kinds: set[Kind] = {reading.kind for reading in mention.readings}
+    facts = [fact for kind in sorted(kinds) for fact in known.list_first(kind, _MAX_CANDIDATES)]
+    held = [_Candidate(fact.reading, fact.text, fact.pointer, fact.site.record) for fact in facts]
     costs: list[tuple[float, str, _Candidate]] = []
-    for one in (*_iter_held(mention, known), *_iter_made(mention, scene.steps, known, deriver)):
+    for one in (*held, *_iter_made(mention, scene.steps, known, deriver)):
         spelling, size, unit = min(_compare(mention, reading, one.reading) for reading in mention.readings)
         if (one.how and spelling > 0.5) or (found and not spelling and size < _SAME_SIZE):  # there by chance; itself
             continue
-        cost = _SPELLING * spelling + _SIZE * size + _UNIT * unit + (_DERIVED if one.how else _rate_place(one, scene))
+        named = any(one.record.startswith(each) or each.startswith(one.record) for each in scene.records if one.record)
+        place = _ELSEWHERE * (not named) + _FIELD * (POSITION.sub("/*", one.pointer) not in scene.columns)
+        cost = _SPELLING * spelling + _SIZE * size + _UNIT * unit + (_DERIVED if one.how else place)
         costs.append((cost, one.pointer, one))
     kept: list[Nearest] = []
     for _, _, one in sorted(costs, key=lambda each: each[:2]):
@@ -68,19 +73,6 @@ def list_nearest(
         if len(kept) == MAX_NEAREST:
             break
     return tuple(kept)
-
-
-def _rate_place(one: _Candidate, scene: Scene) -> float:
-    """Return what it costs a held value to be of a record or a field that the sentence does not name."""
-    named = one.record and any(one.record.startswith(each) or each.startswith(one.record) for each in scene.records)
-    return _ELSEWHERE * (not named) + _FIELD * (POSITION.sub("/*", one.pointer) not in scene.columns)
-
-
-def _iter_held(mention: Mention, known: KnownFacts) -> Iterator[_Candidate]:
-    """Yield what the trace holds of the kinds of a value: of many, the first."""
-    for kind in sorted({reading.kind for reading in mention.readings}):
-        for fact in known.list_first(kind, _MAX_CANDIDATES):
-            yield _Candidate(fact.reading, fact.text, fact.pointer, fact.site.record)
 
 
 def _iter_made(

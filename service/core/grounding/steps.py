@@ -98,6 +98,9 @@ def _iter_of_numbers(one: Reading, other: Reading, sources: tuple[str, str]) -> 
         yield Derivation("ratio", sources, Reading("number", more / less, ""))
     if kinds & {"", "share"}:
         yield Derivation("product", sources, Reading("number", a * b, max(kinds - {"share"}, default="")))
+    if a and b and len(kinds) == 2:
+        yield Derivation("ratio", sources, Reading("number", a / b, one.dimension))
+        yield Derivation("ratio", sources, Reading("number", b / a, other.dimension))
 
 
 def _fits(reading: Reading, step: Derivation) -> bool:
@@ -182,7 +185,9 @@ class Surroundings:
         records = [*dict.fromkeys(fact.site.record for fact in named if fact.site.record)]
         earlier = [amount for _, _, amount in self._list_between(mention, before, first)]
         amounts = [amount for _, _, amount in inside if amount.reading.kind != "code"]
-        scene = build_scene(self._known, amounts, earlier, self._totals, records)
+        alike = [amount for one, near, amount in inside if near and one.dimension == mention.dimension]
+        totals = [*self._totals, *iter_totals(alike)]
+        scene = build_scene(self._known, amounts, earlier, totals, records)
         return scene._replace(columns={POSITION.sub("/*", amount.pointer) for _, near, amount in inside if near})
 
     def _list_between(self, mention: Mention, low: int, high: int) -> list[tuple[Mention, Sequence[Fact], Amount]]:

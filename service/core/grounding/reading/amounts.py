@@ -90,7 +90,8 @@ def read_words(words: list[str], language: str) -> float | None:
             if times >= 1_000:
                 total, group = total + group, 0.0
         elif word in small:
-            group += small[word]
+            century = language == "en" and 10 <= group < 100 and small[word] >= 10  # nineteen twenty-four
+            group = group * (100 if century else 1) + small[word]
         elif word in PARTS and numbers:
             group += PARTS[word]
         elif word not in _JOINTS:
@@ -207,6 +208,8 @@ def _find_units(word: str, *, attached: bool) -> list[Unit]:
         return [Unit("share", 0.01)]
     if lower in _DEGREES:
         return [Unit("temperature", 1.0), Unit("temperature", 5 / 9, -160 / 9), Unit("angle", 1.0)]
+    if word in ("bps", "bp"):
+        return [Unit("rate", 1.0), Unit("share", 0.0001)]
     if lower == "p" and attached:
         return [Unit("money", 0.01, 0.0, "GBP")]
     if lower in _NOT_UNITS and not (attached and word in ("d", "t", "mi")) and word not in ("C", "F"):

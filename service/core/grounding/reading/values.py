@@ -152,6 +152,7 @@ class _Scanner:
             readings.append(Reading("number", seconds, "time", 0.5, "", seconds))
             if match["sep"] == ":" and not match["s"]:
                 readings.append(Reading("number", hours * 60 + minutes, "time", 0.5, "", hours * 60 + minutes))
+                readings += [Reading("number", hours / minutes, "share", 0.01, "", hours)] if minutes else []
         return [_read_as(match.group(), at, *readings)]
 
     def _read_numeric_day(self, at: int) -> list[Mention]:
