@@ -62,10 +62,13 @@ def list_nearest(
         spelling, size, unit = min(_compare(mention, reading, one.reading) for reading in mention.readings)
         if (one.how and spelling > 0.5) or (found and not spelling and size < _SAME_SIZE):  # there by chance; itself
             continue
-        named = any(one.record.startswith(each) or each.startswith(one.record) for each in scene.records if one.record)
-        place = _ELSEWHERE * (not named) + _FIELD * (POSITION.sub("/*", one.pointer) not in scene.columns)
-        cost = _SPELLING * spelling + _SIZE * size + _UNIT * unit + (_DERIVED if one.how else place)
-        costs.append((cost, one.pointer, one))
+        place = _DERIVED
+        if one.how is None:
+            named = one.record and any(
+                one.record.startswith(each) or each.startswith(one.record) for each in scene.records
+            )
+            place = _ELSEWHERE * (not named) + _FIELD * (POSITION.sub("/*", one.pointer) not in scene.columns)
+        costs.append((_SPELLING * spelling + _SIZE * size + _UNIT * unit + place, one.pointer, one))
     kept: list[Nearest] = []
     for _, _, one in sorted(costs, key=lambda each: each[:2]):
         if not any(one.text == each.value or (one.how and one.pointer == each.pointer) for each in kept):
