@@ -145,7 +145,7 @@ def test_a_field_names_its_unit(name: str, beside: Any, told: bool, want: str) -
 
 
 def show(one: Grounded) -> str:
-    near = f"near {one.nearest[0].value}" if one.nearest else ""
+    near = f"near {one.nearest[0].value}" if one.nearest and one.origin == "nowhere" else ""
     source = one.sources[0].removeprefix(RESULT) if one.sources else ""
     return " ".join(filter(None, [one.origin, one.how, source, near]))
 
@@ -162,6 +162,20 @@ def test_the_nearest_are_three_of_its_kind_with_their_places() -> None:
     assert [(near.value, near.pointer) for near in value.nearest][:1] == [("4180", f"{RESULT}/rows/0/fee_cents")]
     assert len(value.nearest) == 3
     assert all("fee_cents" in near.pointer for near in value.nearest)
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("You save 12.25 a month.", ["118.25", "130.5"]),  # derived
+        ("Your plan lasts 21 days.", ["28"]),  # found, in another unit
+        ("It costs 130.5 in all.", []),  # found as it is
+    ],
+)
+def test_what_may_be_found_by_chance_is_shown_with_the_nearest_others(text: str, near: list[str]) -> None:
+    result = {"old": 130.5, "new": 118.25, "age": 21, "lasts": 28}
+    [value] = ground({"result": result, "text": text}).values
+    assert [one.value for one in value.nearest if one.how is None] == near
 
 
 @pytest.mark.parametrize("rows", [MAX_FACTS + 1, MAX_STEPS // 10])

@@ -21,8 +21,8 @@ class GroundingGate(Check):
 
     Every number, amount, measure, day, time, code and name in the text is looked up in the results before it, in what user and
     system said and in what calls passed; `grounding` lists each with its origin: `found` (a result holds it, as it is, rounded
-    or in another unit), `derived` (one step of arithmetic), `given`, `general` (common knowledge) or `nowhere`, with the nearest
-    values. A value that stands nowhere proves nothing.
+    or in another unit), `derived` (one step of arithmetic), `given`, `general` (common knowledge) or `nowhere`. The nearest
+    values are listed with it, unless it is given or found as it is. A value that stands nowhere proves nothing.
 
     Proved are three forms alone: `scale_slip` (an amount stated with its decimal point at the wrong place of a field that counts
     cents), `other_value_than_done` (the assistant says that it did something with another amount than its one call had), and

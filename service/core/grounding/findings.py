@@ -20,7 +20,6 @@ from service.core.grounding.actions import (
     list_verb_forms,
 )
 from service.core.grounding.facts import Fact
-from service.core.grounding.fields import MONEY_WORDS, split_name
 from service.core.grounding.ground import Placed
 from service.core.grounding.known import KnownFacts
 from service.core.grounding.reading.languages import DATA
@@ -31,9 +30,6 @@ from service.core.trace import Step, ToolDef
 MIN_DIGITS = 3
 """The fewest digits of a number that can be suspected: one slip away from a shorter one is every other."""
 MIN_CODE_CHARS = 5
-_TELLING = 4
-_YEARS = range(1900, 2101)
-_POWERS = (100.0, 0.01, 10.0, 0.1, 1_000.0, 0.001)
 _SCALES = (100.0, 0.01)
 """What an amount in the smallest unit is off by if it is not converted, or converted twice."""
 _RATE = re.compile(rf"[ ]?(?:/|(?:{cast('str', DATA['rates']).replace(' ', '|')})\b)", re.IGNORECASE)
@@ -64,7 +60,7 @@ def find_other_values(
     for action in actions:
         done = [step for step in action.steps if step.result is None or not step.result.is_error]
         inside = [one for one in placed if action.first <= one.mention.start < action.last] if action.tools else ()
-        for mention, grounded, _ in inside if done else ():
+        for mention, grounded in inside if done else ():
             start, end, reading = mention.start, mention.end, mention.readings[0]
             if mention.hedged or mention.ordinal:
                 continue
@@ -78,29 +74,22 @@ def find_other_values(
                 fact, code = moved or held[0], "other_value_than_done" if moved else "suspected_other_value"
                 note = f"the text says {mention.text}, and {fact.name or done[0].call.name} was {fact.text}"
                 yield TextFinding(code, note, start, end, proved=moved is not None, source=fact.pointer)
-            elif grounded.origin == "nowhere" and (
-                reading.kind != "number" or reading.dimension or abs(reading.number) >= _TELLING
-            ):
+            elif grounded.origin == "nowhere":
                 note = f"the text says {mention.text} of what was done, and no call or result has it"
                 yield TextFinding("suspected_other_value", note, start, end, proved=False)
 
 
 def _list_amounts(step: Step, known: KnownFacts) -> list[Fact]:
-    """List the amounts of money in a call's arguments and its result, those known to be money first."""
+    """List the amounts of money in a call's arguments and its result."""
     records = known.store.records
     places = [place for record in records if record.startswith(f"/steps/{step.index}/") for place in records[record]]
-    own = [
-        fact for place in places for fact in known.store.build(place) if fact.whole and fact.reading.kind == "number"
-    ]
-    bare = [fact for fact in own if not fact.reading.dimension and MONEY_WORDS & set(split_name(fact.name))]
-    return [fact for fact in own if fact.reading.dimension == "money"] + bare
+    own = [fact for place in places for fact in known.store.build(place) if fact.whole]
+    return [fact for fact in own if fact.reading.dimension == "money"]
 
 
 def _is_amount(reading: Reading, fact: Fact) -> bool:
-    """Whether a field has an amount, in cents perhaps where its unit is unknown."""
-    size = fact.reading.number
-    sizes = (size,) if fact.reading.dimension else (size, size / 100)
-    same = any(abs(abs(one) - abs(reading.number)) <= reading.tolerance + 1e-9 for one in sizes)
+    """Whether a field has an amount."""
+    same = abs(abs(fact.reading.number) - abs(reading.number)) <= reading.tolerance + 1e-9
     return same and may_be_same_currency(reading.currency, fact.reading.currency)
 
 
@@ -115,30 +104,22 @@ def find_scale_slips(text: str, placed: Sequence[Placed], known: KnownFacts) -> 
     """Yield a finding for each amount that is a held one with its decimal point moved: `amount_cents: 540000` told as `$54.00`.
 
     Only where the field's own name, its neighbours or the tool say that it counts the smallest unit; where the amount stands
-    nowhere, is not derived, was not given and is not denied; and where the text states the field's true amount nowhere. Proved if
-    it is a hundred times too large or small, and no rate (`$54.00 a year`); else suspected.
+    nowhere, is not derived, was not given and is not denied; and where the text states the field's true amount nowhere. Proved,
+    but for a rate (`$54.00 a year`), which is suspected.
     """
     stated = {source for one in placed for source in one.grounded.sources}
-    for mention, grounded, _ in placed:
+    for mention, grounded in placed:
         if grounded.origin == "nowhere" and mention.dimension == "money" and not mention.hedged:
-            fact, power = _find_moved(mention.readings[0], known)
+            reading = mention.readings[0]
+            moved = [reading._replace(value=reading.number * scale, tolerance=0.0) for scale in _SCALES]
+            held = [one for each in moved for one in known.find(each, limit=16)]
+            fact = next((one for one in held if one.minor and one.source == "result"), None)
             if fact is None or fact.pointer in stated or is_denied(text, mention.start):
                 continue
-            proved = power in _SCALES and not _RATE.match(text, mention.end)
+            proved = not _RATE.match(text, mention.end)
             note = f"the text says {mention.text}, and {fact.name} is {fact.text} in the smallest unit"
             code = "scale_slip" if proved else "suspected_slip"
             yield TextFinding(code, note, mention.start, mention.end, proved, source=fact.pointer)
-
-
-def _find_moved(reading: Reading, known: KnownFacts) -> tuple[Fact | None, float]:
-    for power in _POWERS:
-        size = abs(reading.number) * power
-        for fact in known.list_around("money", size, 2):
-            same = abs(abs(fact.reading.number) - size) <= 1e-9 * abs(fact.reading.number)
-            alike = same and may_be_same_currency(reading.currency, fact.reading.currency)
-            if alike and fact.minor and fact.source == "result":
-                return fact, power
-    return None, 1.0
 
 
 def find_slips(placed: Sequence[Placed], known: KnownFacts) -> Iterator[TextFinding]:
@@ -147,8 +128,8 @@ def find_slips(placed: Sequence[Placed], known: KnownFacts) -> Iterator[TextFind
     Not where the text states that other value too: then it is another thing.
     """
     stated = {source for one in placed for source in one.grounded.sources}
-    for mention, grounded, may_be_derived in placed:
-        if grounded.origin == "nowhere" and not (mention.hedged or may_be_derived):
+    for mention, grounded in placed:
+        if grounded.origin == "nowhere":
             fact = _find_like(mention, known)
             if fact is not None and fact.pointer not in stated:
                 note = f"the text says {mention.text}, which stands nowhere; {fact.name or 'a result'} is {fact.text}"
@@ -159,17 +140,11 @@ def _find_like(mention: Mention, known: KnownFacts) -> Fact | None:
     code = next((one.value for one in mention.readings if one.kind == "code"), None)
     if isinstance(code, str) and len(code) >= MIN_CODE_CHARS:
         for held, fact in known.list_code_slips(code):
-            neighbours = code.isdecimal() and held.isdecimal() and abs(int(code) - int(held)) <= 1
-            if len(code) == len(held) and not neighbours and fact.source != "assistant":
+            if len(code) == len(held) and fact.source != "assistant":
                 return fact
     reading, digits = mention.readings[0], list_digits(mention.text)
-    is_year = not reading.dimension and abs(reading.number) in _YEARS
-    if (
-        not reading.number
-        or is_year
-        or len(digits) < MIN_DIGITS
-        or any(one.kind in ("day", "time") for one in mention.readings)
-    ):
+    moments = any(one.kind in ("day", "time") for one in mention.readings)
+    if not reading.number or len(digits) < MIN_DIGITS or moments:
         return None
     near = [
         fact

@@ -24,14 +24,14 @@ class Placed(NamedTuple):
 
     mention: Mention
     grounded: Grounded
-    may_be_derived: bool = False
-    """Whether a step leads to it that may do so by chance: it counts as found nowhere, and is not suspected."""
 
 
 _GENERAL = {
     dimension: frozenset(map(float, each.split())) for dimension, each in cast("Words", DATA["general"]).items()
 }
 """By dimension, numbers that everybody knows."""
+_BY_CHANCE = ("rounded", "unit")
+"""How a value may be found that is another: then it is shown which others are close."""
 MAX_JOINED = 8
 """The most pieces of which a code may be written."""
 
@@ -60,16 +60,34 @@ def ground_text(
         else:
             rest.append(mention)
     result = [Placed(mention, _build_found(mention, pointer, near)) for mention, near in held]
-    if rest:
+    loose = [one for one in result if one.grounded.how in _BY_CHANCE]
+    if rest or loose:
         around = Surroundings(text, pointer, held, rest, known)
+        result = [one for one in result if one not in loose]
+        result += [_show_nearest(one, _look_around(one.mention, around, deriver), known, deriver) for one in loose]
         result += [_ground_rest(mention, pointer, around, known, deriver) for mention in rest]
     return sorted(result, key=lambda one: one.mention.start)
 
 
-def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: KnownFacts, deriver: Deriver) -> Placed:
-    """Say of a value that nothing holds where it comes from."""
+def _look_around(mention: Mention, around: Surroundings, deriver: Deriver) -> Scene:
     scene = around.look_around(mention) if not deriver.exhausted else Scene([], ())
     deriver.spend(len(scene.steps))
+    return scene
+
+
+def _show_nearest(one: Placed, scene: Scene, known: KnownFacts, deriver: Deriver) -> Placed:
+    """Add the held values that come closest to a value, unless not all were taken in."""
+    if known.full or deriver.exhausted:
+        return one
+    others = list_nearest(
+        one.mention, scene, known, deriver, found=one.grounded.origin in ("found", "given", "derived")
+    )
+    return one._replace(grounded=replace(one.grounded, nearest=others))
+
+
+def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: KnownFacts, deriver: Deriver) -> Placed:
+    """Say of a value that nothing holds where it comes from."""
+    scene = _look_around(mention, around, deriver)
     likeliest, found = mention.readings[0], Grounded(mention.text, pointer, "nowhere", (), None, (), *mention[1:3])
     readings = [one for one in mention.readings if one.kind == likeliest.kind]
     step = find_derivation(readings, scene.steps)
@@ -83,9 +101,7 @@ def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: Kn
         found = replace(found, origin="general")
     elif known.full or deriver.exhausted:
         found = replace(found, origin="not_looked_for")
-    else:
-        found = replace(found, nearest=list_nearest(mention, scene, known, deriver))
-    return Placed(mention, found, may_be_derived=step is not None)
+    return _show_nearest(Placed(mention, found), scene, known, deriver)
 
 
 def _build_found(mention: Mention, pointer: str, near: Sequence[Fact]) -> Grounded:

@@ -24,8 +24,8 @@ class Grounded:
     """A value and where it comes from.
 
     `pointer` is the text's, or the argument's; `start` and `end` are characters of it. `sources` are pointers of what holds the
-    value, or of what it is derived from, and `how` says how. Of a value that stands nowhere, `nearest` are the held values that
-    come closest.
+    value, or of what it is derived from, and `how` says how. Of a value that stands nowhere, or may be there by chance (rounded,
+    in another unit, derived, general), `nearest` are the held values that come closest.
     """
 
     value: str

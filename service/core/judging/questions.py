@@ -283,8 +283,8 @@ _CLAIMS = (
 
 EVIDENCE = (
     "- `evidence` says where each value comes from, as a program has worked it out from the same material. What it calls "
-    "found, derived or given, it found at the pointers in `sources`; what it found nowhere is yours to judge, and `nearest` "
-    "are the values closest to it. Texts that it repeats are material too."
+    "found, derived or given, it found at the pointers in `sources`; what it found nowhere is yours to judge. `nearest` are "
+    "the values closest to one that may be there by chance, or nowhere. Texts that it repeats are material too."
 )
 
 _CANNOT_TELL_MEANS = (

@@ -80,9 +80,8 @@ def _place_wrong_values(wrong: Sequence[Read], answers: Mapping[str, Read]) -> I
             yield "elsewhere", read.noticed or any(value.sources for value in said)
         elif read.row.kind not in WORDS:
             meant = _list_changed(answers[read.row.instead], read.row.text)
-            nowhere = [value for value in said if value.origin == "nowhere"]
-            near = any(_is_near(value, one) for value in nowhere for one in meant)
-            yield "nowhere", read.noticed or near or bool(nowhere and not meant)  # an invented value stands for none
+            invented = not meant and any(value.origin == "nowhere" for value in said)  # it stands for none
+            yield "nowhere", read.noticed or invented or any(_is_near(value, one) for value in said for one in meant)
 
 
 def _list_changed(read: Read, other: str) -> list[Grounded]:
@@ -91,9 +90,10 @@ def _list_changed(read: Read, other: str) -> list[Grounded]:
 
 
 def _is_near(said: Grounded, meant: Grounded) -> bool:
-    """Whether one of the nearest values is what was meant: held or derived from the same place."""
+    """Whether the place of what was meant is shown: as that of the value, read otherwise, or among those of the nearest."""
     derived = meant.origin == "derived"
-    return any(near.pointer in meant.sources and (near.how is not None) >= derived for near in said.nearest)
+    held = said.origin == "found" and not derived and not set(said.sources).isdisjoint(meant.sources)
+    return held or any(near.pointer in meant.sources and (near.how is not None) >= derived for near in said.nearest)
 
 
 def count_findings(folders: Sequence[Path]) -> dict[str, dict[str, dict[str, int]]]:

@@ -113,15 +113,13 @@ _NUMBER = re.compile(
 )
 TAIL = re.compile(
     r"(?P<gap>[ \u00a0\u202f-]?)(?P<word>percentage[ ]points?|per[ ]cent|por[ ]ciento|pour[ ]cent"
-    r"|[^\W\d_]+(?:-[^\W\d_]+)?(?:/(?:h|s|km|min))?[²³]?|[%‰€$£¥₹₩℃″\u2032]|°[ ]?[CF]?)"
+    r"|[^\W\d_]++(?!\d)(?:-[^\W\d_]+)?(?:/(?:h|s|km|min))?[²³]?|[%‰€$£¥₹₩℃″\u2032]|°[ ]?[CF]?)"
 )
 _TOKEN = re.compile(r"[^\W_]\w*+(?:[-.:/@#+](?=[^\W_])\w++){0,40}+")
 _PERCENT_WORDS = list_words("amounts", "percent")
 _DEGREES = list_words("amounts", "degrees")
 _NOT_UNITS = list_words("amounts", "not_units")
 """Spellings of units that in a text are mostly other words."""
-_SHORTENED = list_words("amounts", "shortened")
-"""Scale words that a full stop shortens."""
 _ONE_NUMBER = re.compile(r"\d{1,4}(?:s|st|nd|rd|th|er|e|º|ª|x|ish|%)?")
 _SHORT_PARTS = re.compile(r"\d{1,4}(?:[.,]\d{1,2})?[-/:]\d{1,4}(?:[.,]\d{1,2})?|\d{1,2}(?:[-/:]\d{1,2}){2,}")
 """A range, a ratio, a score: several numbers, no code."""
@@ -193,10 +191,7 @@ def read_tail(text: str, end: int, currency: str | None = None) -> Tail:
                 found = [unit for unit in _find_units(further["word"], attached=False) if unit.dimension == "money"]
                 match = further
             return Tail(scale, found, match.end()) if found else Tail(scale, units, end)
-        scale, end = (
-            scale * factor,
-            match.end() + (text[match.end() : match.end() + 1] == "." and word.lower() in _SHORTENED),
-        )
+        scale, end = scale * factor, match.end()
     return Tail(scale, units, end)
 
 
