@@ -53,7 +53,7 @@ def _read_verbs() -> tuple[dict[str, dict[str, frozenset[str]]], dict[str, froze
 TOLD, _NAMED = _read_verbs()
 SELF_MADE = list_words("verbs", "self_made")
 """Actions whose verbs tell as often of a text, a list or a thought: they prove nothing."""
-_READING = list_words("verbs", "reading")
+_READING, _SAME_FORMS = list_words("verbs", "reading"), list_words("verbs", "same_forms")
 _NO_STATEMENT = {language: list_words("no_statement", language) for language in LANGUAGES}
 _NOTHING_DONE = list_words("verbs", "after")
 _DENIALS = list_words("denials")
@@ -126,7 +126,7 @@ def find_own_actions(text: str, tools: Sequence[ToolDef], steps: Sequence[Step])
         by_words = own and not able
         if by_words:
             able = tuple([name for name in acting if words & set(map(_drop_plural, split_name(name)))])
-        general = not own and not able and not _PERFECT.match(text, start)
+        general = not own and (not able or verb in _SAME_FORMS) and not _PERFECT.match(text, start)
         if not general and not _is_no_statement(text, first, start, end, last, language):
             calls = [step for step in steps if step.call.name not in readers and list_actions(step.call.name) & actions]
             calls = calls or [step for step in steps if by_words and step.call.name in able]

@@ -30,6 +30,9 @@ from service.core.trace import Step, ToolDef
 MIN_DIGITS = 3
 """The fewest digits of a number that can be suspected: one slip away from a shorter one is every other."""
 MIN_CODE_CHARS = 5
+_TELLING = 4
+"""Smaller counts tell nothing: `two`, `3 reminders`."""
+_YEARS = range(1900, 2101)
 _SCALES = (100.0, 0.01)
 """What an amount in the smallest unit is off by if it is not converted, or converted twice."""
 _RATE = re.compile(rf"[ ]?(?:/|(?:{cast('str', DATA['rates']).replace(' ', '|')})\b)", re.IGNORECASE)
@@ -60,7 +63,7 @@ def find_other_values(
     for action in actions:
         done = [step for step in action.steps if step.result is None or not step.result.is_error]
         inside = [one for one in placed if action.first <= one.mention.start < action.last] if action.tools else ()
-        for mention, grounded in inside if done else ():
+        for mention, grounded, _ in inside if done else ():
             start, end, reading = mention.start, mention.end, mention.readings[0]
             if mention.hedged or mention.ordinal:
                 continue
@@ -74,7 +77,9 @@ def find_other_values(
                 fact, code = moved or held[0], "other_value_than_done" if moved else "suspected_other_value"
                 note = f"the text says {mention.text}, and {fact.name or done[0].call.name} was {fact.text}"
                 yield TextFinding(code, note, start, end, proved=moved is not None, source=fact.pointer)
-            elif grounded.origin == "nowhere":
+            elif grounded.origin == "nowhere" and (
+                reading.kind != "number" or reading.dimension or abs(reading.number) >= _TELLING
+            ):
                 note = f"the text says {mention.text} of what was done, and no call or result has it"
                 yield TextFinding("suspected_other_value", note, start, end, proved=False)
 
@@ -108,7 +113,7 @@ def find_scale_slips(text: str, placed: Sequence[Placed], known: KnownFacts) -> 
     but for a rate (`$54.00 a year`), which is suspected.
     """
     stated = {source for one in placed for source in one.grounded.sources}
-    for mention, grounded in placed:
+    for mention, grounded, _ in placed:
         if grounded.origin == "nowhere" and mention.dimension == "money" and not mention.hedged:
             reading = mention.readings[0]
             moved = [reading._replace(value=reading.number * scale, tolerance=0.0) for scale in _SCALES]
@@ -128,8 +133,8 @@ def find_slips(placed: Sequence[Placed], known: KnownFacts) -> Iterator[TextFind
     Not where the text states that other value too: then it is another thing.
     """
     stated = {source for one in placed for source in one.grounded.sources}
-    for mention, grounded in placed:
-        if grounded.origin == "nowhere":
+    for mention, grounded, may_be_derived in placed:
+        if grounded.origin == "nowhere" and not (mention.hedged or may_be_derived):
             fact = _find_like(mention, known)
             if fact is not None and fact.pointer not in stated:
                 note = f"the text says {mention.text}, which stands nowhere; {fact.name or 'a result'} is {fact.text}"
@@ -140,11 +145,13 @@ def _find_like(mention: Mention, known: KnownFacts) -> Fact | None:
     code = next((one.value for one in mention.readings if one.kind == "code"), None)
     if isinstance(code, str) and len(code) >= MIN_CODE_CHARS:
         for held, fact in known.list_code_slips(code):
-            if len(code) == len(held) and fact.source != "assistant":
+            neighbours = code.isdecimal() and held.isdecimal() and abs(int(code) - int(held)) <= 1
+            if len(code) == len(held) and not neighbours and fact.source != "assistant":
                 return fact
     reading, digits = mention.readings[0], list_digits(mention.text)
-    moments = any(one.kind in ("day", "time") for one in mention.readings)
-    if not reading.number or len(digits) < MIN_DIGITS or moments:
+    is_year = not reading.dimension and abs(reading.number) in _YEARS
+    is_moment = any(one.kind in ("day", "time") for one in mention.readings)
+    if not reading.number or len(digits) < MIN_DIGITS or is_year or is_moment:
         return None
     near = [
         fact

@@ -24,6 +24,8 @@ class Placed(NamedTuple):
 
     mention: Mention
     grounded: Grounded
+    may_be_derived: bool = False
+    """Whether a step leads to it that may do so by chance: it counts as found nowhere, and is not suspected."""
 
 
 _GENERAL = {
@@ -101,7 +103,7 @@ def _ground_rest(mention: Mention, pointer: str, around: Surroundings, known: Kn
         found = replace(found, origin="general")
     elif known.full or deriver.exhausted:
         found = replace(found, origin="not_looked_for")
-    return _show_nearest(Placed(mention, found), scene, known, deriver)
+    return _show_nearest(Placed(mention, found, may_be_derived=step is not None), scene, known, deriver)
 
 
 def _build_found(mention: Mention, pointer: str, near: Sequence[Fact]) -> Grounded:

@@ -43,8 +43,9 @@ def measure(folders: Sequence[Path]) -> dict[str, Figure]:
     alike = [read for read in reads if "lookalikes" in read.row.file]
     wrong = [read for read in reads if read.row.file == "false"]
     placed = list(_place_wrong_values(wrong, answers))
-    absent = [shown for where, shown in placed if where == "nowhere"]
-    other = [shown for where, shown in placed if where == "elsewhere"]
+    absent, near, other = (
+        [shown for at, shown in placed if at == where] for where in ("nowhere", "anywhere", "elsewhere")
+    )
     spelled = [read for read in reads if read.row.file == "spellings" and read.row.right]
     values = [value for read in answers.values() for value in read.values]
     return {
@@ -56,7 +57,8 @@ def measure(folders: Sequence[Path]) -> dict[str, Figure]:
         "true own actions opened": _count([read.verdict == "open" for read in done], 2, at_most=True),
         "look-alikes opened": _count([read.verdict == "open" for read in alike], 100, at_most=True),
         "slips noticed": _count([read.noticed for read in wrong if read.row.kind in SLIPS], 35),
-        "wrong, in no result: noticed or right one near": _count(absent, 70),
+        "wrong, in no result: noticed, or nowhere with the right one near": _count(absent, 70),
+        "the same, or of another origin with the right one near": _count(near, 70),
         "wrong, from elsewhere: shown where": _count(other, 90),
         "true values marked nowhere": _count([value.origin == "nowhere" for value in values], 6, at_most=True),
         "right spellings recognised": _count([_is_recognised(read) for read in spelled], 95),
@@ -80,8 +82,10 @@ def _place_wrong_values(wrong: Sequence[Read], answers: Mapping[str, Read]) -> I
             yield "elsewhere", read.noticed or any(value.sources for value in said)
         elif read.row.kind not in WORDS:
             meant = _list_changed(answers[read.row.instead], read.row.text)
-            invented = not meant and any(value.origin == "nowhere" for value in said)  # it stands for none
-            yield "nowhere", read.noticed or invented or any(_is_near(value, one) for value in said for one in meant)
+            nowhere = [value for value in said if value.origin == "nowhere"]
+            noticed = read.noticed or bool(nowhere and not meant)  # an invented value stands for none
+            yield "nowhere", noticed or any(_is_near(value, one) for value in nowhere for one in meant)
+            yield "anywhere", noticed or any(_is_near(value, one) for value in said for one in meant)
 
 
 def _list_changed(read: Read, other: str) -> list[Grounded]:
@@ -90,10 +94,9 @@ def _list_changed(read: Read, other: str) -> list[Grounded]:
 
 
 def _is_near(said: Grounded, meant: Grounded) -> bool:
-    """Whether the place of what was meant is shown: as that of the value, read otherwise, or among those of the nearest."""
+    """Whether one of the nearest values is what was meant: held or derived from the same place."""
     derived = meant.origin == "derived"
-    held = said.origin == "found" and not derived and not set(said.sources).isdisjoint(meant.sources)
-    return held or any(near.pointer in meant.sources and (near.how is not None) >= derived for near in said.nearest)
+    return any(near.pointer in meant.sources and (near.how is not None) >= derived for near in said.nearest)
 
 
 def count_findings(folders: Sequence[Path]) -> dict[str, dict[str, dict[str, int]]]:

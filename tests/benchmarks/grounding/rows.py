@@ -59,18 +59,9 @@ def read_texts(row: Row) -> list[GroundedText]:
 
 
 def ask_verdict(row: Row) -> str:
-    """Score a row, judges off, with the calls that were made as the expected ones: only the texts are in question.
-
-    A failed try before one that worked is not expected: it and its retry are one call.
-    """
-    events = [event for event in row.trace["events"] if "call" in event]
-    worked = {event["call"]["name"]: n for n, event in enumerate(events) if not event.get("is_error")}
-    made = [
-        one["call"]
-        for n, one in enumerate(events)
-        if not one.get("is_error") or worked.get(one["call"]["name"], -1) < n
-    ]
-    expected = [{"tool": call["name"], "args": call["arguments"]} for call in made]
+    """Score a row, judges off, with the calls that were made as the expected ones: only the texts are in question."""
+    calls = [event["call"] for event in row.trace["events"] if "call" in event]
+    expected = [{"tool": call["name"], "args": call["arguments"]} for call in calls]
     report = score({"trace": row.trace, "judges": "off", "expected": {"calls": expected or "none"}})
     integrate = next(stage.verdict for stage in report.stages if stage.stage == "integrate")
     return "fail" if integrate == "fail" else "pass" if report.verdict == "pass" else "open"
