@@ -30,7 +30,7 @@ from service.core.judging.fits.fit import Fit
 from service.core.judging.fits.usefulness import Discrimination
 from service.errors import InputError
 from service.stats.corrected import code_groups
-from service.stats.intervals import DRAWS, SEED, bootstrap
+from service.stats.intervals import DRAWS, SEED, bound_ratio
 from service.stats.rates import Measure, RatePart
 from service.stats.tallies import Floats, LabelTally, build_reliability, build_tally
 
@@ -206,7 +206,7 @@ def _measure_rate(parts: Sequence[RatePart], draws: int) -> Measure:
     if not parts:
         return Measure(None)
     rate = fsum(part.hits for part in parts) / len(parts)
-    return Measure(rate, *bootstrap(parts)) if draws else Measure(rate)
+    return Measure(rate, *bound_ratio(parts)) if draws else Measure(rate)
 
 
 # Whether it tells passes from failures; `service.core.judging.fits.usefulness` has the rule.
