@@ -147,6 +147,12 @@ def test_rates_are_corrected_by_labels(run: Run, tmp_path: Path) -> None:
     found = run("summarize", told, "--labels", given, "--format", "markdown").out  # a labelled set will do
     assert "| argument\\_plausibility of reports | 8 | 0 |" in found
     assert "not corrected, because nothing is left to correct" in found
+    settled = {**items[0], "labels": [*both[1:], {"annotator": "boss", "label": "pass", "decides": True}]}
+    step = {**items[1], "id": "batch_1/1#0", "run": "batch_1/1", "trace": {"id": "t1"}, "labels": both[1:]}
+    given.write_text("".join(json.dumps(one) + "\n" for one in (settled, items[1], step)))
+    whole, call = json.loads(run("summarize", told, "--labels", given, "--format", "json").out)["corrected"]
+    assert (whole["unit"], whole["labelled"], whole["humans"]["value"]) == ("report", 2, 1.0)
+    assert (call["unit"], call["labelled"]) == ("step", 1)
     given.write_text(json.dumps(labels[0]) + "\n" + json.dumps({**labels[1], "label": "maybe"}))
     found = run("summarize", told, "--labels", given)
     assert (found.code, "labels.jsonl:2: /label" in found.err) == (5, True)
