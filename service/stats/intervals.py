@@ -70,7 +70,7 @@ def bound_ratio(parts: Sequence[RatePart]) -> Interval:
 
 
 def choose_difference(pairs: Sequence[PairedCase]) -> Interval:
-    """Compute the interval of mean(b - a): Newcombe's for plain yes-or-no cases, otherwise by how far whole groups lie from it."""
+    """Compute the interval of mean(b - a): Newcombe's for plain yes-or-no cases, otherwise by Student's t over groups."""
     if pairs and all(pair.group is None and pair.a in (0, 1) and pair.b in (0, 1) for pair in pairs):
         return newcombe(*(sum((p.a, p.b) == cell for p in pairs) for cell in ((1, 1), (1, 0), (0, 1), (0, 0))))
     return _bound_by_t(_sum_clusters([RatePart(pair.group, pair.b - pair.a) for pair in pairs]), (-1.0, 0.0, 0.0, 1.0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import combinations, product
 from math import comb, sqrt
-from random import Random
 from statistics import NormalDist
 from typing import Any
 
@@ -107,9 +106,9 @@ def test_rounding_makes_no_interval_narrow(rate: float) -> None:
 )
 def test_intervals_of_groups_cover_their_rate(rate: float, groups: int, trials: int, spread: float) -> None:
     """Few groups, and rare failures of whole groups: the true rate lies in the interval about as often as promised."""
-    drawn, covered, draws = Random(7), 0, 300
+    drawn, covered, draws = np.random.default_rng(7), 0, 300
     for _ in range(draws):
-        own = [drawn.betavariate(spread * rate, spread * (1 - rate)) for _ in range(groups)]
+        own = [drawn.beta(spread * rate, spread * (1 - rate)) for _ in range(groups)]
         parts = [RatePart(str(n), float(drawn.random() < p)) for n, p in enumerate(own) for _ in range(trials)]
         low, high = bound_ratio(parts)
         covered += low <= rate <= high
@@ -119,7 +118,7 @@ def test_intervals_of_groups_cover_their_rate(rate: float, groups: int, trials: 
 @pytest.mark.parametrize("tasks", [2, 5, 20])
 def test_few_tasks_raise_no_false_alarm(tasks: int) -> None:
     """Repeated trials of few tasks, with nothing changed: the whole interval lies below 0 in some 2.5 % of runs at most."""
-    drawn, alarms, runs = Random(7), 0, 300
+    drawn, alarms, runs = np.random.default_rng(7), 0, 300
     for _ in range(runs):
         own = [drawn.uniform(0.2, 0.8) for _ in range(tasks)]
         pairs = [

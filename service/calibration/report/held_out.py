@@ -70,6 +70,7 @@ def build_judge_report(bench: Bench, options: ReportOptions) -> JudgeReport:
         ),
         worst=tuple(_list_disagreements(bench, options.max_disagreements)),
         items=tuple(rows),
+        only_fitted=tuple([item.id for item in bench.fitted if item.key not in bench.values]),
         promises=tuple([measure_promise(bench, share, options) for share in options.shares]),
         cost_usd=bench.price,
     )
