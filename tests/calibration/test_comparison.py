@@ -18,6 +18,7 @@ from service.calibration.figures import HeldOutItem, Resampling
 from service.calibration.options import ReportOptions
 from service.calibration.run import calibrate
 from service.errors import InputError
+from service.stats.intervals import wilson
 from tests.calibration.label_sets import drawn
 
 QUICK = Resampling(draws=40)
@@ -45,6 +46,15 @@ def test_by_hand() -> None:
     assert (found.both_right, found.a_right, found.b_right, found.neither_right) == (7, 2, 1, 0)
     assert found.p_value == 1.0  # 2 against 1: of three, all sides are as uneven
     assert [(one.id, one.b_is_right) for one in found.differing] == [("i008", False), ("i009", False), ("i004", True)]
+
+
+def test_judges_that_are_alike_everywhere_get_no_interval_without_width() -> None:
+    both = side("a", *[(True, 0.9), (False, 0.2)] * 4)
+    [found] = compare_sides([both], [both], resampling=QUICK)
+    measures = [one for row in found.figures for one in (row.a, row.b, row.difference)]
+    assert all(one.low is None or one.low != one.high for one in measures)
+    accuracy = found.figures[0]
+    assert (accuracy.a.low, accuracy.a.high, accuracy.difference.low) == (*wilson(8, 8), None)
 
 
 def test_the_paired_interval_covers_and_is_narrower_than_two_apart() -> None:

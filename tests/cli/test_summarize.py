@@ -108,6 +108,12 @@ def test_markdown_and_the_table_show_every_part(run: Run, reports: Path, monkeyp
     assert [title for title in titles if title not in out] == []
 
 
+def test_names_stay_whole_on_a_narrow_terminal(run: Run, tmp_path: Path) -> None:
+    told = write(tmp_path / "reports.jsonl", [*labelled_reports(), *reports_of()])
+    names = [line.split(" ")[0] for line in run("summarize", told).lines]
+    assert {"argument_plausibility", "tool_name"} <= set(names)
+
+
 def test_text_of_a_report_cannot_write_on_the_terminal(run: Run, tmp_path: Path) -> None:
     tool = "re\x1b[31m[red]\nfund"
     case = {"id": "x", "expected": {"calls": [{"tool": tool}]}, "calls": []}
