@@ -52,7 +52,9 @@ class Registry:
         for rubric in self:
             for criterion in rubric.criteria:
                 if isinstance(criterion.check, JudgeCheck):
-                    evidence.setdefault((criterion.check.judge, criterion.id), set()).add(criterion.check.evidence_digest)
+                    evidence.setdefault((criterion.check.judge, criterion.id), set()).add(
+                        criterion.check.evidence_digest
+                    )
         return evidence
 
     def find(self, choice: str | Rubric | Extension) -> Rubric:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from service.core.judging.fit_warnings import find_fit_state, list_juries
 from service.core.judging.fits.fit import Fit
+from service.core.judging.judges import Judge
 from service.core.models.validation import find_problems
 from service.errors import InputError, Problem, SettingsError
-from service.registry import Registry
 
 
 def read_fits(folders: Iterable[Path]) -> tuple[Fit, ...]:
@@ -57,19 +57,22 @@ def build_file_name(fit: Fit) -> str:
     return f"{fit.fingerprint[:16]}.json"
 
 
+Evidence = Mapping[tuple[str, str], Collection[str]]
+
+
 def describe_state(
-    fit: Fit, registry: Registry, *, models: Sequence[str] = (), route: str | None = None
+    fit: Fit, judges: Mapping[str, Judge], evidence: Evidence, *, models: Sequence[str] = (), route: str | None = None
 ) -> str:
     """Say whether a fit decides, or why not. Judges that requests bring in their own rubrics are not known here.
 
-    `models`: the models that may answer where a judge names none; `route`: the route to them. Without these, no judge answers
-    here.
+    `evidence`: by judge and criterion, digests of what code shows the judge. `models`: the models that may answer where a judge
+    names none; `route`: the route to them. Without these, no judge answers here.
     """
-    judge = registry.judges.get(fit.judge)
+    judge = judges.get(fit.judge)
     if judge is None:
         return "no such judge, packaged or yours"
-    evidence = registry.list_evidence().get((fit.judge, fit.criterion), ())
-    return find_fit_state(fit, judge, list_juries(judge, models) if models else (), evidence, route)[1]
+    shown = evidence.get((fit.judge, fit.criterion), ())
+    return find_fit_state(fit, judge, list_juries(judge, models) if models else (), shown, route)[1]
 
 
 def get_today() -> date:

@@ -170,7 +170,7 @@ def test_fresh_labels_certify_alone(run: Run, out: Path, tmp_path: Path) -> None
 def test_a_fit_made_with_other_evidence_is_not_in_use() -> None:
     registry = Registry()
     judge = registry.judges["result_groundedness"]
-    evidence = min(registry.list_evidence()[judge.id, judge.id])
+    known = registry.judges, registry.list_evidence()
     bound = {"judge": judge.id, "criterion": judge.id, "judge_digest": judge.digest, "assembly": ASSEMBLY}
-    assert describe_state(make_fit(**bound, evidence=evidence), registry) == IN_USE
-    assert describe_state(make_fit(**bound), registry) == "made with other evidence than is shown"
+    assert describe_state(make_fit(**bound, evidence=min(known[1][judge.id, judge.id])), *known) == IN_USE
+    assert describe_state(make_fit(**bound), *known) == "made with other evidence than is shown"

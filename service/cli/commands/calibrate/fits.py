@@ -165,7 +165,7 @@ def install_fits(run: Run) -> None:
             warn(f"the installation is not in the audit log: {error}")
     engine = build_engine(settings)
     for fit in fits:
-        state = describe_state(fit, engine.registry)
+        state = describe_state(fit, engine.registry.judges, engine.registry.list_evidence())
         say(f"{fit.id} for {fit.model}: {_describe_use(fit) if state == IN_USE else f'decides nothing: {state}'}")
     say(f"{pluralize(len(fits), 'fit')} in {folder}; restart a running service to use them")
     for sentence in (*refused, *engine.list_warnings()):
@@ -203,7 +203,8 @@ def list_fits(output_format: options.TableOrJson = "table") -> None:
     registry, checks = Registry(list_rubric_folders(settings)), read_checks(folder, FitCheck)
     model, route = settings.judge_model, choose_route(settings) if settings.judge_model else None
     ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
-    states = [describe_state(fit, registry, models=[model] if model else (), route=route) for fit in ordered]
+    known, models = (registry.judges, registry.list_evidence()), [model] if model else ()
+    states = [describe_state(fit, *known, models=models, route=route) for fit in ordered]
     rows = [_build_fit_row(fit, state, checks.get(fit.id, ())) for fit, state in zip(ordered, states, strict=True)]
     if output_format == "json":
         print_json([dict(zip(HEAD, row, strict=True)) for row in rows])
