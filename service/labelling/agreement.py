@@ -106,7 +106,7 @@ def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> 
     for case in cases:
         if case.passes is None:
             continue
-        said = json.loads(case.judge.predictions) if case.judge else []
+        said: list[dict[str, str]] = json.loads(case.judge.predictions) if case.judge else []
         is_own = all(one.get("judge", judge) == judge for one in said)
         own.append((case.judge if is_own else None, case.passes))
         models |= {one.get("model") for one in said if is_own}

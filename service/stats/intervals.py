@@ -22,7 +22,7 @@ Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 NOISE = 1e-9
 """The difference of rates that rounding may explain."""
 SEED = 20_240_229
-"""Arbitrary, and fixed so that a summary can be reproduced to the last digit."""
+"""Arbitrary, and fixed so that a report can be reproduced to the last digit."""
 DRAWS = 1000
 MIN_DEFINED_SHARE = 0.5
 """The least share of draws in which a statistic must be defined to get an interval."""
