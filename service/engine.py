@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cache
 from threading import Lock, Thread
@@ -24,7 +24,6 @@ from service.core.gates.custom import OWN_CHECKS
 from service.core.json.values import format_value
 from service.core.judging.fit_warnings import warn_unfitted
 from service.core.judging.fits.fit import Fit
-from service.core.judging.judges import JudgeCheck
 from service.core.judging.notes import Vote
 from service.core.outcome import Errored
 from service.core.plan import Plan
@@ -107,7 +106,7 @@ class Engine:
         if self.judging is None:
             return []
         judges = [*self.registry.judges.values(), *[judge for rubric in self.registry for judge in rubric.judges]]
-        evidence = _list_evidence(self.registry)
+        evidence = self.registry.list_evidence()
         targets = self.judging.judges
         fits = self.fits if fits is None else fits
         return list(warn_unfitted(fits, judges, targets.list_models, evidence, route=targets.route))
@@ -355,13 +354,3 @@ def score(request: dict[str, object], *, checks: Sequence[Callable[..., object]]
 def plan(request: dict[str, object]) -> Plan:
     """Build the plan of a request: what code decides, and what judges would be asked."""
     return build_default_engine().plan(check_request(request))
-
-
-def _list_evidence(rubrics: Iterable[Rubric]) -> dict[tuple[str, str], set[str]]:
-    """Map (judge id, criterion id) to digests of the evidence code shows that judge in these rubrics; "" for none."""
-    evidence: dict[tuple[str, str], set[str]] = {}
-    for rubric in rubrics:
-        for criterion in rubric.criteria:
-            if isinstance(criterion.check, JudgeCheck):
-                evidence.setdefault((criterion.check.judge, criterion.id), set()).add(criterion.check.evidence_digest)
-    return evidence

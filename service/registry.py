@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from service.core.judging.judges import Judge
+from service.core.judging.judges import Judge, JudgeCheck
 from service.core.models.validation import list_problems
 from service.core.rubric import Rubric, add_judges
 from service.core.rubric_extension import Extension, extend_rubric
@@ -45,6 +45,17 @@ class Registry:
     def __iter__(self) -> Iterator[Rubric]:
         """Iterate over all rubrics, by id."""
         return (self._rubrics[name] for name in sorted(self._rubrics))
+
+    def list_evidence(self) -> dict[tuple[str, str], set[str]]:
+        """Map (judge id, criterion id) to digests of the evidence that code shows that judge in these rubrics; "" for none."""
+        evidence: dict[tuple[str, str], set[str]] = {}
+        for rubric in self:
+            for criterion in rubric.criteria:
+                if isinstance(criterion.check, JudgeCheck):
+                    evidence.setdefault((criterion.check.judge, criterion.id), set()).add(
+                        criterion.check.evidence_digest
+                    )
+        return evidence
 
     def find(self, choice: str | Rubric | Extension) -> Rubric:
         """Find the rubric that a request means, complete with its judges.

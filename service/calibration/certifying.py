@@ -51,7 +51,7 @@ def certify(judges: Sequence[JudgeReport], *, tpr: float, tnr: float, look: int,
 
 def judge_fresh(report: JudgeReport, fresh: JudgedSet) -> JudgeReport:
     """Return the report of a judge with the verdicts that its fit gives to labels it was not made from, in place of its own."""
-    fit, seen = report.fit, {one.id for one in report.items}
+    fit, seen = report.fit, {*report.only_fitted, *[one.id for one in report.items]}
     items = {one.key: one for one in fresh.labels.items if one.criterion == report.criterion and one.id not in seen}
     own = [one for one in fresh.predictions if one.sample == 0 and one.binding == fit.binding]
     verdicts = [(items[one.id, one.criterion], one.weigh_by(fit)) for one in own if (one.id, one.criterion) in items]

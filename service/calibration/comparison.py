@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from service.calibration.figures import HeldOutItem, Resampling, measure_statistics
+from service.calibration.figures import HeldOutItem, Resampling, measure_statistics, replace_pointlike
 from service.calibration.labels import LabelledSet
 from service.calibration.predictions import Prediction, group_by_judge
 from service.calibration.results import CalibrationReport
@@ -152,7 +152,8 @@ def compare_figures(
 ) -> tuple[FigureComparison, ...]:
     """Compare accuracy, kappa and Brier score. The rows are of the same items in the same order; which order does not matter.
 
-    Whole groups are drawn, the same ones for both sides. A difference is None where a figure is undefined on one side.
+    Whole groups are drawn, the same ones for both sides. A difference is None where a figure is undefined on one side. Draws that
+    are all alike give no interval; a share of right items then gets Wilson's, with one observation per group.
     """
     labels, sides = [row.label for row in a], {"a": a, "b": b}
     values = {name: TallyRows([row.value for row in rows], labels) for name, rows in sides.items()}
@@ -169,6 +170,10 @@ def compare_figures(
             found[figure] = None if one is None or other is None else other - one
         return found
 
-    measures = measure_statistics(statistics, [row.group for row in a], resampling)
-    each = [(name, measures[f"a {name}"], measures[f"b {name}"], measures[name]) for name in COMPARED_FIGURES]
-    return tuple([FigureComparison(*one) for one in each])
+    groups = [row.group for row in a]
+    measures, n = measure_statistics(statistics, groups, resampling), len(set(groups))
+    found: list[FigureComparison] = []
+    for name in COMPARED_FIGURES:
+        one, other = (replace_pointlike(name, measures[f"{side} {name}"], n) for side in sides)
+        found.append(FigureComparison(name, one, other, replace_pointlike("difference", measures[name], n)))
+    return tuple(found)

@@ -159,14 +159,14 @@ def compute_human_figures(items: Sequence[LabelledItem], resampling: Resampling)
         len(twice),
         len(set(groups)),
         tabulate(np.ones(len(twice))),
-        {name: _replace_pointlike(name, measure, len(twice)) for name, measure in measures.items()},
+        {name: replace_pointlike(name, measure, len(twice)) for name, measure in measures.items()},
     )
 
 
-def _replace_pointlike(name: str, measure: Measure, n: int) -> Measure:
-    """Replace an interval without width, which draws of items give that are all alike.
+def replace_pointlike(name: str, measure: Measure, n: int) -> Measure:
+    """Replace an interval without width, which draws of `n` items or groups give that are all alike.
 
-    A share of items gets Wilson's interval; other figures none.
+    Their `accuracy` gets Wilson's interval; other figures none.
     """
     if measure.value is None or measure.low is None or measure.low != measure.high:
         return measure

@@ -100,8 +100,7 @@ def build_imported(imported: JudgedSet) -> tuple[dict[tuple[str, str], tuple[Lab
 
 def list_step_places(imported: JudgedSet) -> dict[tuple[str, str], tuple[str, int]]:
     """For items that are steps, return run and step number by id and criterion."""
-    steps = [item for item in imported.labels.items if item.run and item.id == f"{item.run}#{item.position}"]
-    return {item.key: (item.run, item.position) for item in steps}
+    return {item.key: (item.run, item.position) for item in imported.labels.items if item.is_step}
 
 
 def measure_agreement(cases: Iterable[LabelledCase]) -> Figures | None:

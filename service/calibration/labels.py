@@ -93,6 +93,11 @@ class LabelledItem(FrozenModel):
         return self.id, self.criterion
 
     @property
+    def is_step(self) -> bool:
+        """Whether it is a step of a run that was labelled in the service, which names it so when it exports it."""
+        return bool(self.run) and self.id == f"{self.run}#{self.position}"
+
+    @property
     def opinions(self) -> tuple[AnnotatorLabel, ...]:
         """The labels of the annotators themselves: all but one that decides."""
         return tuple([label for label in self.labels if not label.decides])

@@ -115,6 +115,8 @@ class JudgeReport:
     retest: Retest | None
     worst: tuple[Disagreement, ...]
     items: tuple[HeldOutItem, ...]
+    only_fitted: tuple[str, ...] = ()
+    """The ids of the items that were fitted and not held out."""
     promises: tuple[Promise, ...] = ()
     """By share, ascending; none for a judge that is not useful."""
     cost_usd: float | None = None

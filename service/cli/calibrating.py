@@ -72,9 +72,11 @@ def read_run(path: Path) -> CalibrationReport:
 
 @contextmanager
 def naming_file(file: Path) -> Generator[None]:
-    """Make an InputError raised in the block name the file."""
+    """Make an InputError raised in the block name the file; that of a setting names the setting."""
     try:
         yield
+    except SettingsError:
+        raise
     except InputError as error:
         raise error.in_file(str(file)) from None
 

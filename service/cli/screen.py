@@ -100,18 +100,24 @@ def print_json(value: object) -> None:
     sys.stdout.flush()
 
 
+MAX_NAME = 26
+"""The most characters of a cell in a first column that is not wrapped."""
+
+
 def build_grid(
     rows: Iterable[Sequence[str | Text]], head: Sequence[str] = (), *, right: Sequence[bool] = ()
 ) -> rich.table.Table:
     """Build a table without lines. Text is escaped; a `Text` keeps its style.
 
-    `right`: for each column, whether it is right-aligned; every column then wraps, else only the last one does.
+    `right`: for each column, whether it is right-aligned; every column then wraps, else only the last one does. A first column
+    of short cells never wraps: a name that is broken in two cannot be searched for.
     """
     listed = list(rows)
+    named = all(len(row[0]) <= MAX_NAME for row in listed)
     grid = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(head))
     size = len(listed[0]) if listed else 0
     for n in range(size):
-        wraps = bool(right) or n == size - 1
+        wraps = (bool(right) and (n > 0 or not named)) or n == size - 1
         justify = "right" if right and right[n] else "left"
         grid.add_column(head[n] if head else "", justify=justify, no_wrap=not wraps, overflow="fold")
     for row in listed:

@@ -57,18 +57,22 @@ def build_file_name(fit: Fit) -> str:
     return f"{fit.fingerprint[:16]}.json"
 
 
+Evidence = Mapping[tuple[str, str], Collection[str]]
+
+
 def describe_state(
-    fit: Fit, judges: Mapping[str, Judge], *, models: Sequence[str] = (), route: str | None = None
+    fit: Fit, judges: Mapping[str, Judge], evidence: Evidence, *, models: Sequence[str] = (), route: str | None = None
 ) -> str:
     """Say whether a fit decides, or why not. Judges that requests bring in their own rubrics are not known here.
 
-    `models`: the models that may answer where a judge names none; `route`: the route to them. Without these, no judge answers
-    here.
+    `evidence`: by judge and criterion, digests of what code shows the judge. `models`: the models that may answer where a judge
+    names none; `route`: the route to them. Without these, no judge answers here.
     """
     judge = judges.get(fit.judge)
     if judge is None:
         return "no such judge, packaged or yours"
-    return find_fit_state(fit, judge, list_juries(judge, models) if models else (), route=route)[1]
+    shown = evidence.get((fit.judge, fit.criterion), ())
+    return find_fit_state(fit, judge, list_juries(judge, models) if models else (), shown, route)[1]
 
 
 def get_today() -> date:

@@ -92,11 +92,12 @@ class FitManager:
         )
 
     def _describe(self, fit: Fit) -> str:
-        judges, judging = self._engine.registry.judges, self._engine.judging
+        registry, judging = self._engine.registry, self._engine.judging
+        known = registry.judges, registry.list_evidence()
         if judging is None:
-            return describe_state(fit, judges)
+            return describe_state(fit, *known)
         models = judging.judges.list_models(fit.criterion, fit.judge)
-        return describe_state(fit, judges, models=models, route=judging.judges.route)
+        return describe_state(fit, *known, models=models, route=judging.judges.route)
 
     def install(self, fits: Sequence[Fit], *, calibration: str, by: Actor) -> FitInstallation:
         """Install fits, each replacing an earlier one for the same judge and criterion, in every process within a second.

@@ -12,6 +12,7 @@ from service.engine import Engine
 from service.labelling.desk import LabelDesk
 from service.stats.agreement import build_confusion
 from service.stats.intervals import wilson
+from service.store.labelling.labels import JudgeWord
 from service.store.labelling.opinions import LabelledCase
 
 MIN_LABELLED_ITEMS = 20
@@ -96,14 +97,24 @@ def list_criteria(engine: Engine) -> dict[str, set[str]]:
 
 
 def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> JudgeAgreement | None:
-    """Compare a judge with people on one criterion; None if people passed or failed nothing of it."""
-    labelled = [(case.judge, case.passes) for case in cases if case.passes is not None]
-    if not labelled:
+    """Compare a judge with people on one criterion; None if people passed or failed nothing of it.
+
+    Imported answers of a judge with another name are not its own; those that name none are.
+    """
+    own: list[tuple[JudgeWord | None, bool]] = []
+    models: set[str | None] = set()
+    for case in cases:
+        if case.passes is None:
+            continue
+        said: list[dict[str, str]] = json.loads(case.judge.predictions) if case.judge else []
+        is_own = all(one.get("judge", judge) == judge for one in said)
+        own.append((case.judge if is_own else None, case.passes))
+        models |= {one.get("model") for one in said if is_own}
+    if not own:
         return None
-    verdicts = [(answer.passed, passes) for answer, passes in labelled if answer is not None]
+    verdicts = [(answer.passed, passes) for answer, passes in own if answer is not None]
     decided = [one for one in verdicts if one[0] is not None]
     decided_count = len(decided)
-    models = {said.get("model") for answer, _ in labelled if answer for said in json.loads(answer.predictions)}
     table = build_confusion([label for _, label in decided], [bool(verdict) for verdict, _ in decided])
     low, high = wilson(table.tp + table.tn, decided_count) if decided_count else (None, None)
     prevalence = table.prevalence
@@ -116,7 +127,7 @@ def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> 
         criterion,
         items=decided_count,
         undecided=len(verdicts) - decided_count,
-        unanswered=len(labelled) - len(verdicts),
+        unanswered=len(own) - len(verdicts),
         equal=round(table.tp + table.tn),
         share=table.accuracy,
         low=low,

@@ -22,7 +22,7 @@ from service.reporting.summary.calls import estimate_calls
 from service.reporting.summary.classes import MEASURES, count_decisions, list_decision_parts
 from service.reporting.summary.repeats import TASK, compute_pass_rate, list_tasks
 from service.reporting.summary.samples import CRITERION, DERIVED, STAGE, Sample
-from service.stats.rates import Estimate, RatePart, compute_percentile, compute_ratio
+from service.stats.rates import RatePart, compute_percentile, compute_ratio
 
 Samples = Sequence[Sample]
 
@@ -145,26 +145,38 @@ def _compute_pass_k(samples: Samples, k: int) -> MeasuredNumber:
     fewest = min(tasks, key=lambda task: task.trials)
     if fewest.trials < k:
         return NOT_MEASURED._replace(cases=len(tasks), why=f"the task {fewest.task} has only {fewest.trials} trials")
-    return _read_estimate(compute_pass_rate(tasks, k))
-
-
-def _read_estimate(one: Estimate) -> MeasuredNumber:
-    return MeasuredNumber(one.value, one.worst, one.best, one.n + one.open, one.open, measured=one.n)
+    one = compute_pass_rate(tasks, k)
+    found = MeasuredNumber(one.value, one.worst, one.best, len(tasks), len(tasks) - one.n, measured=one.n)
+    # A case without a report may be a trial of any task.
+    return _open_where_unknown(found, sum(one.is_lost for one in samples))
 
 
 def _measure_calls(samples: Samples, rate: str) -> MeasuredNumber:
-    estimate = estimate_calls(samples, rate)
-    measured = NOT_MEASURED._replace(why="no call measured it") if estimate.worst is None else _read_estimate(estimate)
-    return measured._replace(unit="call")
+    one = estimate_calls(samples, rate)
+    found = NOT_MEASURED._replace(why="no call measured it")
+    if one.worst is not None:
+        found = MeasuredNumber(one.value, one.worst, one.best, one.n + one.open, one.open, measured=one.n)
+    return _open_where_unknown(found, _count_unknown(samples))._replace(unit="call")
+
+
+def _count_unknown(samples: Samples) -> int:
+    """Count the cases whose calls are not all known: some could not be read, or there is no report."""
+    return sum(not one.calls_are_known for one in samples)
+
+
+def _open_where_unknown(found: MeasuredNumber, unknown: int, *, most: float = 1.0) -> MeasuredNumber:
+    """Let a number be anything from 0 to `most` where cases hold what nobody knows, each counted as one."""
+    if not unknown:
+        return found
+    return found._replace(low=0.0, high=most, cases=found.cases + unknown, unmeasured=found.unmeasured + unknown)
 
 
 def _measure_decisions(samples: Samples, list_parts: Callable[[Samples], Iterable[RatePart]]) -> MeasuredNumber:
-    """Measure the cases whose every call could be read; with unread ones beside them, the number may be anything."""
-    known = [one for one in samples if one.calls_are_known]
-    parts, unknown = [part for part in list_parts(known) if part.size > 0], len(samples) - len(known)
+    """Measure the cases whose every call could be read."""
+    parts = [part for part in list_parts([one for one in samples if one.calls_are_known]) if part.size > 0]
     value = compute_ratio(parts) if parts else None
-    low, high = (0.0, 1.0) if unknown else (value, value)
-    return MeasuredNumber(value, low, high, len(parts) + unknown, unknown, measured=len(parts))
+    found = MeasuredNumber(value, value, value, len(parts), measured=len(parts))
+    return _open_where_unknown(found, _count_unknown(samples))
 
 
 def _measure_class(samples: Samples, label: CallClass, measure: str) -> MeasuredNumber:
@@ -263,5 +275,7 @@ def _fold_usage(samples: Samples, metric: UsageMetric) -> MeasuredNumber:
         why = f"only {len(known)} of {len(values)} {what} say their {metric.quantity}"
         return MeasuredNumber(None, None, None, len(known), left_out, why)
     low, high = (metric.compute([*known, *[end] * left_out]) for end in (0.0, inf))
-    unit = "case" if metric.tool is None else "call"
-    return MeasuredNumber(metric.compute(known), low, high, len(values), left_out, unit=unit, measured=len(known))
+    found = MeasuredNumber(metric.compute(known), low, high, len(values), left_out, measured=len(known))
+    if metric.tool is None:
+        return found
+    return _open_where_unknown(found, _count_unknown(samples), most=inf)._replace(unit="call")

@@ -160,8 +160,11 @@ def test_an_import_says_what_is_new(client: PlayedClient) -> None:
         got = client("POST", "/v1/labels/import", jsonl(*lines), LINES).json
         assert (got["items"], got["labels"], got["predictions"]) == (3, 3, len(lines) - 3)
         assert tuple(got["new"].values()) == new
+    row, answer = item(9), {**of, "id": item(9)["id"], "judge": "another"}
+    assert client("POST", "/v1/labels/import", jsonl(row, answer), LINES).status == 200
     [judged] = client("GET", "/v1/judges").json["data"]
     assert judged["models"] == ["m0", "m1"]
+    assert (judged["items"], judged["unanswered"]) == (3, 1)  # what another judge said is not its answer
     assert (judged["passes"]["items"], judged["fails"]["items"]) == (0, 3)  # .5 is below every judge's threshold of .75
 
 

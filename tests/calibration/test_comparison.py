@@ -11,9 +11,15 @@ from service.calibration.comparison import (
     JudgeSide,
     compare_figures,
     compare_sides,
+    read_prediction_sides,
+    read_report_sides,
 )
 from service.calibration.figures import HeldOutItem, Resampling
+from service.calibration.options import ReportOptions
+from service.calibration.run import calibrate
 from service.errors import InputError
+from service.stats.intervals import wilson
+from tests.calibration.label_sets import drawn
 
 QUICK = Resampling(draws=40)
 
@@ -42,6 +48,15 @@ def test_by_hand() -> None:
     assert [(one.id, one.b_is_right) for one in found.differing] == [("i008", False), ("i009", False), ("i004", True)]
 
 
+def test_judges_that_are_alike_everywhere_get_no_interval_without_width() -> None:
+    both = side("a", *[(True, 0.9), (False, 0.2)] * 4)
+    [found] = compare_sides([both], [both], resampling=QUICK)
+    measures = [one for row in found.figures for one in (row.a, row.b, row.difference)]
+    assert all(one.low is None or one.low != one.high for one in measures)
+    accuracy = found.figures[0]
+    assert (accuracy.a.low, accuracy.a.high, accuracy.difference.low) == (*wilson(8, 8), None)
+
+
 def test_the_paired_interval_covers_and_is_narrower_than_two_apart() -> None:
     """Judges that share most of their errors, in groups: the true difference of the Brier scores is 0.05."""
     covered, rng = 0, random.Random(11)  # noqa: S311
@@ -58,6 +73,23 @@ def test_the_paired_interval_covers_and_is_narrower_than_two_apart() -> None:
         # Half of the time 0.2 less sure: (0.3^2 - 0.1^2) of 70 %, (0.7^2 - 0.5^2) of 30 %.
         covered += (found.low or 0) <= 0.5 * (0.7 * 0.08 + 0.3 * 0.24) <= (found.high or 0)
     assert covered >= 52
+
+
+def test_judges_of_runs_and_of_predictions() -> None:
+    labels, predictions = drawn(240, judges=(0.9, 0.6))
+    run = calibrate(labels, predictions, ReportOptions(resampling=QUICK))
+    sides = read_report_sides(run)
+    assert [one.name for one in sides] == ["m0", "m1", "jury of 2"]
+    (found,) = compare_sides(sides, sides, ("m0", "m1"), resampling=QUICK)
+    held = run.judges[0]
+    assert found.items == held.after.n
+    for row, judge in ((row, judge) for row in found.figures for judge in run.judges):
+        mine = row.a if judge.name == "m0" else row.b
+        assert mine.value == judge.after.of(row.name).value
+    raw = read_prediction_sides(labels, predictions)
+    (found,) = compare_sides(raw, raw, ("m0", "m1"), resampling=QUICK)
+    assert found.items == 240
+    assert (found.figures[1].difference.value or 0) < 0  # kappa of the poorer judge
 
 
 def test_what_cannot_be_compared() -> None:

@@ -88,7 +88,7 @@ def test_humans_beside_humans_by_hand() -> None:
     ("asked", "items", "rate", "low", "high"),
     [
         # Two of three answers pass: two of three pairs differ. The next item's one pair does not, and one answer is no pair.
-        ([("g", (0.9, 0.6, 0.2)), ("h", (0.8, 0.8)), ("i", (0.4,))], 2, (2 / 3 + 0) / 2, 0, 2 / 3),
+        ([("g", (0.9, 0.6, 0.2)), ("h", (0.8, 0.8)), ("i", (0.4,))], 2, (2 / 3 + 0) / 2, 0, 1),
         # A judge that never flips may still do so in another set: Wilson's for none of 20.
         ([(str(n), (0.9, 0.9)) for n in range(20)], 20, 0, 0, 0.161125),
     ],

@@ -11,7 +11,9 @@ from shutil import copytree
 import pytest
 
 from service.cli.commands.calibrate.fits import fit_judges
-from service.fits.files import read_fits
+from service.core.judging.fit_warnings import IN_USE
+from service.core.judging.questions import ASSEMBLY
+from service.fits.files import describe_state, read_fits
 from service.fits.manager import FitCheck, append_checks
 from service.registry import Registry
 from tests.calibration.label_sets import drawn, write_lines
@@ -19,6 +21,7 @@ from tests.calibration.test_discrimination import JUDGES, run_judge
 from tests.cli.cli_run import Run
 from tests.cli.served import served
 from tests.faults.provider import Provider
+from tests.fits import make_fit
 
 JUDGE = Registry().judges["result_groundedness"]
 OPEN = "result_groundedness on c: what openai/gpt-fine says stays open, for its fits (m0, m1) are of another model"
@@ -151,6 +154,10 @@ def test_fresh_labels_certify_alone(run: Run, out: Path, tmp_path: Path) -> None
     assert run("calibrate", "run", "--labels", judged, "--out", run_dir, "--draws", "0").code == 0
     asked = ("calibrate", "certify", run_dir, "--tpr", "0.5", "--tnr", "0.5")
     assert "no label that the run has not seen" in run(*asked, "--labels", judged).err
+    halves = [one.model_copy(update={"split": "fit" if int(one.group[-1], 36) % 2 else "test"}) for one in labels.items]
+    judged, half = write_lines(tmp_path / "halves.jsonl", (*halves, *said)), tmp_path / "half"
+    assert run("calibrate", "run", "--labels", judged, "--out", half, "--draws", "0").code == 0
+    assert "no label that the run has not seen" in run("calibrate", "certify", half, "--labels", judged).err
     renamed = [one.model_copy(update={"id": f"new-{one.id}"}) for one in (*labels.items, *said)]
     fresh = write_lines(tmp_path / "fresh.jsonl", renamed)
     assert run(*asked).code == 0
@@ -158,3 +165,12 @@ def test_fresh_labels_certify_alone(run: Run, out: Path, tmp_path: Path) -> None
     assert ran.code == 0, ran.out
     assert "look 2" not in ran.out
     assert "look 2 at these labels" in " ".join(run(*asked, "--labels", fresh).out.split())
+
+
+def test_a_fit_made_with_other_evidence_is_not_in_use() -> None:
+    registry = Registry()
+    judge = registry.judges["result_groundedness"]
+    known = registry.judges, registry.list_evidence()
+    bound = {"judge": judge.id, "criterion": judge.id, "judge_digest": judge.digest, "assembly": ASSEMBLY}
+    assert describe_state(make_fit(**bound, evidence=min(known[1][judge.id, judge.id])), *known) == IN_USE
+    assert describe_state(make_fit(**bound), *known) == "made with other evidence than is shown"

@@ -99,7 +99,8 @@ def test_an_address_at_which_nobody_is_ends_so_too(run: Run, monkeypatch: pytest
     assert "the judge openai/some-judge answered no question: no server responds at its address" in " ".join(
         ran.err.split()
     )
-    assert run(*COMMANDS["judge"]).code == 4
+    ran = run(*COMMANDS["judge"])
+    assert (ran.code, "error: CALLGRADE_JUDGE_MODEL: the judge" in ran.err) == (4, True)
 
 
 def test_verbose_shows_what_the_judge_said(run: Run, faulty: Provider, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import service
 from service import InputError, Report
 from service.core.outcome import Errored
 from service.core.report import OpenOutcome
@@ -112,25 +113,40 @@ THIN = report_of({"id": "thin", "calls": ["refund"]})
 
 
 def list_reports(name: str) -> list[Report]:
-    """A set by its name; `open G O`: G that are measured at 1.0, and O that are not; `silent N`: N that say no usage."""
+    """A set by its name; `open G O`: G that are measured at 1.0, and O that are not; `silent N`: N that say no usage.
+
+    `unread`: one of the two has a call that was not read.
+    """
     kind, *counts = name.split()
     if kind == "open":
         good, unknown = map(int, counts)
         return [*[measured(REPORTS[0], 1.0)] * good, *[unmeasured(REPORTS[0])] * unknown]
     if kind == "silent":
         return [*USAGE_REPORTS, *[PLAIN] * int(counts[0])]
+    if kind == "unread":
+        called = [{"role": "assistant", "content": "Done", "tool_uses": [{"name": "pay", "input": {}}]}]
+        request = {"trace": {"format": "openai", "messages": [{"role": "user", "content": "Pay."}, *called]}}
+        return [pay(5), service.score({**request, "judges": "off"})]
     sets = {"thin": [THIN] * 8, "payments": [pay(5, "5")], "trials": trials("a", [True, True, False, False])}
     return sets[kind]
 
 
 @pytest.mark.parametrize(("name", "text", "status"), CASES["other_sets"])
 def test_what_could_not_be_measured_counts_at_both_ends(name: str, text: str, status: str) -> None:
-    gate = summarize_reports(list_reports(name), assertions=[text]).gate
+    lost = name.startswith("lost ")
+    gate = summarize_reports(list_reports(name.removeprefix("lost ")), assertions=[text], unscored=lost).gate
     assert gate is not None
     assert gate.results[0].status == status
     assert (gate.passed, gate.undecided) == (status == "passed", status == "undecided")
     if name.startswith("silent") and not name.endswith("0"):
         assert gate.results[0].unmeasured == int(name[-1])
+
+
+def test_a_task_with_an_open_trial_is_one_case() -> None:
+    first, *others = trials("a", [True, True, True])
+    gate = summarize_reports([replace(first, verdict="undecided"), *others], assertions=["pass^2 >= 0.9"]).gate
+    assert gate is not None
+    assert (gate.results[0].cases, gate.results[0].unmeasured, gate.results[0].low) == (1, 0, pytest.approx(1 / 3))
 
 
 @pytest.mark.parametrize(("assertion", "message"), CASES["units"])

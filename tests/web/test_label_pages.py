@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -174,6 +175,8 @@ def test_hostile_texts_stay_texts(site: Site) -> None:
     labels = [{"annotator": HOSTILE, "label": True, "note": HOSTILE}, {"annotator": "b", "label": False}]
     lines = jsonl({**row, "labels": labels})
     assert site.client("POST", "/v1/labels/import", lines, LINES).status == 200
+    opened = site.text(f"/label?{urlencode({'item': HOSTILE, 'criterion': HOSTILE})}")
+    assert "If it fails: at which words" in opened  # it has no step to choose from
     for path in ("/label", "/label/disagreements", "/judges", "/label?annotator=%3Cscript%3E"):
         text = site.text(path)
         assert "<script>alert" not in text

@@ -30,7 +30,7 @@ from service.core.judging.fits.fit import Fit
 from service.core.judging.fits.usefulness import Discrimination
 from service.errors import InputError
 from service.stats.corrected import code_groups
-from service.stats.intervals import DRAWS, SEED, bootstrap
+from service.stats.intervals import DRAWS, SEED, bound_ratio
 from service.stats.rates import Measure, RatePart
 from service.stats.tallies import Floats, LabelTally, build_reliability, build_tally
 
@@ -70,6 +70,7 @@ def build_judge_report(bench: Bench, options: ReportOptions) -> JudgeReport:
         ),
         worst=tuple(_list_disagreements(bench, options.max_disagreements)),
         items=tuple(rows),
+        only_fitted=tuple([item.id for item in bench.fitted if item.key not in bench.values]),
         promises=tuple([measure_promise(bench, share, options) for share in options.shares]),
         cost_usd=bench.price,
     )
@@ -206,7 +207,7 @@ def _measure_rate(parts: Sequence[RatePart], draws: int) -> Measure:
     if not parts:
         return Measure(None)
     rate = fsum(part.hits for part in parts) / len(parts)
-    return Measure(rate, *bootstrap(parts)) if draws else Measure(rate)
+    return Measure(rate, *bound_ratio(parts)) if draws else Measure(rate)
 
 
 # Whether it tells passes from failures; `service.core.judging.fits.usefulness` has the rule.

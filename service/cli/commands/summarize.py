@@ -80,8 +80,9 @@ def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
                 continue
             # An item of a labelled set: its trace has an id, or its own `id` is that of the trace.
             item = validate(TypeAdapter(LabelledItem), value)
-            name, criterion = (item.trace or {}).get("id") or item.id, item.criterion
-            found += [read_label({"trace_id": name, "criterion": criterion, "label": one.label}) for one in item.labels]
+            name, step = (item.trace or {}).get("id") or item.id, item.position if item.is_step else None
+            given = {"trace_id": name, "criterion": item.criterion, "step": step, "label": item.passes}
+            found.append(read_label(given))
         except InputError as error:
             raise error.below(f"{record.place}{record.place.pointer}: ") from None
     return tuple(found)

@@ -74,6 +74,11 @@ class Sample:
         return self.report.tags.get("group")
 
     @property
+    def is_lost(self) -> bool:
+        """Whether it stands for a case without a report."""
+        return self.otherwise is not None
+
+    @property
     def is_applicable(self) -> bool:
         """Whether anything applied."""
         return self.report.verdict != "not_applicable"

@@ -165,7 +165,7 @@ def install_fits(run: Run) -> None:
             warn(f"the installation is not in the audit log: {error}")
     engine = build_engine(settings)
     for fit in fits:
-        state = describe_state(fit, engine.registry.judges)
+        state = describe_state(fit, engine.registry.judges, engine.registry.list_evidence())
         say(f"{fit.id} for {fit.model}: {_describe_use(fit) if state == IN_USE else f'decides nothing: {state}'}")
     say(f"{pluralize(len(fits), 'fit')} in {folder}; restart a running service to use them")
     for sentence in (*refused, *engine.list_warnings()):
@@ -200,10 +200,11 @@ def list_fits(output_format: options.TableOrJson = "table") -> None:
     if not fits:
         say(f"no fit in {folder}; `callgrade calibrate install RUN` installs those of a run")
         return
-    judges, checks = Registry(list_rubric_folders(settings)).judges, read_checks(folder, FitCheck)
+    registry, checks = Registry(list_rubric_folders(settings)), read_checks(folder, FitCheck)
     model, route = settings.judge_model, choose_route(settings) if settings.judge_model else None
     ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
-    states = [describe_state(fit, judges, models=[model] if model else (), route=route) for fit in ordered]
+    known, models = (registry.judges, registry.list_evidence()), [model] if model else ()
+    states = [describe_state(fit, *known, models=models, route=route) for fit in ordered]
     rows = [_build_fit_row(fit, state, checks.get(fit.id, ())) for fit, state in zip(ordered, states, strict=True)]
     if output_format == "json":
         print_json([dict(zip(HEAD, row, strict=True)) for row in rows])
