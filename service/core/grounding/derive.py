@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import combinations, islice
 from typing import NamedTuple, cast
 
 from service.core.grounding.facts import build_member_pointer
@@ -23,6 +23,7 @@ MAX_STEPS = 300_000
 MAX_PAIRED = 40
 """Groups of more values than this are only added up and averaged: among so many pairs anything fits."""
 _MAX_COLUMNS = 500
+_MAX_LISTED = 16
 _MAX_GIVEN = 24
 
 
@@ -71,10 +72,10 @@ class Deriver:
                 for place in cell.places:
                     site, key = store.sites[place], store.members[place]
                     number = _Number(place, size, build_member_pointer(site.pointer, key))
-                    items = f"{site.pointer}/*" if isinstance(key, int) else ""
-                    column = POSITION.sub("/*", number.pointer)
                     outer, _, member = site.record.rpartition("/")
                     outer = "" if member.isdecimal() or outer.count("/") < 4 else outer
+                    items = f"{site.pointer}/*" if isinstance(key, int) else ""
+                    column = POSITION.sub("/*", number.pointer)
                     for group in filter(None, dict.fromkeys((column, site.record, items, outer))):
                         columns[dimension][group].append(number)
         for group in [group for groups in columns.values() for group in groups.values()]:
@@ -153,9 +154,17 @@ class Deriver:
                 yield Derivation("mean", pointers, Reading("number", total / len(each), meant))
 
     def iter_totals(self, dimension: str) -> Iterator[Derivation]:
-        """Yield the sums and means that a text may have meant."""
-        for one in dict.fromkeys((dimension, "")):
+        """Yield the sums, means, counts and, of small groups, the differences that a text may have meant."""
+        for one in dict.fromkeys((dimension, "", "share")):
             yield from self._iter_totals(one, dimension)
+        for one in self._cut(self._counts) if not dimension else ():
+            yield Derivation("count", (one.pointer,), Reading("number", float(one.value)))
+        for dim in dict.fromkeys((dimension, "")):
+            for group in map(self._cut, islice(self._groups[dim].values(), _MAX_LISTED)):
+                self._steps += len(group)
+                for a, b in combinations(group[:_MAX_LISTED], 2):
+                    for how, size in (("difference", a.value - b.value), ("sum", a.value + b.value)):
+                        yield Derivation(how, (a.pointer, b.pointer), Reading("number", abs(size), dim))
 
     def _find_scaled(self, reading: Reading, target: float, spread: float) -> Derivation | None:
         """Find a held number that a given one multiplies or divides: a price by the nights that the user asked for."""

@@ -230,6 +230,14 @@ class KnownFacts:
         cells = dict.fromkeys([cell for each in alike for cell in self.store.digits.get(each)])
         return [*self._pick_kind(cells, "number", dimension)]
 
+    def list_around(self, dimension: str, size: float, count: int = 3) -> list[Fact]:
+        """Return the facts of a dimension that are nearest in size."""
+        order, sizes = self.store.keys.sort_sizes(dimension), self.store.keys.sizes[dimension]
+        at = bisect_left(order, size)
+        cells = [cell for one in order[max(0, at - count) : at + count] for cell in sizes.get(one)]
+        near = self._pick_kind(cells, "number", dimension)
+        return sorted(near, key=lambda fact: abs(abs(fact.reading.number) - size))[:count]
+
     def list_moments(self, kind: Kind) -> list[Fact]:
         """Return a fact for each day of the year, or each minute of the day."""
         groups = (self.store.keys.days if kind == "day" else self.store.keys.times).list_groups()

@@ -10,7 +10,7 @@ from datetime import timedelta
 from itertools import combinations, product
 from typing import NamedTuple
 
-from service.core.grounding.facts import Fact
+from service.core.grounding.facts import Fact, split_plain
 from service.core.grounding.known import LOOSE, KnownFacts
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
@@ -142,6 +142,7 @@ class Scene(NamedTuple):
     records: Sequence[str]
     columns: Collection[str] = ()
     """The fields, of any item of a list, whose values the sentence states."""
+    words: Collection[str] = ()
 
 
 _SENTENCE = re.compile(r"\n|[.!?;](?=\s)")
@@ -188,7 +189,9 @@ class Surroundings:
         alike = [amount for one, near, amount in inside if near and one.dimension == mention.dimension]
         totals = [*self._totals, *iter_totals(alike)]
         scene = build_scene(self._known, amounts, earlier, totals, records)
-        return scene._replace(columns={POSITION.sub("/*", amount.pointer) for _, near, amount in inside if near})
+        columns = {POSITION.sub("/*", amount.pointer) for _, near, amount in inside if near}
+        sentence = self._text[first : end.start() if end else mention.end + _MAX_CHARS]
+        return scene._replace(columns=columns, words=frozenset(split_plain(sentence)))
 
     def _list_between(self, mention: Mention, low: int, high: int) -> list[tuple[Mention, Sequence[Fact], Amount]]:
         """List the values of a stretch, but for the one in question: the nearest to it, in their order."""
