@@ -43,7 +43,7 @@ EXIT_TIMEOUT_S = 1.0
 """Seconds for the process to exit by itself once its pipes are closed."""
 MEMORY_EXIT = 70
 """Exit code if a request takes more memory than `MAX_MEMORY_BYTES`."""
-NICE = 5
+NICE = 15
 """How far the process yields the processor to the one that answers requests."""
 COMMAND = (sys.executable, "-P", "-m", "service.scoring_process")
 _SIZE = struct.Struct(">Q")
@@ -123,6 +123,8 @@ class ScoringProcess:
     def _start(self) -> Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._process = Popen(self._command, stdin=PIPE, stdout=PIPE)  # noqa: S603 (ours)
+            with suppress(OSError):  # it has ended already
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, NICE)  # before it loads anything
         return self._process
 
 
@@ -186,7 +188,6 @@ def serve() -> None:
     from service.wiring import build_engine  # noqa: PLC0415 (circular import)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    os.nice(NICE)
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # keep stray prints out of the answers

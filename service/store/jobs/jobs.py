@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -45,6 +46,10 @@ from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, ITEMS, LABEL_ITE
 from service.store.times import DAY_S
 
 J = TypeVar("J", bound=Job)
+
+ONE_JOB = sa.select(BATCHES).where(
+    BATCHES.c.id == sa.bindparam("job_id"), BATCHES.c.tenant == sa.bindparam("job_tenant")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +302,7 @@ class Jobs(ABC, Generic[J]):
             record(connection, by, act, target=row.id, tenant=row.tenant, **detail)
 
     def _read_job(self, connection: sa.Connection, tenant: str, job_id: str) -> J:
-        row = connection.execute(self.select(self._select_job(tenant, job_id))).mappings().one_or_none()
+        row = connection.execute(self._whole_job, self._name_job(tenant, job_id)).mappings().one_or_none()
         if row is None:
             raise self._build_unknown_error()
         return self.build(row)
@@ -308,18 +313,23 @@ class Jobs(ABC, Generic[J]):
     ) -> Generator[tuple[sa.Connection, sa.Row[Any]]]:
         """Lock the row of a job for a transaction. Raises JobStateError with `may` if it is in none of these states."""
         with self.database.begin() as connection:
-            row = connection.execute(self._select_job(tenant, job_id).with_for_update()).one_or_none()
+            row = connection.execute(ONE_JOB.with_for_update(), self._name_job(tenant, job_id)).one_or_none()
             if row is None:
                 raise self._build_unknown_error()
             if row.status not in states:
                 raise JobStateError(f"the batch is {row.status}; {may}")
             yield connection, row
 
-    def _select_job(self, tenant: str, job_id: str) -> sa.Select[Any]:
-        """Select a job. Rejects malformed ids without a query: they may hold characters that no database takes."""
+    @cached_property
+    def _whole_job(self) -> sa.Select[Any]:
+        """`select` of one job, built once: watchers of jobs ask for them all the time."""
+        return self.select(ONE_JOB)
+
+    def _name_job(self, tenant: str, job_id: str) -> dict[str, str]:
+        """Name a job to ONE_JOB. Rejects malformed ids without a query: they may hold characters that no database takes."""
         if parse_made_at(job_id, self.kind) is None:
             raise self._build_unknown_error()
-        return sa.select(BATCHES).where(BATCHES.c.id == job_id, BATCHES.c.tenant == tenant)
+        return {"job_id": job_id, "job_tenant": tenant}
 
     def _build_unknown_error(self) -> UnknownJobError:
         return UnknownJobError(f"no {ID_PREFIXES[self.kind]} of that id")
