@@ -7,13 +7,13 @@ from typing import Any, overload
 
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.functions import FunctionElement
 
 DAY_S = 86_400
 
 
-class Now(ColumnElement[float]):
-    """The clock of the database, in seconds since 1970."""
+class Now(FunctionElement[float]):
+    """The clock of the database, in seconds since 1970. A function, so that statements with it are compiled once."""
 
     inherit_cache = True
     type = sa.Double[float]()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
 from typing import Any, get_args
 
 import pytest
@@ -356,3 +358,29 @@ def test_what_came_before_there_was_any_key_is_the_first_ones_tenants(batches: B
     keys.create(name="second", tenant="other")
     assert not batches.page("other", limit=10).data
     assert batches.find("", late.id).id == late.id
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    """Calls of Python's functions, once all that is kept has been made."""
+    work()
+    calls = 0
+
+    def note(_: FrameType, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def test_what_is_asked_all_the_time_is_put_into_words_once(batches: Batches, database: Database) -> None:
+    """Building the statements takes thousands of calls, which whoever watches a batch would take from all others."""
+    batch, worker = batches.submit(submission(), chunks(1)).id, Chunks(database, "w")
+    assert count_calls(lambda: batches.find("t", batch)) < 700
+    assert worker.claim()
+    assert count_calls(worker.claim) < 700
