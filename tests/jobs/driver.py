@@ -42,7 +42,7 @@ class Clocked(Database):
     clock: Clock
 
     def now(self) -> sa.ColumnElement[float]:
-        return sa.literal(self.clock.now(), sa.Double)
+        return sa.bindparam(None, callable_=self.clock.now, type_=sa.Double())  # as of when it is carried out
 
 
 class Driver:
