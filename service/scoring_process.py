@@ -43,7 +43,7 @@ EXIT_TIMEOUT_S = 1.0
 """Seconds for the process to exit by itself once its pipes are closed."""
 MEMORY_EXIT = 70
 """Exit code if a request takes more memory than `MAX_MEMORY_BYTES`."""
-NICE = 15
+NICE = 5
 """How far the process yields the processor to the one that answers requests."""
 COMMAND = (sys.executable, "-P", "-m", "service.scoring_process")
 _SIZE = struct.Struct(">Q")

@@ -12,6 +12,7 @@ from typing import Literal
 import pytest
 import sqlalchemy as sa
 
+from service.store.database import insist
 from service.store.jobs.workers import SILENT_S
 from service.store.tables import BATCHES, CHUNKS
 from tests.faults.provider import Provider, serving
@@ -44,7 +45,8 @@ class Chaos:
         open_batches = sum(not self.run.find(batch).ended for batch in self.batches[-2 * OPEN_BATCHES :])
         for _ in range(OPEN_BATCHES - open_batches):
             first = len(self.batches) * ITEMS
-            self.batches.append(self.run.submit([request(first + n) for n in range(ITEMS)], size=SIZE))
+            requests = [request(first + n) for n in range(ITEMS)]
+            self.batches.append(insist(lambda: self.run.submit(requests, size=SIZE)))  # noqa: B023 (called at once)
 
     def kill(self) -> None:
         number = self.dice.randrange(WORKERS)
